@@ -1,0 +1,140 @@
+//! The network as the engine sees it: non-blocking streams, one readiness queue, one clock.
+//!
+//! [`Net`] is the only door to the operating system. [`os`] is the real one; `sim` (feature `sim`) is a simulated
+//! network with a virtual clock and a seed, on which the same reactor and the same clients run.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub mod os;
+#[cfg(feature = "sim")]
+pub mod sim;
+
+/// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
+///
+/// The contract that the reactor relies on:
+///
+/// - [`connect`](Net::connect) starts a connection and registers it under `token` for both directions. The first
+///   event for the token means that [`connected`](Net::connected) has an answer.
+/// - Events are edges. After a readable event the reader reads until `WouldBlock`, or until a read returns fewer
+///   bytes than there was room for, whichever comes first; data that arrives afterwards is a new event. An event with
+///   [`closed`](Event::closed) is read until the end of the stream or an error whatever the lengths.
+/// - After a `WouldBlock` from [`write`](Net::write), or a short write, a writable event follows once there is room.
+/// - Events may be spurious: a call that then says `WouldBlock` is normal.
+/// - No call blocks, except [`poll`](Net::poll), and that no longer than its timeout.
+pub trait Net {
+    /// One connection, connecting or connected. Dropping it without [`close`](Net::close) is a leak.
+    type Stream;
+
+    /// The monotonic time.
+    fn now(&self) -> Instant;
+
+    /// Starts a connection to `to`, to be reported under `token`.
+    ///
+    /// # Errors
+    /// Whatever the system says at once: `EMFILE`, `EADDRNOTAVAIL`, a refused Unix socket...
+    fn connect(
+        &mut self,
+        token: Token,
+        to: &Address,
+        options: &SocketOptions,
+    ) -> io::Result<Self::Stream>;
+
+    /// Whether the connection is up: `Ok(false)` means not yet (wait for the next event), an error that it failed.
+    fn connected(&mut self, stream: &Self::Stream) -> io::Result<bool>;
+
+    /// Reads into `buf`. `Ok(0)` is the end of the stream when `buf` is not empty.
+    fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Appends at most `max` bytes (at least 1) to `buf`, into capacity that `buf` already has: the path for large
+    /// bodies, which are written to memory once. Reads no more than the spare capacity.
+    fn read_append(
+        &mut self,
+        stream: &mut Self::Stream,
+        buf: &mut Vec<u8>,
+        max: usize,
+    ) -> io::Result<usize>;
+
+    /// Writes the parts in order, in one call to the system; the count may be short.
+    fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Waits until something happens or `timeout` passes (`None`: without limit) and appends what happened to
+    /// `events`. May return early with nothing.
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Ends the connection and frees its descriptor at once. No event for its token follows, except those that a
+    /// previous `poll` already returned.
+    fn close(&mut self, stream: Self::Stream);
+
+    /// The local end of the connection, if the system knows it.
+    fn local_address(&self, stream: &Self::Stream) -> Option<Address>;
+
+    /// A random number, for jitter. Not for secrets.
+    fn random(&mut self) -> u64;
+}
+
+/// Names a connection in [`Event`]s. The reactor never uses one again for another connection.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Token(pub usize);
+
+/// Something happened to a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Event {
+    /// Which connection.
+    pub token: Token,
+    /// There may be something to read: data, the end of the stream, or an error.
+    pub readable: bool,
+    /// There may be room to write, or the connection attempt has ended.
+    pub writable: bool,
+    /// The peer has closed its side, or the connection has failed.
+    pub closed: bool,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Address {
+    /// TCP to an address and a port.
+    Tcp(SocketAddr),
+    /// A Unix stream socket by its path.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+/// Socket options set on each new connection.
+#[derive(Clone, Debug)]
+pub struct SocketOptions {
+    /// `TCP_NODELAY`. Default: on, since requests are written whole.
+    pub nodelay: bool,
+    /// Idle time before TCP keep-alive probes (`TCP_KEEPIDLE`). Default: none, since idle connections live for
+    /// seconds only.
+    pub keepalive: Option<Duration>,
+    /// Local address to connect from. Default: the system's choice.
+    pub bind: Option<IpAddr>,
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self {
+            nodelay: true,
+            keepalive: None,
+            bind: None,
+        }
+    }
+}
