@@ -605,7 +605,8 @@ impl<N: Net> Reactor<N> {
             Some(left) if left >= DIRECT_READ => {
                 let body = response.body_buffer();
                 let room = left.min(body.len().clamp(READ_BUFFER, MOST_DIRECT) as u64) as usize;
-                body.reserve_exact(room);
+                // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
+                body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
                 let read = self.net.read_append(&mut conn.stream, body);
                 if let Ok(n @ 1..) = read {
@@ -630,6 +631,10 @@ impl<N: Net> Reactor<N> {
         };
         let n = match read {
             Ok(0) => {
+                // The system tells of a reset once, and the write has heard it: this end proves nothing.
+                if let Some(error) = conn.write_error.take() {
+                    return Err(error.into());
+                }
                 exchange.handle_eof()?;
                 0
             }
@@ -640,8 +645,9 @@ impl<N: Net> Reactor<N> {
             Err(error) => return Err(error.into()),
         };
         conn.since = self.now;
-        if exchange.done().is_some() {
-            self.finish(key, had_head);
+        if let Some(reuse) = exchange.done() {
+            let surplus = n == room && reuse == Reuse::Keep && self.has_more(key);
+            self.finish(key, had_head, surplus);
             return Ok(Progress::Stop);
         }
         if self.must_pause(key, had_head) {
@@ -656,8 +662,16 @@ impl<N: Net> Reactor<N> {
         })
     }
 
-    /// The response is complete.
-    fn finish(&mut self, key: Key, had_head: bool) {
+    /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
+    fn has_more(&mut self, key: Key) -> bool {
+        self.conns.get_mut(key).is_some_and(|conn| {
+            let read = self.net.read(&mut conn.stream, &mut self.buffer);
+            !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        })
+    }
+
+    /// The response is complete; `surplus`: and something follows it.
+    fn finish(&mut self, key: Key, had_head: bool, surplus: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -676,6 +690,7 @@ impl<N: Net> Reactor<N> {
             State::Connecting(..) | State::Settled | State::Idle(_) => return,
         };
         let reuse = match exchange.done() {
+            Some(Reuse::Keep) if surplus => Reuse::Close(CloseReason::Surplus),
             Some(Reuse::Keep) if closed => Reuse::Close(CloseReason::PeerClosed),
             Some(reuse) => reuse,
             None => Reuse::Close(CloseReason::Failed),
