@@ -244,6 +244,10 @@ impl<N: Net> Reactor<N> {
         self.calls.get_mut(call)
     }
 
+    pub(crate) fn call_ref(&self, call: Key) -> Option<&ActiveCall> {
+        self.calls.get(call)
+    }
+
     pub(crate) fn remove_call(&mut self, call: Key) -> Option<ActiveCall> {
         self.calls.remove(call)
     }
@@ -419,6 +423,10 @@ impl<N: Net> Reactor<N> {
             self.drive_read(key);
             self.arm_conn(key);
         }
+    }
+
+    pub(crate) fn close_stream(&mut self, stream: N::Stream) {
+        self.net.close(stream);
     }
 
     // ---- the turn
@@ -902,6 +910,14 @@ impl<N: Net> Reactor<N> {
                 self.arm_conn(key);
             }
             (State::Settled, _) => {}
+        }
+    }
+}
+
+impl<N: Net> Drop for Reactor<N> {
+    fn drop(&mut self) {
+        for conn in self.conns.drain() {
+            self.net.close(conn.stream);
         }
     }
 }
