@@ -183,6 +183,7 @@ impl<N: Net> HostClient<N> {
             marks: Marks::new(now),
             attempts: 0,
             stale_before: false,
+            sent_before: Sent::Nothing,
             head_given: false,
             taken: 0,
             told: false,
@@ -292,6 +293,7 @@ impl<N: Net> HostClient<N> {
     /// The body source of that call, which had nothing to send, has something again.
     pub fn resume(&mut self, id: CallId) {
         self.reactor.resume_send(id.0);
+        self.settle();
     }
 
     // ---- streamed bodies
@@ -367,8 +369,9 @@ impl<N: Net> HostClient<N> {
             Some(TurnLimit::Until(at)) => Some(at),
             None => None,
         };
-        if stale && !self.incoming.is_empty() && self.pool.counters().idle > 0 {
-            // Idle connections may have died while nobody looked.
+        if stale && self.pool.counters().open > 0 {
+            // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
+            // begun must not keep the others from going on.
             self.reactor.poll(Some(self.reactor.now()))?;
             self.settle();
         }
@@ -581,6 +584,7 @@ impl<N: Net> HostClient<N> {
             return self.end_call(key, Err(error));
         }
         call.stale_before |= is_stale(&failed);
+        call.sent_before = call.sent_before.max(error.sent());
         call.response.clear();
         let waiting = self.pool.requeue(key);
         self.reactor.wait(key, waiting);
@@ -635,7 +639,8 @@ impl<N: Net> HostClient<N> {
             return;
         };
         call.head_given = true;
-        // What has come of the body stays here; the caller gets the head.
+        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
+        rest.continue_from(&call.response);
         std::mem::swap(rest.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut rest, &mut call.response);
         let done = Completion {
@@ -652,9 +657,11 @@ impl<N: Net> HostClient<N> {
 
     /// The end of a call, or of its streamed body.
     fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
-        if let Some(call) = self.reactor.call(key)
-            && call.head_given
-        {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let outcome = outcome.map_err(|error| error.after(call.sent_before));
+        if call.head_given {
             call.place = Place::Ended(outcome);
             if !std::mem::replace(&mut call.told, true) {
                 self.readable.push_back(CallId(key));

@@ -62,6 +62,8 @@ pub(crate) struct ActiveCall {
     pub(crate) attempts: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
+    /// How far earlier attempts got.
+    pub(crate) sent_before: Sent,
     /// Of a streamed call: its head has been given to the caller.
     pub(crate) head_given: bool,
     /// Of a streamed body: how much of the response's body the consumer has taken.
