@@ -161,14 +161,9 @@ impl Net for SimNet {
         self.world().read(stream.id, buf)
     }
 
-    fn read_append(
-        &mut self,
-        stream: &mut SimStream,
-        buf: &mut Vec<u8>,
-        max: usize,
-    ) -> io::Result<usize> {
+    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
         let start = buf.len();
-        buf.resize(start + max.min(buf.capacity() - start), 0);
+        buf.resize(buf.capacity(), 0);
         let result = self.world().read(stream.id, &mut buf[start..]);
         buf.truncate(start + result.as_ref().map_or(0, |n| *n));
         result

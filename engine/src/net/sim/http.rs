@@ -316,7 +316,8 @@ impl Conversation {
                 return peer.reset();
             }
         }
-        if peer.random().roll(behaviour.surplus) {
+        // Behind a body that ends with the connection, they would be more of the body.
+        if !answer.until_close && peer.random().roll(behaviour.surplus) {
             peer.send("\0surplus");
         }
         if answer.closes || peer.random().roll(behaviour.silent_close) {
