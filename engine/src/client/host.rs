@@ -194,7 +194,8 @@ impl<N: Net> HostClient<N> {
     }
 
     /// The next completion. Drives the calls until there is one; `None` when `timeout` has passed (`None`: without
-    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body).
+    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body), which must be asked for before
+    /// this waits again.
     ///
     /// # Errors
     /// The system's, when it cannot wait for events at all.
@@ -592,12 +593,19 @@ impl<N: Net> HostClient<N> {
 
     /// A call has waited for a connection for as long as it may.
     fn wait_over(&mut self, key: Key, limit: TimeLimit) {
-        let phase = match self.pool.counters().connecting {
-            0 => Phase::Queue,
-            _ => Phase::Connect,
+        let connecting = self.pool.any_connecting();
+        let phase = match connecting {
+            None => Phase::Queue,
+            Some(_) => Phase::Connect,
         };
+        let remote = connecting
+            .and_then(|conn| self.reactor.remote(conn))
+            .cloned();
         self.detach(key);
-        self.end_call(key, Err(Error::new(limit, phase, Sent::Nothing)));
+        self.end_call(
+            key,
+            Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
+        );
     }
 
     /// A call on a connection has run out of time.
@@ -635,8 +643,8 @@ impl<N: Net> HostClient<N> {
     fn give_head(&mut self, key: Key) {
         let now = self.reactor.now();
         let mut rest = self.reactor.take_spare();
-        let Some(call) = self.reactor.call(key) else {
-            return;
+        let Some(call) = self.reactor.call(key).filter(|call| !call.head_given) else {
+            return self.reactor.put_spare(rest);
         };
         call.head_given = true;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.

@@ -317,6 +317,10 @@ impl<N: Net> Reactor<N> {
         Ok(key)
     }
 
+    pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
+        self.conns.get(conn).map(|conn| &conn.remote)
+    }
+
     pub(crate) fn slot(&self, conn: Key) -> Option<SlotId> {
         self.conns.get(conn).map(|conn| conn.slot)
     }
@@ -761,6 +765,10 @@ impl<N: Net> Reactor<N> {
         self.net.close(conn.stream);
         match conn.state {
             State::Busy(exchange, call) => {
+                // The head counts, whether or not the fault came in the same read.
+                if exchange.has_head() && exchange.mode() == BodyMode::Stream {
+                    self.happened.push_back(Happened::Head(call));
+                }
                 // A write error is the cause of the end that followed it.
                 let kind = match (conn.write_error.take(), kind) {
                     (Some(error), ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)) => {
