@@ -51,7 +51,7 @@ fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         stream.set_nonblocking(true)?;
         let edges = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &stream, EventData::new_u64(number.into()), edges)?;
-        run.opened();
+        run.opened(1);
         let sent = Instant::now();
         if run.admit(sent) {
             send(&stream, request.as_bytes())?;

@@ -179,9 +179,9 @@ impl Run {
         self.first_error.get_or_insert_with(|| error.to_string());
     }
 
-    /// A connection was opened.
-    pub fn opened(&mut self) {
-        self.connections_opened += 1;
+    /// So many connections were opened.
+    pub fn opened(&mut self, count: u64) {
+        self.connections_opened += count;
     }
 
     /// Ends the measurement. `client` is the name in the record.

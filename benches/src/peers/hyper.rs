@@ -29,7 +29,7 @@ async fn work(exchange: Exchange, run: SharedRun) {
     while run.lock().admit(now) {
         let sent = now;
         if connection.is_none() {
-            run.lock().opened();
+            run.lock().opened(1);
         }
         let outcome = exchange.run(&mut connection).await;
         now = Instant::now();
