@@ -1,10 +1,14 @@
 //! One blocking GET over a kept connection on the loopback, by each client.
+//!
+//! Client and server take turns on one core: waking another one costs more than the exchange itself, and now this,
+//! now that.
 
 use std::hint::black_box;
 use std::thread;
 
 use benches::measure::Target;
 use benches::peers;
+use benches::process::{cores, stay_on};
 use benches::serve::Server;
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
@@ -13,6 +17,8 @@ criterion_group!(benches, get);
 criterion_main!(benches);
 
 fn get(criterion: &mut Criterion) {
+    let cores = cores().expect("a list of cores");
+    stay_on(cores[0]).expect("a core");
     for path in ["/13", "/16k", "/headers"] {
         let target = target(path);
         let mut group = criterion.benchmark_group(format!("GET {path}"));

@@ -26,12 +26,20 @@ pub fn cores() -> io::Result<Vec<usize>> {
 /// Whatever the system says.
 pub fn spawn_on(core: usize, command: &mut Command) -> io::Result<Child> {
     let before = sched_getaffinity(None)?;
-    let mut only = CpuSet::new();
-    only.set(core);
-    sched_setaffinity(None, &only)?;
+    stay_on(core)?;
     let child = command.spawn();
     sched_setaffinity(None, &before)?;
     child
+}
+
+/// Keeps this thread, and the threads that it starts, on one core.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn stay_on(core: usize) -> io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(core);
+    Ok(sched_setaffinity(None, &only)?)
 }
 
 /// This program again, as another tool.
