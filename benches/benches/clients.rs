@@ -10,6 +10,7 @@ use benches::measure::Target;
 use benches::peers;
 use benches::process::{cores, stay_on};
 use benches::serve::Server;
+use courser::{HostClient, HostConfig, Response, Upstream};
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 
@@ -22,6 +23,15 @@ fn get(criterion: &mut Criterion) {
     for path in ["/13", "/16k", "/headers"] {
         let target = target(path);
         let mut group = criterion.benchmark_group(format!("GET {path}"));
+        group.bench_function("courser", |bencher| {
+            let upstream = Upstream::tcp([target.address]);
+            let mut client = HostClient::new(upstream, HostConfig::default()).expect("a client");
+            let mut response = Response::new();
+            bencher.iter(|| {
+                client.get(&target.path, &mut response).expect("an answer");
+                black_box(response.status())
+            });
+        });
         group.bench_function("hyper", |bencher| {
             let runtime = runtime();
             let exchange = peers::hyper::Exchange::new(&target).expect("a plain URL");

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::sys::resource::UsageWho;
 
 use crate::measure::{Record, cpu_time, seconds};
-use crate::process::{Served, cores, installed, spawn_on, tool};
+use crate::process::{Served, cores, installed, load, spawn_on};
 
 /// Compares clients with each other and with the limit of the machine.
 #[derive(clap::Parser, Debug)]
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "limit,wrk,hyper,reqwest,ureq"
+        default_value = "limit,wrk,host,hyper,reqwest,ureq"
     )]
     clients: Vec<String>,
 }
@@ -117,13 +117,9 @@ impl Sample {
         served: &Served,
         core: usize,
     ) -> Result<(Self, u64), Box<dyn Error>> {
-        let mut command = tool(if client == "limit" { "limit" } else { "load" })?;
-        if client != "limit" {
-            command.args(["--client", client]);
-        }
+        let mut command = load(client, args.connections)?;
         let warm_up = 10 * u64::from(args.connections);
         command
-            .args(["--json", "--connections", &args.connections.to_string()])
             .args(["--duration", &args.duration.as_secs_f64().to_string()])
             .args(["--warm-up", &warm_up.to_string()])
             .arg(served.url(&args.path));

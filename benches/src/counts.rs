@@ -12,7 +12,7 @@ use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::measure::Record;
-use crate::process::{Served, cores, installed, tool, under};
+use crate::process::{Served, cores, installed, load, under};
 
 /// Counts what a request costs.
 #[derive(clap::Parser, Debug)]
@@ -25,8 +25,12 @@ pub struct Args {
     #[arg(long, default_value = "/13")]
     path: String,
 
-    /// Clients of `load`
-    #[arg(long, value_delimiter = ',', default_value = "hyper,reqwest,ureq")]
+    /// Clients of `load`, and `limit`: what the measuring itself costs
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "limit,host,hyper,reqwest,ureq"
+    )]
     clients: Vec<String>,
 }
 
@@ -75,11 +79,8 @@ struct Counts {
 impl Counts {
     fn take(client: &str, args: &Args, url: &str) -> Result<Self, Box<dyn Error>> {
         let run = |connections: u32, requests: u64| -> Result<Command, Box<dyn Error>> {
-            let mut command = tool("load")?;
-            command
-                .args(["--json", "--client", client, url])
-                .args(["--connections", &connections.to_string()])
-                .args(["--requests", &requests.to_string()]);
+            let mut command = load(client, connections)?;
+            command.args(["--requests", &requests.to_string(), url]);
             Ok(command)
         };
         let n = args.requests;

@@ -8,6 +8,7 @@
 pub mod alloc;
 pub mod compare;
 pub mod counts;
+pub mod host;
 pub mod limit;
 pub mod load;
 pub mod measure;

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use crate::measure::Plan;
-use crate::peers;
+use crate::{host, peers};
 
 /// Loads one URL and measures.
 #[derive(clap::Parser, Debug)]
@@ -13,7 +13,7 @@ pub struct Args {
     plan: Plan,
 
     /// The client that does it
-    #[arg(long, value_enum, default_value_t = Client::Hyper)]
+    #[arg(long, value_enum, default_value_t = Client::Host)]
     client: Client,
 
     /// Print the record as JSON
@@ -24,6 +24,8 @@ pub struct Args {
 /// The clients to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 pub enum Client {
+    /// courser's `HostClient`, with all connections on one thread
+    Host,
     /// hyper's `client::conn::http1`, one connection for each task of a current-thread tokio runtime
     Hyper,
     /// reqwest's async client, one task for each connection on a current-thread tokio runtime
@@ -38,6 +40,7 @@ pub enum Client {
 /// Nothing could be measured.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let record = match args.client {
+        Client::Host => host::measure(&args.plan),
         Client::Hyper => peers::hyper::measure(&args.plan),
         Client::Reqwest => peers::reqwest::measure(&args.plan),
         Client::Ureq => peers::ureq::measure(&args.plan),

@@ -43,12 +43,25 @@ pub fn stay_on(core: usize) -> io::Result<()> {
 }
 
 /// This program again, as another tool.
+fn tool(name: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(name);
+    Ok(command)
+}
+
+/// This program again, as the load generator with that client, or as the limit of all clients.
 ///
 /// # Errors
 /// The program's file is unknown.
-pub fn tool(name: &str) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(name);
+pub fn load(client: &str, connections: u32) -> io::Result<Command> {
+    let mut command = match client {
+        "limit" => tool("limit")?,
+        _ => tool("load")?,
+    };
+    if client != "limit" {
+        command.args(["--client", client]);
+    }
+    command.args(["--json", "--connections", &connections.to_string()]);
     Ok(command)
 }
 

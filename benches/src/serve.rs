@@ -303,6 +303,12 @@ impl Connection {
     }
 }
 
+/// The bytes with which a request of this head is answered, for those that need no server in between.
+#[must_use]
+pub fn answer(head: &[u8]) -> &'static [u8] {
+    Answer::to(head).bytes
+}
+
 #[derive(Debug)]
 struct Answer {
     bytes: &'static [u8],
