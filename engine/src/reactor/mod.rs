@@ -62,6 +62,8 @@ pub(crate) struct ActiveCall {
     pub(crate) attempts: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
+    /// How far earlier attempts got.
+    pub(crate) sent_before: Sent,
     /// Of a streamed call: its head has been given to the caller.
     pub(crate) head_given: bool,
     /// Of a streamed body: how much of the response's body the consumer has taken.
@@ -244,6 +246,10 @@ impl<N: Net> Reactor<N> {
         self.calls.get_mut(call)
     }
 
+    pub(crate) fn call_ref(&self, call: Key) -> Option<&ActiveCall> {
+        self.calls.get(call)
+    }
+
     pub(crate) fn remove_call(&mut self, call: Key) -> Option<ActiveCall> {
         self.calls.remove(call)
     }
@@ -419,6 +425,10 @@ impl<N: Net> Reactor<N> {
             self.drive_read(key);
             self.arm_conn(key);
         }
+    }
+
+    pub(crate) fn close_stream(&mut self, stream: N::Stream) {
+        self.net.close(stream);
     }
 
     // ---- the turn
@@ -902,6 +912,14 @@ impl<N: Net> Reactor<N> {
                 self.arm_conn(key);
             }
             (State::Settled, _) => {}
+        }
+    }
+}
+
+impl<N: Net> Drop for Reactor<N> {
+    fn drop(&mut self) {
+        for conn in self.conns.drain() {
+            self.net.close(conn.stream);
         }
     }
 }
