@@ -1,1 +1,2 @@
-//! Placeholder.
+//! The crawler as a library.
+pub mod find;

@@ -1,0 +1,4 @@
+//! find(1) for web directory hierarchies.
+pub mod glob;
+pub mod listing;
+mod path;
