@@ -116,8 +116,10 @@ enum Token {
 #[derive(Clone, Copy, Debug)]
 enum Item {
     Range(char, char),
-    Class(fn(char) -> bool),
+    Class(CharTest),
 }
+
+type CharTest = fn(char) -> bool;
 
 impl Item {
     fn holds(self, c: char) -> bool {
@@ -197,10 +199,10 @@ fn set_char(chars: &[char], at: &mut usize) -> Option<char> {
 }
 
 /// A class such as `alpha` of `[:alpha:]`, whose `[:` is consumed.
-fn class(chars: &[char]) -> Option<(fn(char) -> bool, usize)> {
+fn class(chars: &[char]) -> Option<(CharTest, usize)> {
     let end = chars.windows(2).position(|pair| pair == [':', ']'])?;
     let name: String = chars[..end].iter().collect();
-    let test: fn(char) -> bool = match name.as_str() {
+    let test: CharTest = match name.as_str() {
         "alnum" => char::is_alphanumeric,
         "alpha" => char::is_alphabetic,
         "blank" => |c| c == ' ' || c == '\t',

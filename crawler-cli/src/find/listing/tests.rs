@@ -71,13 +71,23 @@ macro_rules! page {
     };
 }
 
+/// Which page, what was captured, its path, its shape, and which directories and files it shows beyond the common ones.
+type Captured<'a> = (
+    &'a str,
+    &'a [u8],
+    &'a str,
+    Shape,
+    &'a [&'a str],
+    &'a [&'a [&'a str]],
+);
+
 #[test]
 fn every_captured_listing_gives_the_whole_tree() {
     let hidden = [".hidden"];
     let big = ["g5.iso", "t1.img"];
     let dot = [".dotfile"];
     #[rustfmt::skip]
-    let table: [(&str, &[u8], &str, Shape, &[&str], &[&[&str]]); 13] = [
+    let table: [Captured<'_>; 13] = [
         ("apache-plain", page!("apache-plain"), "/plain/", Shape::Apache, &hidden, &[&big, &dot]),
         ("apache-fancy", page!("apache-fancy"), "/fancy/", Shape::Apache, &hidden, &[&big, &dot]),
         ("apache-fancydeb", page!("apache-fancydeb"), "/fancydeb/", Shape::Apache, &hidden, &[&big, &dot]),
