@@ -1,2 +1,3 @@
 //! The crawler as a library.
+pub mod demo;
 pub mod find;

@@ -1,0 +1,3 @@
+//! `crawler-cli demo`
+pub mod server;
+pub mod tree;
