@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::mem;
 use std::num::NonZeroU32;
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use url::Url;
@@ -214,6 +215,21 @@ pub struct Counts {
     pub unread: u64,
 }
 
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            directories: self.directories + other.directories,
+            directories_done: self.directories_done + other.directories_done,
+            files: self.files + other.files,
+            requests: self.requests + other.requests,
+            retries: self.retries + other.retries,
+            unread: self.unread + other.unread,
+        }
+    }
+}
+
 /// The crawl of one host.
 #[derive(Debug)]
 pub struct Frontier {
@@ -400,6 +416,14 @@ impl Frontier {
             200 | 203 => self.page(now, task, reply, sink),
             status => self.give_up(&task, &Cause::Status(status), sink),
         }
+    }
+
+    /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
+    pub fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
+        for task in mem::take(&mut self.in_flight).into_values() {
+            self.give_up(&task, cause, sink);
+        }
+        self.give_up_waiting(cause, sink);
     }
 
     /// A request failed without a whole response.
@@ -653,10 +677,14 @@ impl Frontier {
             return self.retry(now, task, cause, Duration::ZERO, sink);
         }
         self.give_up(&task, &cause, sink);
+        self.give_up_waiting(&cause, sink);
+    }
+
+    fn give_up_waiting(&mut self, cause: &Cause, sink: Sink<'_>) {
         let ready = mem::take(&mut self.ready);
         let postponed = mem::take(&mut self.postponed);
         for task in ready.into_iter().chain(postponed.into_values()) {
-            self.give_up(&task, &cause, sink);
+            self.give_up(&task, cause, sink);
         }
     }
 
