@@ -1,1 +1,7 @@
-//! Placeholder.
+//! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
+//!
+//! [`find`] searches web directory hierarchies; [`demo`] holds the sample mirror and its server.
+
+pub mod demo;
+pub mod find;
+pub mod terminal;
