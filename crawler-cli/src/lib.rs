@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Finds and checks files over HTTP.
+
+pub mod get;
