@@ -63,7 +63,7 @@ enum HeaderRule {
 pub(super) struct Composed {
     pub(super) method: String,
     pub(super) target: String,
-    /// In order. Begins with `Host` unless that was removed.
+    /// In order, but that the engine puts `Host` and `User-Agent` first.
     pub(super) headers: Vec<(String, Vec<u8>)>,
 }
 
@@ -111,10 +111,10 @@ impl Options {
         for typed in group.headers {
             read_headers(&typed, &mut headers)?;
         }
-        let write_out = group.write_out.map(|typed| {
-            let format = typed_or_file(&typed, FileText::WithoutLineEnds)?;
-            Ok(WriteOut::parse(&format))
-        });
+        let write_out = match &group.write_out {
+            Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
+            None => None,
+        };
         Ok(Self {
             method,
             headers,
@@ -129,7 +129,7 @@ impl Options {
             connect_timeout: group.connect_timeout,
             max_filesize: group.max_filesize,
             unix_socket: group.unix_socket.map(PathBuf::from),
-            write_out: write_out.transpose()?,
+            write_out: write_out.map(|format| WriteOut::parse(&format)),
         })
     }
 
@@ -163,8 +163,6 @@ impl Options {
         }
         let form = self.body.as_ref().map(|_| FORM.to_vec());
         headers.extend(default(("Content-Type", form)));
-        // A stable sort: only `Host` moves.
-        headers.sort_by_key(|(name, _)| !name.eq_ignore_ascii_case("Host"));
         Composed {
             method: self.method.clone(),
             target: target.path_and_query.clone(),
@@ -202,10 +200,14 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
     let name = |bytes: &[u8]| text(OsStr::from_bytes(bytes).to_owned(), "header name");
     if let Some(colon) = line.iter().position(|b| *b == b':') {
         let value = line[colon + 1..].trim_ascii();
-        return Ok(match value {
-            [] => HeaderRule::Remove(name(&line[..colon])?),
-            value => HeaderRule::Send(name(&line[..colon])?, value.to_vec()),
-        });
+        let name = name(&line[..colon])?;
+        return match value {
+            [] if name.eq_ignore_ascii_case("Host") => {
+                Err(usage("HTTP/1.1 needs a Host, 'Host;' sends an empty one"))
+            }
+            [] => Ok(HeaderRule::Remove(name)),
+            value => Ok(HeaderRule::Send(name, value.to_vec())),
+        };
     }
     match line.trim_ascii_end() {
         [empty @ .., b';'] => Ok(HeaderRule::Send(name(empty)?, Vec::new())),
@@ -371,9 +373,8 @@ mod tests {
             ),
             (
                 &["-HA: 1", "-HHost: other", "-HA: 2"],
-                "GET /p?q\nHost: other\nUser-Agent: UA\nAccept: */*\nA: 1\nA: 2",
+                "GET /p?q\nUser-Agent: UA\nAccept: */*\nA: 1\nHost: other\nA: 2",
             ),
-            (&["-HHost:", "-A", ""], "GET /p?q\nAccept: */*"),
             (
                 &["-u", "user:pass"],
                 "GET /p?q\nHost: h:8\nAuthorization: Basic dXNlcjpwYXNz\nUser-Agent: UA\nAccept: */*",
@@ -482,6 +483,7 @@ mod tests {
                 2,
                 "options: a header needs a colon after its name",
             ),
+            (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
             (&["-u", "me", "u"], 2, "options: -u needs user:password"),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (
