@@ -6,7 +6,8 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub mod os;
@@ -49,14 +50,9 @@ pub trait Net {
     /// Reads into `buf`. `Ok(0)` is the end of the stream when `buf` is not empty.
     fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Appends at most `max` bytes (at least 1) to `buf`, into capacity that `buf` already has: the path for large
-    /// bodies, which are written to memory once. Reads no more than the spare capacity.
-    fn read_append(
-        &mut self,
-        stream: &mut Self::Stream,
-        buf: &mut Vec<u8>,
-        max: usize,
-    ) -> io::Result<usize>;
+    /// Appends to `buf` at most as much as it has spare capacity (which is not zero): the path for large bodies, which
+    /// are written to memory once.
+    fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize>;
 
     /// Writes the parts in order, in one call to the system; the count may be short.
     fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize>;
@@ -99,7 +95,7 @@ pub enum Address {
     /// TCP to an address and a port.
     Tcp(SocketAddr),
     /// A Unix stream socket by its path.
-    Unix(PathBuf),
+    Unix(Arc<Path>),
 }
 
 impl fmt::Display for Address {

@@ -115,20 +115,7 @@ impl Net for OsNet {
         }
     }
 
-    fn read_append(
-        &mut self,
-        stream: &mut Stream,
-        buf: &mut Vec<u8>,
-        max: usize,
-    ) -> io::Result<usize> {
-        // A vector's spare capacity is all or nothing to rustix, so a smaller limit takes the slice path.
-        if buf.capacity() - buf.len() > max {
-            let start = buf.len();
-            buf.resize(start + max, 0);
-            let result = self.read(stream, &mut buf[start..]);
-            buf.truncate(start + result.as_ref().map_or(0, |n| *n));
-            return result;
-        }
+    fn read_append(&mut self, stream: &mut Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
         loop {
             match rustix::io::read(&*stream, spare_capacity(buf)) {
                 Err(rustix::io::Errno::INTR) => continue,

@@ -1,0 +1,95 @@
+//! The options of a host client.
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+use crate::net::SocketOptions;
+use crate::policy::{LatePolicy, PoolConfig, Retry, ReuseOrder, Timeouts, WaitPolicy};
+use crate::proto::Limits;
+
+/// The options of a [`HostClient`](crate::HostClient).
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use courser::{HostConfig, WaitPolicy};
+///
+/// let config = HostConfig {
+///     max_connections: NonZeroUsize::new(8).unwrap(),
+///     wait: WaitPolicy::FailFast,
+///     ..HostConfig::default()
+/// };
+/// ```
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Connections in all: connecting, busy, draining and idle, over all addresses. Default 512.
+    pub max_connections: NonZeroUsize,
+    /// Calls that may wait while all connections are in use; one more fails at once. Default 65,536.
+    pub max_waiting: usize,
+    /// What a call does while all connections are in use. Default: it waits.
+    pub wait: WaitPolicy,
+    /// Which idle connection is used first. Default: the one used last.
+    pub reuse: ReuseOrder,
+    /// How long a connection stays idle before it is closed. Default 4 s, below the keep-alive time of common servers
+    /// (Node.js, Apache httpd and lighttpd 5 s, nginx 75 s). A shorter time that the server gives in `Keep-Alive:
+    /// timeout=N` goes before.
+    pub idle_timeout: Duration,
+    /// How long a connection is used at all; each ends at a random time in the last tenth. Default: without limit.
+    pub max_age: Option<Duration>,
+    /// Calls that a connection serves at the most. Default: without limit.
+    pub max_requests: Option<NonZeroU64>,
+    /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
+    /// and kept while the client is driven.
+    pub min_idle: usize,
+    /// Limits in time.
+    pub timeouts: Timeouts,
+    /// What happens to the connection of a call that ran out of time. Default: it is closed.
+    pub late: LatePolicy,
+    /// Limits on responses.
+    pub limits: Limits,
+    /// `User-Agent` of requests that do not say their own; `None` sends none. Default `courser/` and the version.
+    pub user_agent: Option<String>,
+    /// When a failed call is tried again.
+    pub retry: Retry,
+    /// Options of the sockets.
+    pub socket: SocketOptions,
+    /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
+    /// can go beyond.
+    pub stream_buffer: usize,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            max_connections: NonZeroUsize::new(512).unwrap_or(NonZeroUsize::MIN),
+            max_waiting: 65_536,
+            wait: WaitPolicy::default(),
+            reuse: ReuseOrder::default(),
+            idle_timeout: Duration::from_secs(4),
+            max_age: None,
+            max_requests: None,
+            min_idle: 0,
+            timeouts: Timeouts::default(),
+            late: LatePolicy::default(),
+            limits: Limits::default(),
+            user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
+            retry: Retry::default(),
+            socket: SocketOptions::default(),
+            stream_buffer: 64 * 1024,
+        }
+    }
+}
+
+impl HostConfig {
+    pub(super) fn pool(&self) -> PoolConfig {
+        PoolConfig {
+            max_connections: self.max_connections,
+            max_waiting: self.max_waiting,
+            wait: self.wait,
+            reuse: self.reuse,
+            idle_timeout: self.idle_timeout,
+            max_age: self.max_age,
+            max_requests: self.max_requests,
+            min_idle: self.min_idle,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What a user holds: clients, calls and their completions.
+
+mod config;
+mod host;
+mod upstream;
+
+use std::time::{Duration, Instant};
+
+pub use config::HostConfig;
+pub use host::{Body, HostClient};
+pub use upstream::Upstream;
+
+use crate::error::Error;
+use crate::net::Address;
+use crate::proto::{Request, Response};
+use crate::reactor::Key;
+
+/// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
+///
+/// ```
+/// use std::time::Duration;
+/// use courser::{Call, Request, Response};
+///
+/// let call = Call::new(Request::get("/"), Response::new()).tag(7).timeout(Duration::from_secs(2));
+/// ```
+#[derive(Debug)]
+pub struct Call {
+    request: Request,
+    response: Response,
+    tag: u64,
+    time: CallTime,
+    streaming: bool,
+}
+
+/// How the deadline of a call is given.
+#[derive(Clone, Copy, Debug)]
+enum CallTime {
+    /// [`Timeouts::total`](crate::Timeouts::total) of the client.
+    Configured,
+    Within(Duration),
+    At(Instant),
+}
+
+impl Call {
+    /// A call that sends `request` and fills `response`.
+    pub fn new(request: Request, response: Response) -> Self {
+        Self {
+            request,
+            response,
+            tag: 0,
+            time: CallTime::Configured,
+            streaming: false,
+        }
+    }
+
+    /// Gives the call a number of the caller's, which comes back in its completion.
+    pub fn tag(mut self, tag: u64) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// Limits the whole call, from when the client takes it up, instead of the client's total timeout.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.time = CallTime::Within(timeout);
+        self
+    }
+
+    /// Ends the call at that time at the latest, instead of by the client's total timeout.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.time = CallTime::At(deadline);
+        self
+    }
+
+    /// Completes the call when the head of the response is there, and leaves the body to
+    /// [`read_body`](HostClient::read_body).
+    pub fn streaming(mut self, streaming: bool) -> Self {
+        self.streaming = streaming;
+        self
+    }
+}
+
+impl CallTime {
+    fn expires_at(self, now: Instant, total: Option<Duration>) -> Option<Instant> {
+        match self {
+            Self::Configured => total.and_then(|total| now.checked_add(total)),
+            Self::Within(timeout) => now.checked_add(timeout),
+            Self::At(deadline) => Some(deadline),
+        }
+    }
+}
+
+/// Names a call within its client.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CallId(Key);
+
+/// A call that is over, or, if it is a streaming one, whose response has begun.
+///
+/// Each submitted call completes exactly once.
+#[derive(Debug)]
+pub struct Completion {
+    /// The call.
+    pub id: CallId,
+    /// The number that the caller gave it.
+    pub tag: u64,
+    /// Whether the response is complete (or, for a streaming call, its head).
+    pub outcome: Result<(), Error>,
+    /// The request, for using again.
+    pub request: Request,
+    /// The response. After a failure, what came of it.
+    pub response: Response,
+    /// When what happened, and where.
+    pub report: Report,
+    /// Of a streaming call whose head is there: the body is to be read, or the call cancelled.
+    pub body: Option<CallId>,
+}
+
+/// When what happened to a call, and on which connection.
+///
+/// ```
+/// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
+/// let report = client.get("/", &mut courser::Response::new())?;
+/// println!("{:?} after {} attempts, reused: {}", report.timings.total, report.attempts, report.reused);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Times since the client took up the call.
+    pub timings: Timings,
+    /// Whether the last attempt ran on a connection that had served before.
+    pub reused: bool,
+    /// How often the request was begun to be sent.
+    pub attempts: u32,
+    /// The address of the server.
+    pub remote: Option<Address>,
+    /// Our address.
+    pub local: Option<Address>,
+}
+
+/// Times since the client took up a call; of the last attempt, if there were several.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Timings {
+    /// Until it had a connection.
+    pub queued: Option<Duration>,
+    /// How long that connection took to open; `None` if it was open before.
+    pub connect: Option<Duration>,
+    /// Until the request was sent whole.
+    pub sent: Option<Duration>,
+    /// Until the first byte of the response.
+    pub first_byte: Option<Duration>,
+    /// Until the end.
+    pub total: Duration,
+}
+
+/// What [`HostClient::read_body`] found.
+#[derive(Debug)]
+pub enum Read {
+    /// So many bytes, at least one.
+    Data(usize),
+    /// Nothing just now.
+    Pending,
+    /// The body is complete, and this response holds its trailers.
+    End {
+        /// When what happened; `total` is until the end of the body.
+        report: Report,
+        /// The response's trailers, if there were any; nothing else of the response.
+        trailers: Response,
+    },
+}

@@ -1,0 +1,160 @@
+//! Where a host client sends: addresses, and the name for `Host`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::error::{Error, Misuse, Phase, Sent};
+use crate::net::Address;
+
+/// An upstream: one or several addresses that serve the same thing.
+///
+/// Parsed from `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/run/app.sock`; the port is 80 if none is
+/// given. `localhost` stands for `127.0.0.1` and `::1`. Other names are not looked up here.
+///
+/// ```
+/// use courser::Upstream;
+///
+/// let one: Upstream = "localhost:8080".parse()?;
+/// assert_eq!(one.host(), "localhost:8080");
+/// let three = Upstream::tcp(["10.0.0.1:80".parse()?, "10.0.0.2:80".parse()?, "10.0.0.3:80".parse()?]).with_host("app.internal");
+/// assert_eq!(three.addresses().len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Upstream {
+    addresses: Vec<Address>,
+    host: String,
+}
+
+impl Upstream {
+    /// TCP addresses that serve the same thing. `Host` is the first of them.
+    pub fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let addresses: Vec<_> = addresses.into_iter().map(Address::Tcp).collect();
+        let host = match addresses.first() {
+            Some(Address::Tcp(address)) => authority(address),
+            _ => String::new(),
+        };
+        Self { addresses, host }
+    }
+
+    /// A Unix socket. `Host` is `localhost`.
+    pub fn unix(path: impl AsRef<Path>) -> Self {
+        Self {
+            addresses: vec![Address::Unix(path.as_ref().into())],
+            host: "localhost".into(),
+        }
+    }
+
+    /// Sends that value in `Host`.
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.host = host.into();
+        self
+    }
+
+    /// The addresses, in the order in which they are tried.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The value of `Host`.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl FromStr for Upstream {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let invalid = || {
+            Error::new(
+                Misuse::Upstream(text.to_owned()),
+                Phase::Queue,
+                Sent::Nothing,
+            )
+        };
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() {
+                Err(invalid())
+            } else {
+                Ok(Self::unix(path))
+            };
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Self::tcp([address]));
+        }
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+        if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+            return Ok(Self::tcp([SocketAddr::new(ip, HTTP_PORT)]));
+        }
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) => (name, port.parse().map_err(|_| invalid())?),
+            None => (text, HTTP_PORT),
+        };
+        if !name.eq_ignore_ascii_case("localhost") {
+            return Err(invalid());
+        }
+        let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        Ok(Self::tcp(loopback.map(|ip| SocketAddr::new(ip, port))).with_host(text))
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.host)
+    }
+}
+
+/// `Host` names the port only if it is not the default (RFC 9110 §7.2), and no zone of a link-local address.
+fn authority(address: &SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    match address.port() {
+        HTTP_PORT => ip,
+        port => format!("{ip}:{port}"),
+    }
+}
+
+const HTTP_PORT: u16 = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_hosts() {
+        let parse = |text: &str| text.parse::<Upstream>().ok();
+        let shown = |text: &str| {
+            let upstream = parse(text)?;
+            let all: Vec<_> = upstream.addresses().iter().map(|a| a.to_string()).collect();
+            Some(format!("{} | {}", all.join(" "), upstream.host()))
+        };
+        for (text, expected) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080 | 127.0.0.1:8080"),
+            ("127.0.0.1", "127.0.0.1:80 | 127.0.0.1"),
+            ("[::1]:80", "[::1]:80 | [::1]"),
+            ("::1", "[::1]:80 | [::1]"),
+            ("[::1]", "[::1]:80 | [::1]"),
+            ("localhost:99", "127.0.0.1:99 [::1]:99 | localhost:99"),
+            ("LOCALHOST", "127.0.0.1:80 [::1]:80 | LOCALHOST"),
+            ("unix:/run/x y.sock", "unix:/run/x y.sock | localhost"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "unix:",
+            "example.com",
+            "localhost:http",
+            "localhost:99999",
+            "[::1",
+            "1.2.3:4",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

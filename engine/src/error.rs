@@ -1,0 +1,432 @@
+//! What can go wrong, grouped by who can act: the caller ([`Misuse`]), the peer ([`PeerFault`]), a limit of ours
+//! ([`LimitExceeded`]), the system (`Io`), or time ([`TimeLimit`]).
+//!
+//! An [`Error`] also says what the call was waiting for ([`Phase`]), how far the request got ([`Sent`]) and with whom
+//! it was talking. `Display` tells the cause alone; `source()` has the system's error below it.
+
+use std::fmt;
+use std::io;
+
+use crate::net::Address;
+
+/// Why a call failed.
+///
+/// ```
+/// use courser::{ErrorKind, HostClient, HostConfig, Misuse, Part, Request, Response, Sent};
+///
+/// let mut client = HostClient::new("127.0.0.1:1".parse()?, HostConfig::default())?;
+/// let mut request = Request::get("/");
+/// request.header("X-Name", "two\r\nlines");
+/// let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+/// assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Invalid { part: Part::HeaderValue, .. })));
+/// assert_eq!(error.sent(), Sent::Nothing);
+/// assert_eq!(error.to_string(), "invalid byte 0x0d at offset 3 of a header value");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    phase: Phase,
+    sent: Sent,
+    remote: Option<Address>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: impl Into<ErrorKind>, phase: Phase, sent: Sent) -> Self {
+        Self(Box::new(Inner {
+            kind: kind.into(),
+            phase,
+            sent,
+            remote: None,
+        }))
+    }
+
+    pub(crate) fn with_remote(mut self, remote: Option<Address>) -> Self {
+        self.0.remote = remote;
+        self
+    }
+
+    /// The cause, by who can act on it.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// What the call was waiting for when it failed.
+    pub fn phase(&self) -> Phase {
+        self.0.phase
+    }
+
+    /// How far the request had got. Decides whether it can be repeated without harm.
+    pub fn sent(&self) -> Sent {
+        self.0.sent
+    }
+
+    /// The address that the call was connected or connecting to; `None` when it had got to none.
+    pub fn remote(&self) -> Option<&Address> {
+        self.0.remote.as_ref()
+    }
+
+    /// Whether time ran out.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Timeout(_))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("phase", &self.0.phase)
+            .field("sent", &self.0.sent)
+            .field("remote", &self.0.remote)
+            .finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.kind {
+            ErrorKind::Misuse(misuse) => misuse.fmt(f),
+            ErrorKind::Peer(fault) => fault.fmt(f),
+            ErrorKind::Limit(limit) => limit.fmt(f),
+            ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
+            ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.kind {
+            ErrorKind::Io(error) | ErrorKind::Misuse(Misuse::BodySource(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Misuse(_) => io::ErrorKind::InvalidInput,
+            ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) => {
+                io::ErrorKind::UnexpectedEof
+            }
+            ErrorKind::Peer(_) => io::ErrorKind::InvalidData,
+            ErrorKind::Limit(_) => io::ErrorKind::Other,
+            ErrorKind::Io(error) => error.kind(),
+            ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
+            ErrorKind::Cancelled => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// The cause of an [`Error`], by who can act on it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call itself is wrong; repeating it will not help.
+    Misuse(Misuse),
+    /// The peer broke the protocol.
+    Peer(PeerFault),
+    /// A limit of ours, set by the caller or by default.
+    Limit(LimitExceeded),
+    /// The system refused to connect, to read or to write; [`Error::phase`] says which.
+    Io(io::Error),
+    /// Time ran out; [`Error::phase`] says what was being waited for.
+    Timeout(TimeLimit),
+    /// The caller cancelled the call.
+    Cancelled,
+}
+
+/// An error in the call itself, found before anything was sent (but for body streams).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// A part of the request holds a byte that would break its framing (RFC 9112 §11.1).
+    Invalid {
+        /// Which part.
+        part: Part,
+        /// Offset of the byte in the part.
+        at: usize,
+        /// The byte.
+        byte: u8,
+    },
+    /// A part of the request that must not be empty is.
+    Empty(Part),
+    /// The target is none of origin-form, `*` for OPTIONS, or authority-form for CONNECT (RFC 9112 §3.2).
+    TargetForm,
+    /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them from the body.
+    FramingHeader(&'static str),
+    /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
+    Upstream(String),
+    /// The upstream has no address.
+    NoAddress,
+    /// Trailers need a chunked body (RFC 9112 §7.1.2).
+    TrailersWithoutChunked,
+    /// The body stream was used up by an earlier attempt or an earlier call.
+    BodyNotReplayable,
+    /// The body stream failed.
+    BodySource(io::Error),
+    /// The body stream ended before its declared length.
+    BodyLength {
+        /// Bytes promised in `Content-Length`.
+        declared: u64,
+        /// Bytes that the stream gave.
+        produced: u64,
+    },
+    /// No streamed response body with this id.
+    UnknownBody,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { part, at, byte } => {
+                write!(f, "invalid byte {byte:#04x} at offset {at} of {part}")
+            }
+            Self::Empty(part) => write!(f, "{part} is empty"),
+            Self::TargetForm => f.write_str(
+                "the target is neither a path, nor `*` for OPTIONS, nor `host:port` for CONNECT",
+            ),
+            Self::FramingHeader(name) => {
+                write!(f, "{name} is computed from the body and cannot be a header")
+            }
+            Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
+            Self::NoAddress => f.write_str("the upstream has no address"),
+            Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
+            Self::BodyNotReplayable => f.write_str("the body stream is used up"),
+            Self::BodySource(_) => f.write_str("the body stream failed"),
+            Self::BodyLength { declared, produced } => write!(
+                f,
+                "the body stream gave {produced} bytes where {declared} were declared"
+            ),
+            Self::UnknownBody => f.write_str("no response body with this id"),
+        }
+    }
+}
+
+/// A part of a request, for [`Misuse`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The method.
+    Method,
+    /// The request target.
+    Target,
+    /// The `Host` value.
+    Host,
+    /// The `User-Agent` value.
+    UserAgent,
+    /// A header name.
+    HeaderName,
+    /// A header value.
+    HeaderValue,
+    /// A trailer name.
+    TrailerName,
+    /// A trailer value.
+    TrailerValue,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Method => "the method",
+            Self::Target => "the target",
+            Self::Host => "the Host value",
+            Self::UserAgent => "the User-Agent value",
+            Self::HeaderName => "a header name",
+            Self::HeaderValue => "a header value",
+            Self::TrailerName => "a trailer name",
+            Self::TrailerValue => "a trailer value",
+        })
+    }
+}
+
+/// How the peer broke the protocol. The connection is closed after each of these.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum PeerFault {
+    /// The connection ended before one byte of a response.
+    Empty,
+    /// The connection ended inside the response (RFC 9112 §8).
+    Truncated,
+    /// The first line is no HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
+    BadStatusLine,
+    /// A header line is malformed (RFC 9112 §5).
+    BadHeader,
+    /// `Content-Length` is no decimal number below 2^64 (RFC 9112 §6.3).
+    BadContentLength,
+    /// Several `Content-Length` values differ (RFC 9112 §6.3).
+    ConflictingContentLength,
+    /// `Transfer-Encoding` is anything but `chunked`, or stands in an HTTP/1.0 response (RFC 9112 §6.1).
+    UnsupportedTransferEncoding,
+    /// The chunked framing is broken (RFC 9112 §7.1).
+    BadChunk,
+    /// A trailer line is malformed (RFC 9112 §7.1.2).
+    BadTrailer,
+    /// `101 Switching Protocols` without having been asked to (RFC 9110 §15.2.2).
+    UnexpectedUpgrade,
+}
+
+impl fmt::Display for PeerFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the connection closed before any reply",
+            Self::Truncated => "the connection closed inside the response",
+            Self::BadStatusLine => "not an HTTP/1.x status line",
+            Self::BadHeader => "malformed header in the response",
+            Self::BadContentLength => "malformed Content-Length in the response",
+            Self::ConflictingContentLength => "conflicting Content-Length values in the response",
+            Self::UnsupportedTransferEncoding => "unsupported Transfer-Encoding in the response",
+            Self::BadChunk => "malformed chunked coding in the response",
+            Self::BadTrailer => "malformed trailer in the response",
+            Self::UnexpectedUpgrade => "101 Switching Protocols without an Upgrade request",
+        })
+    }
+}
+
+/// Which limit of ours was passed, with its value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LimitExceeded {
+    /// [`Limits::head_bytes`](crate::Limits::head_bytes).
+    HeadBytes(usize),
+    /// [`Limits::header_count`](crate::Limits::header_count).
+    HeaderCount(usize),
+    /// [`Limits::body_bytes`](crate::Limits::body_bytes).
+    BodyBytes(u64),
+    /// [`Limits::chunk_line`](crate::Limits::chunk_line).
+    ChunkLine(usize),
+    /// [`Limits::chunk_overhead`](crate::Limits::chunk_overhead).
+    ChunkOverhead(usize),
+    /// [`Limits::trailer_bytes`](crate::Limits::trailer_bytes).
+    TrailerBytes(usize),
+    /// [`Limits::interim_responses`](crate::Limits::interim_responses).
+    InterimResponses(usize),
+    /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
+    Waiting(usize),
+    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    Connections(usize),
+}
+
+impl fmt::Display for LimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeadBytes(n) => write!(f, "response head over {n} bytes"),
+            Self::HeaderCount(n) => write!(f, "more than {n} headers in the response"),
+            Self::BodyBytes(n) => write!(f, "response body over {n} bytes"),
+            Self::ChunkLine(n) => write!(f, "chunk-size line over {n} bytes"),
+            Self::ChunkOverhead(n) => write!(f, "chunked framing overhead over {n} bytes"),
+            Self::TrailerBytes(n) => write!(f, "trailers over {n} bytes"),
+            Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
+            Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
+            Self::Connections(n) => write!(f, "all {n} connections are in use"),
+        }
+    }
+}
+
+/// Which time limit passed. All but `Total` are fields of [`Timeouts`](crate::Timeouts).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TimeLimit {
+    /// The deadline of the whole call.
+    Total,
+    /// Waiting for a connection.
+    Queue,
+    /// Connecting.
+    Connect,
+    /// No progress in sending.
+    Write,
+    /// Waiting for the first byte of the response.
+    FirstByte,
+    /// Waiting for more of the response.
+    BetweenBytes,
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Total => "total deadline",
+            Self::Queue => "queue limit",
+            Self::Connect => "connect limit",
+            Self::Write => "write limit",
+            Self::FirstByte => "first-byte limit",
+            Self::BetweenBytes => "between-bytes limit",
+        })
+    }
+}
+
+/// What a call is waiting for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// A connection: the cap is reached.
+    Queue,
+    /// The connection to be up.
+    Connect,
+    /// Room to send the request.
+    Send,
+    /// The first byte of the response.
+    FirstByte,
+    /// The rest of the response's head.
+    Head,
+    /// The response's body.
+    Body,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue => "waiting for a connection",
+            Self::Connect => "connecting",
+            Self::Send => "sending the request",
+            Self::FirstByte => "waiting for the first byte",
+            Self::Head => "receiving the head",
+            Self::Body => "receiving the body",
+        })
+    }
+}
+
+/// How far a failed request had got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sent {
+    /// No byte of it has left: any request can be repeated.
+    Nothing,
+    /// Bytes may have left, and no byte of a response came: idempotent requests can be repeated (RFC 9110 §9.2.2).
+    NoReplyByte,
+    /// The response had begun.
+    Partial,
+}
+
+impl From<Misuse> for ErrorKind {
+    fn from(misuse: Misuse) -> Self {
+        Self::Misuse(misuse)
+    }
+}
+
+impl From<PeerFault> for ErrorKind {
+    fn from(fault: PeerFault) -> Self {
+        Self::Peer(fault)
+    }
+}
+
+impl From<LimitExceeded> for ErrorKind {
+    fn from(limit: LimitExceeded) -> Self {
+        Self::Limit(limit)
+    }
+}
+
+impl From<io::Error> for ErrorKind {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<TimeLimit> for ErrorKind {
+    fn from(limit: TimeLimit) -> Self {
+        Self::Timeout(limit)
+    }
+}

@@ -1,0 +1,452 @@
+//! Who may use a connection, who may open one, and who waits, for the connections of one upstream.
+//!
+//! A connection is a slot from the moment its opening begins until it is closed, and slots never exceed the cap.
+//! Openings are not bound to calls: a call that finds no idle connection waits, an opening is begun if the cap allows,
+//! and whichever connection is available first, a new one or one that another call gives back, goes to the oldest
+//! waiter. So a slot cannot get lost between two owners, and a wake-up cannot either: `wants_open` is a pure function
+//! of the counts.
+//!
+//! ```text
+//!  opened ─▶ Connecting ─▶ (a waiter?) ─▶ Busy ─▶ released ─▶ (a waiter?) ─▶ Idle ─▶ checkout ─▶ Busy
+//!                                          └▶ Draining ─▶ released                └▶ closed
+//! ```
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::time::{Duration, Instant};
+
+use super::queue::{Queue, Ticket};
+use crate::error::LimitExceeded;
+
+/// What a call does when every connection is in use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum WaitPolicy {
+    /// It fails at once with [`LimitExceeded::Connections`].
+    FailFast,
+    /// It waits for its turn, first come first served, until its deadline.
+    #[default]
+    Wait,
+}
+
+/// Which idle connection is used first.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ReuseOrder {
+    /// The one used last: few connections stay busy, and the surplus expires.
+    #[default]
+    Lifo,
+    /// The one idle for longest: all stay in use.
+    Fifo,
+}
+
+/// Connections of an upstream by state, and calls that wait.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// All connections: connecting, busy, draining and idle.
+    pub open: usize,
+    /// Being opened.
+    pub connecting: usize,
+    /// Serving a call.
+    pub busy: usize,
+    /// Waiting for the late answer of a call that is over (see [`LatePolicy::Drain`](crate::LatePolicy::Drain)).
+    pub draining: usize,
+    /// Ready for a call.
+    pub idle: usize,
+    /// Calls without a connection.
+    pub waiting: usize,
+    /// Connections opened since the client was made.
+    pub opened: u64,
+}
+
+/// The rules of one pool; the fields are those of `HostConfig`.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolConfig {
+    pub(crate) max_connections: NonZeroUsize,
+    pub(crate) max_waiting: usize,
+    pub(crate) wait: WaitPolicy,
+    pub(crate) reuse: ReuseOrder,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) max_requests: Option<NonZeroU64>,
+    pub(crate) min_idle: usize,
+}
+
+/// The pool. `C` names a connection and `W` a waiting call to the driver.
+#[derive(Debug)]
+pub(crate) struct Pool<C, W> {
+    config: PoolConfig,
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+    /// Idle connections, the one idle for longest in front.
+    idle: Queue<u32>,
+    /// Calls that take any connection.
+    waiting: Queue<W>,
+    /// Calls that take a new one only: what they had before was dead. They are older than all in `waiting`.
+    waiting_fresh: Queue<W>,
+    connecting: usize,
+    busy: usize,
+    draining: usize,
+    opened: u64,
+    /// No connection is opened to keep the minimum idle before this: the last attempt failed.
+    warm_after: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Slot<C> {
+    /// `None` until the driver has told.
+    conn: Option<C>,
+    state: State,
+    requests: u64,
+    /// When it is too old to be used again.
+    worn_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Free,
+    Connecting,
+    Busy,
+    Draining,
+    Idle { ticket: Ticket, expires_at: Instant },
+}
+
+/// A connection's place in the pool.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SlotId(u32);
+
+/// A call's place in the queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct WaitId {
+    ticket: Ticket,
+    fresh: bool,
+}
+
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Checkout<C> {
+    /// An idle connection; it is busy now.
+    Reuse(C),
+    /// The call waits.
+    Wait(WaitId),
+    /// The call must fail.
+    Full(LimitExceeded),
+}
+
+/// What becomes of a connection that is available.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Next<W> {
+    /// It serves this waiter.
+    Assign(W),
+    /// It is idle, until then if nothing happens.
+    Idle(Instant),
+    /// It must be closed; its slot is free already.
+    Close,
+}
+
+impl<C: Copy, W: Copy> Pool<C, W> {
+    pub(crate) fn new(config: PoolConfig) -> Self {
+        Self {
+            config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            idle: Queue::new(),
+            waiting: Queue::new(),
+            waiting_fresh: Queue::new(),
+            connecting: 0,
+            busy: 0,
+            draining: 0,
+            opened: 0,
+            warm_after: None,
+        }
+    }
+
+    /// Finds a connection for a call, or queues it. Idle connections that have expired are given to `close`.
+    #[inline]
+    pub(crate) fn checkout(
+        &mut self,
+        now: Instant,
+        waiter: W,
+        mut close: impl FnMut(C),
+    ) -> Checkout<C> {
+        loop {
+            let next = match self.config.reuse {
+                ReuseOrder::Lifo => self.idle.pop_back(),
+                ReuseOrder::Fifo => self.idle.pop_front(),
+            };
+            let Some(at) = next else {
+                return self.enqueue(waiter);
+            };
+            let slot = &mut self.slots[at as usize];
+            let expired = matches!(slot.state, State::Idle { expires_at, .. } if expires_at <= now);
+            let worn = slot.worn_at.is_some_and(|worn_at| worn_at <= now);
+            match slot.conn {
+                Some(conn) if !expired && !worn => {
+                    slot.state = State::Busy;
+                    self.busy += 1;
+                    return Checkout::Reuse(conn);
+                }
+                Some(conn) => close(conn),
+                None => {}
+            }
+            self.free_slot(at);
+        }
+    }
+
+    fn enqueue(&mut self, waiter: W) -> Checkout<C> {
+        let full = self.open() >= self.config.max_connections.get();
+        let unserved = self.waiting().saturating_sub(self.connecting);
+        if full && self.config.wait == WaitPolicy::FailFast && self.waiting() >= self.connecting {
+            return Checkout::Full(LimitExceeded::Connections(
+                self.config.max_connections.get(),
+            ));
+        }
+        if full && unserved >= self.config.max_waiting {
+            return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
+        }
+        Checkout::Wait(WaitId {
+            ticket: self.waiting.push_back(waiter),
+            fresh: false,
+        })
+    }
+
+    /// Queues a call that is tried again on a new connection, before all others.
+    pub(crate) fn requeue(&mut self, waiter: W) -> WaitId {
+        WaitId {
+            ticket: self.waiting_fresh.push_back(waiter),
+            fresh: true,
+        }
+    }
+
+    /// Takes a call out of the queue. Returns a connection whose opening nobody waits for any more, if there is one:
+    /// a call that gives up leaves nothing behind.
+    pub(crate) fn give_up(&mut self, id: WaitId) -> Option<C> {
+        if id.fresh {
+            self.waiting_fresh.remove(id.ticket);
+        } else {
+            self.waiting.remove(id.ticket);
+        }
+        if self.connecting <= self.waiting() + self.warm_shortage() {
+            return None;
+        }
+        self.slots
+            .iter()
+            .find(|slot| slot.state == State::Connecting)
+            .and_then(|slot| slot.conn)
+    }
+
+    /// Whether another connection must be opened now.
+    pub(crate) fn wants_open(&self, now: Instant) -> bool {
+        let warm = match self.warm_after {
+            Some(after) if now < after => 0,
+            _ => self.warm_shortage(),
+        };
+        self.open() < self.config.max_connections.get() && self.connecting < self.waiting() + warm
+    }
+
+    /// When `wants_open` may change by itself.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.warm_after
+            .filter(|_| self.warm_shortage() > self.connecting)
+    }
+
+    /// An opening begins: takes a slot for it.
+    pub(crate) fn opened(&mut self) -> SlotId {
+        self.connecting += 1;
+        self.opened += 1;
+        let slot = Slot {
+            conn: None,
+            state: State::Connecting,
+            requests: 0,
+            worn_at: None,
+        };
+        SlotId(match self.free.pop() {
+            Some(at) => {
+                self.slots[at as usize] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        })
+    }
+
+    /// Names the connection of a slot; another one for each address that is tried.
+    pub(crate) fn set_conn(&mut self, SlotId(at): SlotId, conn: C) {
+        self.slots[at as usize].conn = Some(conn);
+    }
+
+    /// An opening has failed: the waiter that gets the error.
+    pub(crate) fn open_failed(&mut self, now: Instant, SlotId(at): SlotId) -> Option<W> {
+        self.connecting -= 1;
+        self.free_slot(at);
+        self.warm_after = Some(now + WARM_PAUSE);
+        self.waiting_fresh
+            .pop_front()
+            .or_else(|| self.waiting.pop_front())
+    }
+
+    /// A connection is up. `random` spreads the ends of connections that begin together.
+    pub(crate) fn connected(&mut self, now: Instant, SlotId(at): SlotId, random: u64) -> Next<W> {
+        self.connecting -= 1;
+        self.warm_after = None;
+        let slot = &mut self.slots[at as usize];
+        slot.worn_at = self.config.max_age.map(|age| {
+            let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
+            now + age.saturating_sub(Duration::from_secs_f64(early))
+        });
+        let waiter = self
+            .waiting_fresh
+            .pop_front()
+            .or_else(|| self.waiting.pop_front());
+        self.hand_on(now, at, waiter, None)
+    }
+
+    /// A busy or draining connection has served its call and may serve another. `keep_alive` is the server's own
+    /// limit on idleness, if it gave one.
+    #[inline]
+    pub(crate) fn released(
+        &mut self,
+        now: Instant,
+        SlotId(at): SlotId,
+        keep_alive: Option<Duration>,
+    ) -> Next<W> {
+        let slot = &mut self.slots[at as usize];
+        match slot.state {
+            State::Draining => self.draining -= 1,
+            _ => self.busy -= 1,
+        }
+        slot.requests += 1;
+        let used_up = self
+            .config
+            .max_requests
+            .is_some_and(|max| slot.requests >= max.get());
+        if used_up || slot.worn_at.is_some_and(|worn_at| worn_at <= now) {
+            self.free_slot(at);
+            return Next::Close;
+        }
+        if !self.waiting_fresh.is_empty() && self.connecting == 0 && self.is_full() {
+            // The oldest waiter cannot use this connection, and there is no room for one that it can.
+            self.free_slot(at);
+            return Next::Close;
+        }
+        let waiter = self.waiting.pop_front();
+        self.hand_on(now, at, waiter, keep_alive)
+    }
+
+    #[inline]
+    fn hand_on(
+        &mut self,
+        now: Instant,
+        at: u32,
+        waiter: Option<W>,
+        keep_alive: Option<Duration>,
+    ) -> Next<W> {
+        if let Some(waiter) = waiter {
+            self.slots[at as usize].state = State::Busy;
+            self.busy += 1;
+            return Next::Assign(waiter);
+        }
+        let expires_at = now + idle_time(self.config.idle_timeout, keep_alive);
+        let ticket = self.idle.push_back(at);
+        self.slots[at as usize].state = State::Idle { ticket, expires_at };
+        Next::Idle(expires_at)
+    }
+
+    /// A busy connection's call is over, but its answer is still awaited.
+    pub(crate) fn draining(&mut self, SlotId(at): SlotId) {
+        self.busy -= 1;
+        self.draining += 1;
+        self.slots[at as usize].state = State::Draining;
+    }
+
+    /// A connection is gone, whatever it was doing.
+    pub(crate) fn closed(&mut self, SlotId(at): SlotId) {
+        match self.slots[at as usize].state {
+            State::Free => return,
+            State::Connecting => self.connecting -= 1,
+            State::Busy => self.busy -= 1,
+            State::Draining => self.draining -= 1,
+            State::Idle { ticket, .. } => {
+                self.idle.remove(ticket);
+            }
+        }
+        self.free_slot(at);
+    }
+
+    /// Whether an idle connection has been so for long enough: `Ok` when it must be closed, else when to ask again.
+    pub(crate) fn expired(&mut self, now: Instant, SlotId(at): SlotId) -> Result<(), Instant> {
+        let kept_warm = self.idle.len() <= self.config.min_idle;
+        match &mut self.slots[at as usize].state {
+            State::Idle { expires_at, .. } => {
+                if *expires_at <= now && kept_warm {
+                    *expires_at = now + self.config.idle_timeout.max(WARM_PAUSE);
+                }
+                if *expires_at <= now {
+                    Ok(())
+                } else {
+                    Err(*expires_at)
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An idle connection, for closing.
+    pub(crate) fn any_idle(&self) -> Option<C> {
+        self.idle
+            .front()
+            .and_then(|at| self.slots[at as usize].conn)
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            open: self.open(),
+            connecting: self.connecting,
+            busy: self.busy,
+            draining: self.draining,
+            idle: self.idle.len(),
+            waiting: self.waiting(),
+            opened: self.opened,
+        }
+    }
+
+    fn open(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.open() >= self.config.max_connections.get()
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.len() + self.waiting_fresh.len()
+    }
+
+    /// How many idle connections are missing to the minimum.
+    fn warm_shortage(&self) -> usize {
+        self.config.min_idle.saturating_sub(self.idle.len())
+    }
+
+    fn free_slot(&mut self, at: u32) {
+        let slot = &mut self.slots[at as usize];
+        slot.state = State::Free;
+        slot.conn = None;
+        self.free.push(at);
+    }
+}
+
+/// How long a connection stays idle: as configured, but a little less than the server says, lest a request cross with
+/// the server's close.
+fn idle_time(configured: Duration, keep_alive: Option<Duration>) -> Duration {
+    match keep_alive {
+        None => configured,
+        Some(theirs) => configured.min(theirs.saturating_sub(MARGIN).max(theirs / 2)),
+    }
+}
+
+/// By how much we close before a server that told its limit.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Pause after a failed opening before the next one that only keeps the minimum idle.
+const WARM_PAUSE: Duration = Duration::from_secs(1);
+
+/// Connections end up to this part of their maximum age early.
+const MAX_AGE_JITTER: f64 = 0.1;

@@ -1,0 +1,140 @@
+//! A double-ended queue from whose middle an element can be taken in constant time, by the ticket that it was given
+//! when it was put in. Allocates only when it is longer than ever before.
+
+/// Where an element stands. Valid until the element leaves the queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Ticket(u32);
+
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    nodes: Vec<Node<T>>,
+    /// First of the unused nodes, chained by `next`.
+    free: u32,
+    front: u32,
+    back: u32,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Node<T> {
+    /// `None` for an unused node.
+    value: Option<T>,
+    prev: u32,
+    next: u32,
+}
+
+impl<T: Copy> Queue<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: NONE,
+            front: NONE,
+            back: NONE,
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn front(&self) -> Option<T> {
+        self.nodes.get(self.front as usize)?.value
+    }
+
+    pub(crate) fn push_back(&mut self, value: T) -> Ticket {
+        let at = self.node(value);
+        match self.back {
+            NONE => self.front = at,
+            back => self.nodes[back as usize].next = at,
+        }
+        self.back = at;
+        Ticket(at)
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        self.remove(Ticket(self.front))
+    }
+
+    pub(crate) fn pop_back(&mut self) -> Option<T> {
+        self.remove(Ticket(self.back))
+    }
+
+    pub(crate) fn remove(&mut self, Ticket(at): Ticket) -> Option<T> {
+        let node = self.nodes.get_mut(at as usize)?;
+        let value = node.value.take()?;
+        let (prev, next) = (node.prev, node.next);
+        node.next = self.free;
+        self.free = at;
+        self.len -= 1;
+        match prev {
+            NONE => self.front = next,
+            prev => self.nodes[prev as usize].next = next,
+        }
+        match next {
+            NONE => self.back = prev,
+            next => self.nodes[next as usize].prev = prev,
+        }
+        Some(value)
+    }
+
+    /// Fills a node that comes behind the last.
+    fn node(&mut self, value: T) -> u32 {
+        self.len += 1;
+        let node = Node {
+            value: Some(value),
+            prev: self.back,
+            next: NONE,
+        };
+        match self.free {
+            NONE => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+            at => {
+                self.free = self.nodes[at as usize].next;
+                self.nodes[at as usize] = node;
+                at
+            }
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Any program of operations gives what a plain deque gives.
+        #[test]
+        fn behaves_as_a_deque(program in prop::collection::vec((0u8..4, any::<usize>()), 0..200)) {
+            let mut queue = Queue::new();
+            let mut model: VecDeque<(u32, Ticket)> = VecDeque::new();
+            for (step, (operation, pick)) in program.into_iter().enumerate() {
+                let value = step as u32;
+                match operation {
+                    0 => model.push_back((value, queue.push_back(value))),
+                    1 => prop_assert_eq!(queue.pop_front(), model.pop_front().map(|e| e.0)),
+                    2 => prop_assert_eq!(queue.pop_back(), model.pop_back().map(|e| e.0)),
+                    _ if !model.is_empty() => {
+                        let (value, ticket) = model.remove(pick % model.len()).expect("in range");
+                        prop_assert_eq!(queue.remove(ticket), Some(value));
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(queue.len(), model.len());
+                prop_assert_eq!(queue.front(), model.front().map(|e| e.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One deadline over a whole call, and limits for each of its phases within it.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Phase, TimeLimit};
+
+/// Limits in time. `total` covers everything from taking up the call to the last byte of the body, retries included;
+/// the others start anew with their phase. `None` is no limit.
+///
+/// ```
+/// use std::time::Duration;
+/// let timeouts = courser::Timeouts { total: Some(Duration::from_secs(5)), ..Default::default() };
+/// assert_eq!(timeouts.connect, Some(Duration::from_secs(10)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// The whole call. Default 60 s. A call can have its own deadline instead.
+    pub total: Option<Duration>,
+    /// Waiting for a connection while all are in use. Default none: up to the call's deadline.
+    pub queue: Option<Duration>,
+    /// Connecting, over all addresses. Default 10 s.
+    pub connect: Option<Duration>,
+    /// Sending, without any progress. Default 30 s.
+    pub write: Option<Duration>,
+    /// From the end of the request to the first byte of the response. Default none: up to the call's deadline.
+    pub first_byte: Option<Duration>,
+    /// Between two reads of the response. Default 30 s.
+    pub between_bytes: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            total: Some(Duration::from_secs(60)),
+            queue: None,
+            connect: Some(Duration::from_secs(10)),
+            write: Some(Duration::from_secs(30)),
+            first_byte: None,
+            between_bytes: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+impl Timeouts {
+    /// No limits at all.
+    pub fn none() -> Self {
+        Self {
+            total: None,
+            queue: None,
+            connect: None,
+            write: None,
+            first_byte: None,
+            between_bytes: None,
+        }
+    }
+
+    /// When a wait that began, or last made progress, at `since` ends: by the phase's limit or by the call's deadline,
+    /// whichever is earlier.
+    pub(crate) fn due(
+        &self,
+        phase: Phase,
+        since: Instant,
+        deadline: Option<Instant>,
+    ) -> Option<(Instant, TimeLimit)> {
+        let (limit, name) = match phase {
+            Phase::Queue => (self.queue, TimeLimit::Queue),
+            Phase::Connect => (self.connect, TimeLimit::Connect),
+            Phase::Send => (self.write, TimeLimit::Write),
+            Phase::FirstByte => (self.first_byte, TimeLimit::FirstByte),
+            Phase::Head | Phase::Body => (self.between_bytes, TimeLimit::BetweenBytes),
+        };
+        let by_limit = limit
+            .and_then(|limit| since.checked_add(limit))
+            .map(|at| (at, name));
+        let by_deadline = deadline.map(|at| (at, TimeLimit::Total));
+        match (by_limit, by_deadline) {
+            (Some(limit), Some(deadline)) if limit.0 < deadline.0 => Some(limit),
+            (limit, None) => limit,
+            (_, deadline) => deadline,
+        }
+    }
+}
+
+/// What happens to the connection of a call whose time ran out after its request was sent. The caller gets its error
+/// and its buffers at once in any case.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LatePolicy {
+    /// It is closed.
+    #[default]
+    Close,
+    /// The late answer is awaited and dropped, and the connection goes back to the pool. Meanwhile it counts against
+    /// the cap, so that a slow server is not met with ever more connections.
+    Drain {
+        /// The longest wait; then the connection is closed.
+        up_to: Duration,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_of_limit_and_deadline() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let timeouts = Timeouts {
+            first_byte: Some(Duration::from_millis(50)),
+            ..Timeouts::none()
+        };
+        let due = |phase, deadline| timeouts.due(phase, start, deadline);
+        assert_eq!(
+            due(Phase::FirstByte, None),
+            Some((at(50), TimeLimit::FirstByte))
+        );
+        assert_eq!(
+            due(Phase::FirstByte, Some(at(40))),
+            Some((at(40), TimeLimit::Total))
+        );
+        assert_eq!(
+            due(Phase::FirstByte, Some(at(50))),
+            Some((at(50), TimeLimit::Total))
+        );
+        assert_eq!(
+            due(Phase::FirstByte, Some(at(60))),
+            Some((at(50), TimeLimit::FirstByte))
+        );
+        assert_eq!(
+            due(Phase::Send, Some(at(60))),
+            Some((at(60), TimeLimit::Total))
+        );
+        assert_eq!(due(Phase::Send, None), None);
+    }
+}

@@ -1,0 +1,700 @@
+//! One request and its response on one connection (RFC 9112 §6, §9), as a state machine over bytes.
+//!
+//! The driver writes what [`poll_send`](Exchange::poll_send) gives, feeds what it reads to
+//! [`handle_read`](Exchange::handle_read), tells of the end of the stream with [`handle_eof`](Exchange::handle_eof),
+//! and stops when [`done`](Exchange::done) says whether the connection may serve another exchange. How the input is
+//! cut into reads never changes the outcome.
+//!
+//! Framing of the response, in the order of RFC 9112 §6.3:
+//!
+//! | response | body |
+//! |---|---|
+//! | to HEAD; 1xx, 204, 304 | none, whatever the headers say |
+//! | 2xx to CONNECT, 101 to an Upgrade | none; the connection is handed over |
+//! | Transfer-Encoding: chunked | chunked; with Content-Length beside it the connection is closed afterwards |
+//! | any other Transfer-Encoding, or any in HTTP/1.0 | error |
+//! | Content-Length | that many bytes |
+//! | neither | until the connection closes |
+
+use std::time::Duration;
+
+use super::chunked::{Chunk, ChunkDecoder};
+use super::head::{self, Framing, HeadScan, ParsedHead, TransferEncoding};
+use super::request::Fill;
+use super::response::HeadParts;
+use super::{Limits, Request, Response, Version};
+use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
+
+/// One request and its response.
+///
+/// ```
+/// use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
+/// use courser::{Limits, Request, Response};
+///
+/// let mut request = Request::get("/");
+/// request.encode(&Defaults::new("example.com", None))?;
+/// let (mut response, limits) = (Response::new(), Limits::default());
+/// let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+///
+/// let SendStep::Write([head, _]) = exchange.poll_send(&mut request)? else { unreachable!() };
+/// assert_eq!(head, b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
+/// let sent = head.len();
+/// exchange.handle_sent(sent);
+/// assert!(matches!(exchange.poll_send(&mut request)?, SendStep::Done));
+///
+/// let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+/// assert_eq!(exchange.handle_read(reply, &mut response, &limits).unwrap(), reply.len());
+/// assert_eq!(exchange.done(), Some(Reuse::Keep));
+/// assert_eq!(response.body(), b"hi");
+/// # Ok::<(), courser::Misuse>(())
+/// ```
+#[derive(Debug)]
+pub struct Exchange {
+    send: Send,
+    recv: Recv,
+    mode: BodyMode,
+    kind: RequestKind,
+    /// The request's body is a stream.
+    streams: bool,
+    /// Why the connection must close after this exchange, as far as it is known already.
+    close: Option<CloseReason>,
+    /// `Keep-Alive: timeout=N` of the response.
+    keep_alive_timeout: Option<Duration>,
+    interim: usize,
+    sent: u64,
+    received: u64,
+}
+
+/// What becomes of the response's body.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum BodyMode {
+    /// All of it goes to the response, up to [`Limits::body_bytes`].
+    Buffer,
+    /// It goes to the response, and a consumer takes it from there; the driver stops reading when too much waits.
+    Stream,
+    /// It is dropped: nobody wants it, and the connection is to be kept.
+    Discard,
+}
+
+/// Whether the connection may serve another exchange.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reuse {
+    /// It may: the end of the message was seen, and neither side said close.
+    Keep,
+    /// It may not, and why.
+    Close(CloseReason),
+}
+
+/// Why a connection is not used again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The request said `Connection: close`.
+    RequestSaidClose,
+    /// The response said `Connection: close`.
+    ResponseSaidClose,
+    /// An HTTP/1.0 response without `Connection: keep-alive` (RFC 9112 §9.3).
+    Http10,
+    /// The body ended with the connection.
+    UntilClose,
+    /// Length headers that contradict each other, or stand where there is no body to be framed (RFC 9112 §6.3).
+    AmbiguousFraming,
+    /// Bytes behind the end of the response.
+    Surplus,
+    /// The final response came before the request was sent whole.
+    EarlyResponse,
+    /// The connection speaks another protocol now (101, or 2xx to CONNECT).
+    HandedOver,
+    /// The call failed, was cancelled or timed out.
+    Failed,
+    /// The peer closed it, or sent something, while it was idle.
+    PeerClosed,
+    /// Idle for longer than allowed.
+    IdleTimeout,
+    /// Older than allowed, or used often enough.
+    WornOut,
+    /// The caller closed it.
+    Caller,
+}
+
+/// What the sending side wants.
+#[derive(Debug)]
+pub enum SendStep<'a> {
+    /// Write these bytes, the first part before the second, then report the count to [`Exchange::handle_sent`].
+    Write([&'a [u8]; 2]),
+    /// The body is held back; for at most this long if nothing comes (see [`Exchange::handle_continue_timeout`]).
+    AwaitContinue(Duration),
+    /// The body's source has nothing just now.
+    AwaitSource,
+    /// Nothing more to send.
+    Done,
+}
+
+#[derive(Debug)]
+enum Send {
+    /// The encoded head with a small body, and behind it a larger body, from this offset.
+    Fixed(usize),
+    /// The head alone, from this offset; the body waits for 100 (Continue).
+    HeadThenAwait(usize, Duration),
+    AwaitContinue(Duration),
+    /// A body in one piece, from this offset, after its head was sent alone.
+    Separate(usize),
+    /// The head from this offset, then the stream.
+    HeadThenStream(usize),
+    /// The stream's current piece, from this offset.
+    Stream(usize),
+    Done,
+}
+
+#[derive(Debug)]
+enum Recv {
+    Head {
+        scan: HeadScan,
+        /// Where this head starts in the response's buffer.
+        start: usize,
+    },
+    Length(u64),
+    Chunked(ChunkDecoder),
+    Trailers {
+        start: usize,
+        line: TrailerLine,
+    },
+    UntilClose,
+    Done,
+}
+
+/// Where the reader is in the trailer section, whose line ends are CRLF only.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum TrailerLine {
+    Start,
+    StartCr,
+    Inside,
+    InsideCr,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum RequestKind {
+    Ordinary,
+    Head,
+    Connect,
+    /// With an `Upgrade` header.
+    Upgrade,
+}
+
+impl Exchange {
+    /// Begins the exchange of an encoded request.
+    pub fn new(request: &Request, mode: BodyMode) -> Self {
+        let kind = match request.method() {
+            "HEAD" => RequestKind::Head,
+            "CONNECT" => RequestKind::Connect,
+            _ if request.asks_upgrade() => RequestKind::Upgrade,
+            _ => RequestKind::Ordinary,
+        };
+        Self {
+            send: match request.expects() {
+                Some(wait) => Send::HeadThenAwait(0, wait),
+                None if request.has_stream() => Send::HeadThenStream(0),
+                None => Send::Fixed(0),
+            },
+            recv: Recv::Head {
+                scan: HeadScan::default(),
+                start: 0,
+            },
+            mode,
+            kind,
+            streams: request.has_stream(),
+            close: request
+                .says_close()
+                .then_some(CloseReason::RequestSaidClose),
+            keep_alive_timeout: None,
+            interim: 0,
+            sent: 0,
+            received: 0,
+        }
+    }
+
+    /// What to send next.
+    ///
+    /// # Errors
+    /// What is wrong with the body's stream.
+    #[inline]
+    pub fn poll_send<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
+        if let Send::Fixed(at) = self.send {
+            return Ok(self.poll_fixed(request, at));
+        }
+        self.poll_send_in_steps(request)
+    }
+
+    fn poll_fixed<'r>(&mut self, request: &'r Request, at: usize) -> SendStep<'r> {
+        let (head, body) = (request.encoded(), request.separate_body());
+        match at.checked_sub(head.len()) {
+            None => SendStep::Write([&head[at..], body]),
+            Some(at) if at < body.len() => SendStep::Write([&body[at..], &[]]),
+            Some(_) => {
+                self.send = Send::Done;
+                SendStep::Done
+            }
+        }
+    }
+
+    fn poll_send_in_steps<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
+        loop {
+            match self.send {
+                Send::Fixed(at) => return Ok(self.poll_fixed(request, at)),
+                Send::HeadThenAwait(at, _) | Send::HeadThenStream(at)
+                    if at < request.encoded().len() =>
+                {
+                    return Ok(SendStep::Write([&request.encoded()[at..], &[]]));
+                }
+                Send::HeadThenAwait(_, wait) => self.send = Send::AwaitContinue(wait),
+                Send::AwaitContinue(wait) => return Ok(SendStep::AwaitContinue(wait)),
+                Send::HeadThenStream(_) => self.send = Send::Stream(0),
+                Send::Separate(at) if at < request.separate_body().len() => {
+                    return Ok(SendStep::Write([&request.separate_body()[at..], &[]]));
+                }
+                Send::Stream(at) if at < request.stream_pending().len() => {
+                    return Ok(SendStep::Write([&request.stream_pending()[at..], &[]]));
+                }
+                Send::Stream(_) => match request.fill_stream()? {
+                    Fill::Filled => self.send = Send::Stream(0),
+                    Fill::Pending => return Ok(SendStep::AwaitSource),
+                    Fill::Ended => self.send = Send::Done,
+                },
+                Send::Separate(_) | Send::Done => {
+                    self.send = Send::Done;
+                    return Ok(SendStep::Done);
+                }
+            }
+        }
+    }
+
+    /// Takes note that `n` bytes of the last [`SendStep::Write`] were written.
+    #[inline]
+    pub fn handle_sent(&mut self, n: usize) {
+        self.sent += n as u64;
+        match &mut self.send {
+            Send::Fixed(at)
+            | Send::HeadThenAwait(at, _)
+            | Send::Separate(at)
+            | Send::HeadThenStream(at)
+            | Send::Stream(at) => *at += n,
+            Send::AwaitContinue(_) | Send::Done => {}
+        }
+    }
+
+    /// The server has not answered `Expect: 100-continue` in time: the body goes out anyway (RFC 9110 §10.1.1).
+    pub fn handle_continue_timeout(&mut self) {
+        if let Send::AwaitContinue(_) = self.send {
+            self.send = self.body_state();
+        }
+    }
+
+    fn body_state(&self) -> Send {
+        if self.streams {
+            Send::Stream(0)
+        } else {
+            Send::Separate(0)
+        }
+    }
+
+    /// Takes in what was read and returns how much of it belongs to this exchange. Less than all means that the
+    /// response is complete and the rest is surplus (or the new protocol's, after a hand-over).
+    ///
+    /// # Errors
+    /// A broken response or an exceeded limit; the connection must be closed.
+    #[inline]
+    pub fn handle_read(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        let mut used = 0;
+        while used < input.len() && !matches!(self.recv, Recv::Done) {
+            used += self.handle_piece(&input[used..], response, limits)?;
+        }
+        self.received += used as u64;
+        if used < input.len() {
+            self.close.get_or_insert(CloseReason::Surplus);
+        }
+        Ok(used)
+    }
+
+    fn handle_piece(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        match &mut self.recv {
+            Recv::Head { .. } => self.handle_head_bytes(input, response, limits),
+            Recv::Length(left) => {
+                let n = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= n as u64;
+                if *left == 0 {
+                    self.recv = Recv::Done;
+                }
+                self.keep(&input[..n], response);
+                Ok(n)
+            }
+            Recv::Chunked(_) => self.handle_chunks(input, response, limits),
+            Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
+            Recv::UntilClose => {
+                if let Some(limit) = self.body_limit(limits)
+                    && response.body.len() as u64 + input.len() as u64 > limit
+                {
+                    let room = limit as usize - response.body.len();
+                    self.keep(&input[..room], response);
+                    return Err(LimitExceeded::BodyBytes(limit).into());
+                }
+                self.keep(input, response);
+                Ok(input.len())
+            }
+            Recv::Done => Ok(0),
+        }
+    }
+
+    fn handle_head_bytes(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        let Recv::Head { scan, start } = &mut self.recv else {
+            return Ok(0);
+        };
+        let start = *start;
+        let end = scan.handle_piece(input);
+        let n = end.unwrap_or(input.len());
+        let room = limits.head_bytes.saturating_sub(response.buffer.len());
+        if n > room {
+            response.buffer.extend_from_slice(&input[..room]);
+            head::check_status_line(&response.buffer[start..])?;
+            return Err(LimitExceeded::HeadBytes(limits.head_bytes).into());
+        }
+        let known = response.buffer.len() - start;
+        response.buffer.extend_from_slice(&input[..n]);
+        if end.is_some() {
+            self.handle_head(start, response, limits)?;
+        } else if known < head::STATUS_LINE_PREFIX {
+            head::check_status_line(&response.buffer[start..])?;
+        }
+        Ok(n)
+    }
+
+    fn handle_head(
+        &mut self,
+        start: usize,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let end = response.buffer.len();
+        let first_field = response.fields.len();
+        let parsed = head::parse_head(
+            &mut response.buffer,
+            start..end,
+            limits.header_count,
+            &mut response.fields,
+        )?;
+        let parts = HeadParts {
+            status: parsed.status,
+            version: parsed.version,
+            bytes: start as u32..end as u32,
+            reason: parsed.reason.clone(),
+            fields: first_field as u32..response.fields.len() as u32,
+        };
+        match parsed.status {
+            101 if self.kind == RequestKind::Upgrade => {}
+            101 => return Err(PeerFault::UnexpectedUpgrade.into()),
+            100..200 => return self.handle_interim(parts, response, limits),
+            _ => {}
+        }
+        response.head = parts;
+        self.recv = self.body_of(&parsed, limits)?;
+        if self.is_sending() {
+            self.close.get_or_insert(CloseReason::EarlyResponse);
+        }
+        Ok(())
+    }
+
+    fn handle_interim(
+        &mut self,
+        parts: HeadParts,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        if self.interim == limits.interim_responses {
+            return Err(LimitExceeded::InterimResponses(limits.interim_responses).into());
+        }
+        self.interim += 1;
+        if parts.status == 100
+            && let Send::AwaitContinue(_) = self.send
+        {
+            self.send = self.body_state();
+        }
+        response.interim.push(parts);
+        self.recv = Recv::Head {
+            scan: HeadScan::default(),
+            start: response.buffer.len(),
+        };
+        Ok(())
+    }
+
+    /// How the body of the final response is framed (RFC 9112 §6.3), and whether the connection can outlive it.
+    fn body_of(&mut self, parsed: &ParsedHead, limits: &Limits) -> Result<Recv, ErrorKind> {
+        let Framing {
+            content_length,
+            transfer_encoding,
+            close,
+            keep_alive,
+            keep_alive_timeout,
+        } = parsed.framing;
+        self.keep_alive_timeout = keep_alive_timeout.map(|s| Duration::from_secs(u64::from(s)));
+        if close {
+            self.close.get_or_insert(CloseReason::ResponseSaidClose);
+        } else if parsed.version == Version::Http10 && !keep_alive {
+            self.close.get_or_insert(CloseReason::Http10);
+        }
+        let handed_over = parsed.status == 101
+            || (self.kind == RequestKind::Connect && (200..300).contains(&parsed.status));
+        if handed_over {
+            self.close = Some(CloseReason::HandedOver);
+            return Ok(Recv::Done);
+        }
+        if self.kind == RequestKind::Head || matches!(parsed.status, 204 | 304) {
+            let faulty = matches!(content_length, Some(Err(_)))
+                || transfer_encoding == TransferEncoding::Unsupported
+                || (parsed.status == 204 && transfer_encoding != TransferEncoding::Absent);
+            if faulty {
+                self.close.get_or_insert(CloseReason::AmbiguousFraming);
+            }
+            return Ok(Recv::Done);
+        }
+        let content_length = content_length.transpose()?;
+        match (transfer_encoding, content_length) {
+            (TransferEncoding::Unsupported, _) => {
+                Err(PeerFault::UnsupportedTransferEncoding.into())
+            }
+            (TransferEncoding::Chunked, _) if parsed.version == Version::Http10 => {
+                Err(PeerFault::UnsupportedTransferEncoding.into())
+            }
+            (TransferEncoding::Chunked, length) => {
+                if length.is_some() {
+                    self.close.get_or_insert(CloseReason::AmbiguousFraming);
+                }
+                Ok(Recv::Chunked(ChunkDecoder::new()))
+            }
+            (TransferEncoding::Absent, Some(0)) => Ok(Recv::Done),
+            (TransferEncoding::Absent, Some(length)) => match self.body_limit(limits) {
+                Some(limit) if length > limit => Err(LimitExceeded::BodyBytes(limit).into()),
+                _ => Ok(Recv::Length(length)),
+            },
+            (TransferEncoding::Absent, None) => {
+                self.close.get_or_insert(CloseReason::UntilClose);
+                Ok(Recv::UntilClose)
+            }
+        }
+    }
+
+    fn handle_chunks(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        let limit = self.body_limit(limits);
+        let keep = self.mode != BodyMode::Discard;
+        let Recv::Chunked(decoder) = &mut self.recv else {
+            return Ok(0);
+        };
+        let mut pos = 0;
+        loop {
+            match decoder.next(input, &mut pos, limits, limit)? {
+                Chunk::Data(n) if keep => response.body.extend_from_slice(&input[pos - n..pos]),
+                Chunk::Data(_) => {}
+                Chunk::More => return Ok(pos),
+                Chunk::Last => break,
+            }
+        }
+        self.recv = Recv::Trailers {
+            start: response.buffer.len(),
+            line: TrailerLine::Start,
+        };
+        Ok(pos)
+    }
+
+    fn handle_trailer_bytes(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        let Recv::Trailers { start, line } = &mut self.recv else {
+            return Ok(0);
+        };
+        for (at, &byte) in input.iter().enumerate() {
+            response.buffer.push(byte);
+            *line = match (*line, byte) {
+                (TrailerLine::Start, b'\r') => TrailerLine::StartCr,
+                (TrailerLine::StartCr, b'\n') => {
+                    let range = *start..response.buffer.len();
+                    self.recv = Recv::Done;
+                    finish_trailers(range, response, limits)?;
+                    return Ok(at + 1);
+                }
+                (TrailerLine::Inside, b'\r') => TrailerLine::InsideCr,
+                (TrailerLine::InsideCr, b'\n') => TrailerLine::Start,
+                (TrailerLine::Start | TrailerLine::Inside, byte) if byte != b'\n' => {
+                    TrailerLine::Inside
+                }
+                _ => return Err(PeerFault::BadTrailer.into()),
+            };
+            if response.buffer.len() - *start > limits.trailer_bytes {
+                return Err(LimitExceeded::TrailerBytes(limits.trailer_bytes).into());
+            }
+        }
+        Ok(input.len())
+    }
+
+    /// Takes in the end of the stream.
+    ///
+    /// # Errors
+    /// The response was not complete.
+    pub fn handle_eof(&mut self) -> Result<(), PeerFault> {
+        match self.recv {
+            Recv::UntilClose => {
+                self.recv = Recv::Done;
+                Ok(())
+            }
+            Recv::Done => Ok(()),
+            Recv::Head { .. } if self.received == 0 => Err(PeerFault::Empty),
+            _ => Err(PeerFault::Truncated),
+        }
+    }
+
+    /// How many bytes of body of known length are still to come: a driver can read those into the response itself,
+    /// behind what is there, and report to [`handle_body_appended`](Self::handle_body_appended).
+    pub fn body_left(&self) -> Option<u64> {
+        match self.recv {
+            Recv::Length(left) if self.mode != BodyMode::Discard => Some(left),
+            _ => None,
+        }
+    }
+
+    /// Takes note of `n` bytes that the driver has appended to the response's body. What is more than
+    /// [`body_left`](Self::body_left) is surplus, and is cut off.
+    pub fn handle_body_appended(&mut self, n: usize, response: &mut Response) {
+        let Recv::Length(left) = &mut self.recv else {
+            return;
+        };
+        let own = usize::try_from(*left).map_or(n, |left| left.min(n));
+        *left -= own as u64;
+        if *left == 0 {
+            self.recv = Recv::Done;
+        }
+        self.received += own as u64;
+        if own < n {
+            response.body.truncate(response.body.len() - (n - own));
+            self.close.get_or_insert(CloseReason::Surplus);
+        }
+    }
+
+    pub(crate) fn mode(&self) -> BodyMode {
+        self.mode
+    }
+
+    /// Gives up what is left to send; the final response has come.
+    pub(crate) fn stop_sending(&mut self) {
+        self.send = Send::Done;
+    }
+
+    /// From now on, drops what comes of the body: the call is over, and the connection is to be kept.
+    pub fn discard(&mut self) {
+        self.mode = BodyMode::Discard;
+    }
+
+    /// Whether the response is complete, and then whether the connection can serve another exchange.
+    #[inline]
+    pub fn done(&self) -> Option<Reuse> {
+        if !matches!(self.recv, Recv::Done) {
+            return None;
+        }
+        Some(match self.close {
+            None => Reuse::Keep,
+            Some(reason) => Reuse::Close(reason),
+        })
+    }
+
+    /// Whether the final head has been received.
+    pub fn has_head(&self) -> bool {
+        !matches!(self.recv, Recv::Head { .. })
+    }
+
+    /// Whether part of the request is still to be sent.
+    #[inline]
+    pub fn is_sending(&self) -> bool {
+        !matches!(self.send, Send::Done)
+    }
+
+    /// How far the request has got, should the call fail now.
+    pub fn sent(&self) -> Sent {
+        match (self.sent, self.received) {
+            (_, 1..) => Sent::Partial,
+            (0, 0) => Sent::Nothing,
+            (_, 0) => Sent::NoReplyByte,
+        }
+    }
+
+    /// What the exchange is waiting for.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        match self.recv {
+            Recv::Head { .. } if self.received == 0 && self.is_sending() => Phase::Send,
+            Recv::Head { .. } if self.received == 0 => Phase::FirstByte,
+            Recv::Head { .. } => Phase::Head,
+            _ => Phase::Body,
+        }
+    }
+
+    /// Bytes of the response received so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The server's `Keep-Alive: timeout=N`, if it gave one.
+    #[inline]
+    pub fn keep_alive_timeout(&self) -> Option<Duration> {
+        self.keep_alive_timeout
+    }
+
+    fn keep(&self, bytes: &[u8], response: &mut Response) {
+        if self.mode != BodyMode::Discard {
+            response.body.extend_from_slice(bytes);
+        }
+    }
+
+    fn body_limit(&self, limits: &Limits) -> Option<u64> {
+        match self.mode {
+            BodyMode::Buffer => limits.body_bytes,
+            BodyMode::Stream | BodyMode::Discard => None,
+        }
+    }
+}
+
+fn finish_trailers(
+    range: std::ops::Range<usize>,
+    response: &mut Response,
+    limits: &Limits,
+) -> Result<(), ErrorKind> {
+    let first = response.fields.len();
+    if range.len() > 2 {
+        head::parse_trailers(
+            &response.buffer,
+            range,
+            limits.header_count,
+            &mut response.fields,
+        )?;
+    }
+    response.trailers = first as u32..response.fields.len() as u32;
+    Ok(())
+}

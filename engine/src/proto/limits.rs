@@ -1,0 +1,41 @@
+//! What a peer may make us hold. Each limit has its own error, [`LimitExceeded`](crate::LimitExceeded).
+
+/// Limits on a response.
+///
+/// ```
+/// let limits = courser::Limits { body_bytes: Some(1 << 20), ..Default::default() };
+/// assert_eq!(limits.head_bytes, 64 * 1024);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of all heads of one response, interim (1xx) ones included. Default 64 KiB (Go: 10 MiB, curl: 300 KiB,
+    /// nginx's proxy: 4-8 KiB; large cookies and policies of well-known sites need more than 16 KiB).
+    pub head_bytes: usize,
+    /// Header lines in one head, and trailer lines. Default 256; at most 1,024.
+    pub header_count: usize,
+    /// Bytes of a body that is buffered whole, after transfer decoding; `None` for no limit. Default 64 MiB. Streamed
+    /// bodies are not limited: their consumer is.
+    pub body_bytes: Option<u64>,
+    /// Bytes of one chunk-size line with its extensions. Default 4 KiB.
+    pub chunk_line: usize,
+    /// Bytes of chunked framing in one body beyond 8 per byte of data. Default 16 KiB (as Go since CVE-2023-39326).
+    pub chunk_overhead: usize,
+    /// Bytes of the trailer section. Default 16 KiB.
+    pub trailer_bytes: usize,
+    /// Interim (1xx) responses before the final one. Default 100.
+    pub interim_responses: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_bytes: 64 * 1024,
+            header_count: 256,
+            body_bytes: Some(64 * 1024 * 1024),
+            chunk_line: 4 * 1024,
+            chunk_overhead: 16 * 1024,
+            trailer_bytes: 16 * 1024,
+            interim_responses: 100,
+        }
+    }
+}

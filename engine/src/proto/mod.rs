@@ -1,0 +1,27 @@
+//! The protocol core: HTTP/1.1 for a client (RFC 9110, RFC 9112), bytes in and bytes out.
+//!
+//! No socket, no clock, and no allocation once the buffers have grown to what the traffic needs. A [`Request`] is
+//! encoded once and sent many times; a [`Response`] is parsed into buffers that the caller owns. One request and its
+//! response are an [`Exchange`]:
+//!
+//! ```text
+//!  send:  Head ─▶ (AwaitContinue) ─▶ Body ─▶ Done
+//!  recv:  Head ⟲ 1xx ─▶ Body ─▶ Done(Reuse)         Reuse = Keep | Close(why)
+//! ```
+//!
+//! Both sides run at the same time: a final response that comes while the request is still being sent is delivered,
+//! and the connection is closed.
+//!
+//! Out of scope here: sockets, time, redirects, content codings, connection reuse across exchanges.
+
+mod chunked;
+mod exchange;
+mod head;
+mod limits;
+mod request;
+mod response;
+
+pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
+pub use limits::Limits;
+pub use request::{Defaults, Request};
+pub use response::{Head, Response, Version};

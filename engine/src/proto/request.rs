@@ -1,0 +1,638 @@
+//! A request, encoded once into one buffer and sent many times (RFC 9112 §3, §6; RFC 9110 §7.2).
+//!
+//! Bytes go out as given: the target is not rewritten, headers keep their order and case. `Host` comes first. What
+//! frames the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) is computed here and nowhere else.
+//! A byte that could end a line early is refused before anything is sent.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use super::head::list;
+use crate::error::{Misuse, Part};
+
+/// A reusable request. Setters take any bytes; those that HTTP does not allow are reported when the call is made, as
+/// [`Misuse`](crate::Misuse) with the part's name.
+///
+/// ```
+/// use courser::Request;
+///
+/// let mut request = Request::post("/api/items?draft=1", "{\"name\":\"x\"}");
+/// request.header("Content-Type", "application/json").header("X-Trace", "7");
+/// ```
+pub struct Request {
+    method: String,
+    target: String,
+    host: Option<Vec<u8>>,
+    user_agent: UserAgent,
+    /// Header lines as given, each with its CRLF.
+    fields: Vec<u8>,
+    /// Trailer lines as given, each with its CRLF, and their names as a list.
+    trailers: Vec<u8>,
+    trailer_names: Vec<u8>,
+    body: Body,
+    expect: Option<Duration>,
+    /// A header says `Connection: close`.
+    close: bool,
+    /// There is an `Upgrade` header.
+    upgrade: bool,
+    /// The first thing wrong in a header or a trailer.
+    invalid: Option<Invalid>,
+    /// Head, and a small body behind it, as they go out.
+    encoded: Vec<u8>,
+    /// Which [`Defaults`] `encoded` was made with; 0: must be made.
+    encoded_for: u64,
+}
+
+impl Request {
+    /// A request with that method and target. The target is sent byte for byte; an empty one becomes `/`.
+    pub fn new(method: impl Into<String>, target: impl Into<String>) -> Self {
+        Self {
+            method: method.into(),
+            target: target.into(),
+            host: None,
+            user_agent: UserAgent::Default,
+            fields: Vec::new(),
+            trailers: Vec::new(),
+            trailer_names: Vec::new(),
+            body: Body::None,
+            expect: None,
+            close: false,
+            upgrade: false,
+            invalid: None,
+            encoded: Vec::new(),
+            encoded_for: 0,
+        }
+    }
+
+    /// A GET request.
+    pub fn get(target: impl Into<String>) -> Self {
+        Self::new("GET", target)
+    }
+
+    /// A HEAD request.
+    pub fn head(target: impl Into<String>) -> Self {
+        Self::new("HEAD", target)
+    }
+
+    /// A POST request with a body.
+    pub fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        let mut request = Self::new("POST", target);
+        request.body(body);
+        request
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The target.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Replaces the method.
+    pub fn set_method(&mut self, method: &str) -> &mut Self {
+        self.touch().method.clear();
+        self.method.push_str(method);
+        self
+    }
+
+    /// Replaces the target, keeping its buffer.
+    pub fn set_target(&mut self, target: &str) -> &mut Self {
+        self.touch().target.clear();
+        self.target.push_str(target);
+        self
+    }
+
+    /// Adds a header line behind those there are. `Host` and `User-Agent` replace the defaults instead, in the
+    /// defaults' place; the headers that frame the message are refused.
+    pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        let value = value.as_ref();
+        self.touch();
+        if name.eq_ignore_ascii_case("host") {
+            self.host = Some(value.to_vec());
+        } else if name.eq_ignore_ascii_case("user-agent") {
+            self.user_agent = UserAgent::Own(value.to_vec());
+        } else if let Some(framing) = FRAMING.iter().find(|f| f.eq_ignore_ascii_case(name)) {
+            self.invalid.get_or_insert(Invalid::Framing(framing));
+        } else {
+            let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
+            self.note(checked);
+            if name.eq_ignore_ascii_case("connection") {
+                self.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
+            }
+            self.upgrade |= name.eq_ignore_ascii_case("upgrade");
+            push_line(&mut self.fields, name, value);
+        }
+        self
+    }
+
+    /// Sends no `User-Agent`.
+    pub fn no_user_agent(&mut self) -> &mut Self {
+        self.touch().user_agent = UserAgent::None;
+        self
+    }
+
+    /// Removes all headers and trailers, own `Host` and `User-Agent` included.
+    pub fn clear_headers(&mut self) -> &mut Self {
+        self.touch();
+        self.host = None;
+        self.user_agent = UserAgent::Default;
+        self.fields.clear();
+        self.trailers.clear();
+        self.trailer_names.clear();
+        self.close = false;
+        self.upgrade = false;
+        self.invalid = None;
+        self
+    }
+
+    /// Sets a body of known bytes.
+    pub fn body(&mut self, body: impl Into<Vec<u8>>) -> &mut Self {
+        self.touch().body = Body::Bytes(body.into());
+        self
+    }
+
+    /// Sets a body that is read from `source` while it is sent: exactly `length` bytes (it is not
+    /// read beyond), or, with `None`, to its end, chunked.
+    ///
+    /// The source runs on the thread that drives the client, so it must not block. It may say
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock), and the call goes on after a `resume`. It is read once: a call whose
+    /// stream was begun is never sent again.
+    pub fn body_stream(
+        &mut self,
+        source: impl Read + Send + 'static,
+        length: Option<u64>,
+    ) -> &mut Self {
+        self.touch().body = Body::Stream(Box::new(Stream {
+            source: Box::new(source),
+            length,
+            produced: 0,
+            buffer: Vec::new(),
+            state: StreamState::Fresh,
+        }));
+        self
+    }
+
+    /// Sends no body.
+    pub fn no_body(&mut self) -> &mut Self {
+        self.touch().body = Body::None;
+        self
+    }
+
+    /// Adds a trailer line (RFC 9112 §7.1.2); needs a chunked body. The names are announced in `Trailer`.
+    pub fn trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        let value = value.as_ref();
+        self.touch();
+        let checked = check_field(name, value, Part::TrailerName, Part::TrailerValue);
+        self.note(checked);
+        push_line(&mut self.trailers, name, value);
+        if !self.trailer_names.is_empty() {
+            self.trailer_names.extend_from_slice(b", ");
+        }
+        self.trailer_names.extend_from_slice(name.as_bytes());
+        self
+    }
+
+    /// Sends `Expect: 100-continue` and holds the body back until the server asks for it, refuses it with a final
+    /// status, or `wait` has passed (RFC 9110 §10.1.1; 1 s is usual). Without a body it has no effect.
+    pub fn expect_continue(&mut self, wait: Duration) -> &mut Self {
+        self.touch().expect = Some(wait);
+        self
+    }
+
+    /// Bytes that this request sends, if they are known beforehand; the head counts once it is encoded.
+    pub fn encoded_len(&self) -> Option<u64> {
+        let head = self.encoded.len() as u64;
+        match &self.body {
+            Body::None => Some(head),
+            Body::Bytes(_) if self.inline_body() => Some(head),
+            Body::Bytes(body) => Some(head + body.len() as u64),
+            Body::Stream(stream) => stream.length.map(|length| head + length),
+        }
+    }
+
+    /// Checks the request and encodes it, unless that is done already with the same defaults.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
+        if let Body::Stream(stream) = &self.body
+            && stream.state != StreamState::Fresh
+        {
+            return Err(Misuse::BodyNotReplayable);
+        }
+        if self.encoded_for == defaults.id && self.encoded_for != 0 {
+            return Ok(());
+        }
+        self.check()?;
+        let mut out = std::mem::take(&mut self.encoded);
+        out.clear();
+        self.write_head(&mut out, defaults)?;
+        if self.inline_body()
+            && let Body::Bytes(body) = &self.body
+        {
+            out.extend_from_slice(body);
+        }
+        self.encoded = out;
+        self.encoded_for = defaults.id;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Misuse> {
+        match self.invalid {
+            Some(Invalid::Byte { part, at, byte }) => {
+                return Err(Misuse::Invalid { part, at, byte });
+            }
+            Some(Invalid::Empty(part)) => return Err(Misuse::Empty(part)),
+            Some(Invalid::Framing(name)) => return Err(Misuse::FramingHeader(name)),
+            None => {}
+        }
+        check_token(self.method.as_bytes(), Part::Method)?;
+        check_bytes(self.target.as_bytes(), Part::Target, |byte| {
+            byte.is_ascii_graphic() && byte != b'#'
+        })?;
+        let form = match self.target.as_bytes() {
+            [] | [b'/', ..] => self.method != "CONNECT",
+            b"*" => self.method == "OPTIONS",
+            _ => self.method == "CONNECT",
+        };
+        if !form {
+            return Err(Misuse::TargetForm);
+        }
+        if !self.trailers.is_empty() && !self.is_chunked() {
+            return Err(Misuse::TrailersWithoutChunked);
+        }
+        Ok(())
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
+        let host = self.host.as_deref().unwrap_or(&defaults.host);
+        check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
+        let target = match self.target.as_str() {
+            "" => "/",
+            target => target,
+        };
+        for part in [self.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        push_line(out, "Host", host);
+        let user_agent = match &self.user_agent {
+            UserAgent::Default => defaults.user_agent.as_deref(),
+            UserAgent::Own(value) => Some(value.as_slice()),
+            UserAgent::None => None,
+        };
+        if let Some(value) = user_agent {
+            check_value(value, Part::UserAgent)?;
+            push_line(out, "User-Agent", value);
+        }
+        out.extend_from_slice(&self.fields);
+        self.write_framing(out);
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    fn write_framing(&self, out: &mut Vec<u8>) {
+        match self.content_length() {
+            _ if self.is_chunked() => push_line(out, "Transfer-Encoding", b"chunked"),
+            Some(length) => push_line(
+                out,
+                "Content-Length",
+                itoa::Buffer::new().format(length).as_bytes(),
+            ),
+            None => {}
+        }
+        if !self.trailer_names.is_empty() {
+            push_line(out, "Trailer", &self.trailer_names);
+        }
+        if self.expects().is_some() {
+            push_line(out, "Expect", b"100-continue");
+        }
+    }
+
+    /// What to say in `Content-Length`: nothing for a bodiless request, but 0 where a body is usual (RFC 9110 §8.6).
+    fn content_length(&self) -> Option<u64> {
+        match &self.body {
+            Body::None => matches!(self.method.as_str(), "POST" | "PUT" | "PATCH").then_some(0),
+            Body::Bytes(body) => Some(body.len() as u64),
+            Body::Stream(stream) => stream.length,
+        }
+    }
+
+    fn is_chunked(&self) -> bool {
+        matches!(&self.body, Body::Stream(stream) if stream.length.is_none())
+    }
+
+    /// Whether the body goes out in the same buffer as the head.
+    fn inline_body(&self) -> bool {
+        match &self.body {
+            Body::Bytes(body) => body.len() <= INLINE_BODY && self.expects().is_none(),
+            Body::None | Body::Stream(_) => true,
+        }
+    }
+
+    /// How long to hold the body back, if at all.
+    pub(super) fn expects(&self) -> Option<Duration> {
+        match &self.body {
+            Body::None => None,
+            Body::Bytes(body) if body.is_empty() => None,
+            Body::Bytes(_) | Body::Stream(_) => self.expect,
+        }
+    }
+
+    /// The encoded head, with a small body behind it.
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The body bytes that go out behind the encoded part.
+    pub(super) fn separate_body(&self) -> &[u8] {
+        match &self.body {
+            Body::Bytes(body) if !self.inline_body() => body,
+            _ => &[],
+        }
+    }
+
+    /// Frames the next piece of the body's stream; the one before must have been sent.
+    pub(super) fn fill_stream(&mut self) -> Result<Fill, Misuse> {
+        match &mut self.body {
+            Body::Stream(stream) => stream.fill(&self.trailers),
+            Body::None | Body::Bytes(_) => Ok(Fill::Ended),
+        }
+    }
+
+    /// What is framed of the body's stream, and not yet replaced by the next piece.
+    pub(super) fn stream_pending(&self) -> &[u8] {
+        match &self.body {
+            Body::Stream(stream) => &stream.buffer,
+            Body::None | Body::Bytes(_) => &[],
+        }
+    }
+
+    pub(super) fn has_stream(&self) -> bool {
+        matches!(self.body, Body::Stream(_))
+    }
+
+    pub(super) fn says_close(&self) -> bool {
+        self.close
+    }
+
+    pub(super) fn asks_upgrade(&self) -> bool {
+        self.upgrade
+    }
+
+    /// Whether the whole request can be sent again: its stream, if it has one, was not begun.
+    pub(crate) fn is_replayable(&self) -> bool {
+        match &self.body {
+            Body::Stream(stream) => stream.state == StreamState::Fresh,
+            Body::None | Body::Bytes(_) => true,
+        }
+    }
+
+    /// Whether sending it twice has the effect of sending it once (RFC 9110 §9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        matches!(
+            self.method.as_str(),
+            "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
+        )
+    }
+
+    fn touch(&mut self) -> &mut Self {
+        self.encoded_for = 0;
+        self
+    }
+
+    fn note(&mut self, checked: Result<(), Invalid>) {
+        if let Err(invalid) = checked {
+            self.invalid.get_or_insert(invalid);
+        }
+    }
+}
+
+impl Default for Request {
+    /// `GET /`.
+    fn default() -> Self {
+        Self::get("/")
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a client puts into requests that do not say it themselves.
+///
+/// ```
+/// use courser::proto::Defaults;
+///
+/// let defaults = Defaults::new("example.com", Some("probe/1.0"));
+/// let mut request = courser::Request::get("/");
+/// request.encode(&defaults)?;
+/// # Ok::<(), courser::Misuse>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// Tells apart what a request was encoded with. Never zero.
+    id: u64,
+    host: Vec<u8>,
+    user_agent: Option<Vec<u8>>,
+}
+
+impl Defaults {
+    /// The `Host` of the upstream, and the default `User-Agent`.
+    pub fn new(host: impl Into<Vec<u8>>, user_agent: Option<&str>) -> Self {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            host: host.into(),
+            user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
+        }
+    }
+}
+
+enum UserAgent {
+    Default,
+    Own(Vec<u8>),
+    None,
+}
+
+enum Body {
+    None,
+    Bytes(Vec<u8>),
+    Stream(Box<Stream>),
+}
+
+#[derive(Clone, Copy)]
+enum Invalid {
+    Byte { part: Part, at: usize, byte: u8 },
+    Empty(Part),
+    Framing(&'static str),
+}
+
+impl From<Invalid> for Misuse {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::Byte { part, at, byte } => Self::Invalid { part, at, byte },
+            Invalid::Empty(part) => Self::Empty(part),
+            Invalid::Framing(name) => Self::FramingHeader(name),
+        }
+    }
+}
+
+/// A body that is read while it is sent.
+struct Stream {
+    source: Box<dyn Read + Send>,
+    length: Option<u64>,
+    produced: u64,
+    /// What is read and framed, and not sent yet.
+    buffer: Vec<u8>,
+    state: StreamState,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum StreamState {
+    /// Never read: the request can still be sent from the start.
+    Fresh,
+    Reading,
+    Ended,
+}
+
+/// What [`Stream::fill`] found.
+pub(super) enum Fill {
+    /// The buffer holds more to send.
+    Filled,
+    /// The source has nothing just now.
+    Pending,
+    /// Everything has been framed before.
+    Ended,
+}
+
+impl Stream {
+    /// Frames the next piece of the source into the emptied buffer.
+    fn fill(&mut self, trailers: &[u8]) -> Result<Fill, Misuse> {
+        if self.state == StreamState::Ended {
+            return Ok(Fill::Ended);
+        }
+        self.state = StreamState::Reading;
+        self.buffer.clear();
+        self.buffer.resize(CHUNK_HEADER + STREAM_PIECE, 0);
+        let room = match self.length {
+            Some(declared) => usize::try_from(declared - self.produced).unwrap_or(usize::MAX),
+            None => STREAM_PIECE,
+        };
+        let piece = &mut self.buffer[CHUNK_HEADER..][..room.min(STREAM_PIECE)];
+        let read = loop {
+            match self.source.read(piece) {
+                Ok(n) => break n.min(piece.len()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.buffer.clear();
+                    return Ok(Fill::Pending);
+                }
+                Err(error) => return Err(Misuse::BodySource(error)),
+            }
+        };
+        self.produced += read as u64;
+        self.buffer.truncate(CHUNK_HEADER + read);
+        match self.length {
+            Some(declared) => self.frame_known(declared, read)?,
+            None => self.frame_chunk(read, trailers),
+        }
+        if self.buffer.is_empty() {
+            return Ok(Fill::Ended);
+        }
+        Ok(Fill::Filled)
+    }
+
+    fn frame_known(&mut self, declared: u64, read: usize) -> Result<(), Misuse> {
+        self.buffer.drain(..CHUNK_HEADER);
+        let produced = self.produced;
+        if read == 0 && produced < declared {
+            return Err(Misuse::BodyLength { declared, produced });
+        }
+        if produced == declared {
+            self.state = StreamState::Ended;
+        }
+        Ok(())
+    }
+
+    fn frame_chunk(&mut self, read: usize, trailers: &[u8]) {
+        if read == 0 {
+            self.state = StreamState::Ended;
+            self.buffer.clear();
+            self.buffer.extend_from_slice(b"0\r\n");
+            self.buffer.extend_from_slice(trailers);
+            self.buffer.extend_from_slice(b"\r\n");
+            return;
+        }
+        // The size line ends just before the data; leading zeros fill the room (RFC 9112 §7.1 allows them).
+        let mut line = &mut self.buffer[..CHUNK_HEADER];
+        let written = write!(line, "{read:06x}\r\n");
+        debug_assert!(
+            written.is_ok() && line.is_empty(),
+            "six digits and CRLF fill the room"
+        );
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+}
+
+fn push_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> Result<(), Invalid> {
+    check_token(name.as_bytes(), name_part)?;
+    check_value(value, value_part)
+}
+
+/// A token (RFC 9110 §5.6.2).
+fn check_token(bytes: &[u8], part: Part) -> Result<(), Invalid> {
+    if bytes.is_empty() {
+        return Err(Invalid::Empty(part));
+    }
+    check_bytes(bytes, part, |byte| {
+        byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    })
+}
+
+/// A field value (RFC 9110 §5.5): no control but HTAB.
+fn check_value(bytes: &[u8], part: Part) -> Result<(), Invalid> {
+    check_bytes(bytes, part, |byte| {
+        byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+    })
+}
+
+fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result<(), Invalid> {
+    match bytes.iter().position(|&byte| !allowed(byte)) {
+        Some(at) => Err(Invalid::Byte {
+            part,
+            at,
+            byte: bytes[at],
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The headers that the engine writes itself.
+const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
+
+/// Bodies up to this are copied behind the head and leave in the same buffer; longer ones are a second part of the
+/// same write, without a copy.
+const INLINE_BODY: usize = 4 * 1024;
+
+/// What is read from a body stream at a time.
+const STREAM_PIECE: usize = 16 * 1024;
+
+/// Room for six hexadecimal digits and CRLF.
+const CHUNK_HEADER: usize = 8;

@@ -1,0 +1,287 @@
+//! A response in buffers that its owner reuses: one for heads and trailers, one for the body, one for the ranges of
+//! the header fields.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
+/// the steady state a call allocates nothing.
+///
+/// ```
+/// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
+/// let mut response = courser::Response::new();
+/// for path in ["/a", "/b"] {
+///     client.get(path, &mut response)?;
+///     println!("{} {:?}", response.status(), response.header("content-type"));
+///     for (name, value) in response.headers() {
+///         println!("{name}: {}", String::from_utf8_lossy(value));
+///     }
+///     std::io::Write::write_all(&mut std::io::stdout(), response.body()).ok();
+/// }
+/// # Ok(()) }
+/// # let mut server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+/// # let upstream = server.local_addr().unwrap().to_string().parse().unwrap();
+/// # std::thread::spawn(move || { use std::io::*; let mut s = server.accept().unwrap().0; for _ in 0..2 {
+/// #     let mut b = [0; 999]; let _ = s.read(&mut b); s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); } });
+/// # example(&mut courser::HostClient::new(upstream, Default::default()).unwrap()).unwrap();
+/// ```
+pub struct Response {
+    /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
+    pub(super) buffer: Vec<u8>,
+    /// The fields of all heads, then the trailers, as ranges into `buffer`.
+    pub(super) fields: Vec<Field>,
+    pub(super) interim: Vec<HeadParts>,
+    pub(super) head: HeadParts,
+    /// In `fields`.
+    pub(super) trailers: Range<u32>,
+    pub(super) body: Vec<u8>,
+    retained: usize,
+}
+
+impl Response {
+    /// An empty response without buffers; status 0.
+    pub fn new() -> Self {
+        Self {
+            buffer: Vec::new(),
+            fields: Vec::new(),
+            interim: Vec::new(),
+            head: HeadParts::default(),
+            trailers: 0..0,
+            body: Vec::new(),
+            retained: DEFAULT_RETAINED,
+        }
+    }
+
+    /// The status code, 100 to 999; 0 before a response has come.
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The version in the status line.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The reason phrase as received; may hold any byte but CR, LF and NUL.
+    pub fn reason(&self) -> &[u8] {
+        &self.buffer[range(&self.head.reason)]
+    }
+
+    /// The headers in the order received, names as sent. Values hold no CR, LF or NUL; folded ones are joined.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        fields(&self.buffer, &self.fields[range(&self.head.fields)])
+    }
+
+    /// The first header of that name, in any case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        let mut headers = self.headers();
+        headers.find_map(|(candidate, value)| candidate.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    /// Every header of that name, in the order received.
+    pub fn header_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.headers()
+            .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// The final head as received, status line and empty line included.
+    pub fn head(&self) -> &[u8] {
+        &self.buffer[range(&self.head.bytes)]
+    }
+
+    /// The trailers of a chunked body, without those that may not stand there (RFC 9110 §6.5.1).
+    pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        fields(&self.buffer, &self.fields[range(&self.trailers)])
+    }
+
+    /// The interim (1xx) responses that came before the final one.
+    pub fn interim(&self) -> impl Iterator<Item = Head<'_>> {
+        self.interim.iter().map(|parts| Head {
+            buffer: &self.buffer,
+            fields: &self.fields[range(&parts.fields)],
+            parts,
+        })
+    }
+
+    /// The body: whole in buffered mode, what is not yet read in streaming mode. After a failed call, what came of it.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Takes the body's buffer away, for keeping.
+    pub fn take_body(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.body)
+    }
+
+    /// Forgets the response and keeps the buffers, but for those that have grown above the cap.
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.interim.clear();
+        self.head = HeadParts::default();
+        self.trailers = 0..0;
+        for buffer in [&mut self.buffer, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(self.retained);
+        }
+    }
+
+    /// Takes over what `other` holds of a response that is still coming in, without its body.
+    pub(crate) fn continue_from(&mut self, other: &Self) {
+        self.clear();
+        self.buffer.extend_from_slice(&other.buffer);
+        self.fields.extend_from_slice(&other.fields);
+        self.interim.extend_from_slice(&other.interim);
+        self.head = other.head.clone();
+    }
+
+    /// The buffer of the body, for bytes that come without passing through the exchange.
+    pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.body
+    }
+
+    /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer.
+    /// Default 2 MiB.
+    pub fn set_retained(&mut self, bytes: usize) {
+        self.retained = bytes;
+    }
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status())
+            .field("body_len", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An interim response (RFC 9110 §15.2), seen with [`Response::interim`].
+///
+/// ```
+/// # let response = courser::Response::new();
+/// for hint in response.interim().filter(|head| head.status() == 103) {
+///     println!("{:?}", hint.headers().find(|(name, _)| name.eq_ignore_ascii_case("link")));
+/// }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    buffer: &'a [u8],
+    fields: &'a [Field],
+    parts: &'a HeadParts,
+}
+
+impl<'a> Head<'a> {
+    /// The status code, 100 to 199.
+    pub fn status(&self) -> u16 {
+        self.parts.status
+    }
+
+    /// Its headers in the order received.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        fields(self.buffer, self.fields)
+    }
+
+    /// The head as received.
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.buffer[range(&self.parts.bytes)]
+    }
+}
+
+impl fmt::Debug for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head")
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The version in a status line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Version {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+        })
+    }
+}
+
+/// Where the parts of one head are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeadParts {
+    pub(super) status: u16,
+    pub(super) version: Version,
+    /// In the buffer.
+    pub(super) bytes: Range<u32>,
+    /// In the buffer.
+    pub(super) reason: Range<u32>,
+    /// In the fields.
+    pub(super) fields: Range<u32>,
+}
+
+/// A header field as two ranges into the buffer that it was parsed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    name: u32,
+    name_len: u32,
+    value: u32,
+    value_len: u32,
+}
+
+impl Field {
+    /// `name` and `value` are slices of `buffer`.
+    #[inline]
+    pub(super) fn new(buffer: &[u8], name: &[u8], value: &[u8]) -> Self {
+        let offset =
+            |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize) as u32;
+        Self {
+            name: offset(name),
+            name_len: name.len() as u32,
+            value: if value.is_empty() { 0 } else { offset(value) },
+            value_len: value.len() as u32,
+        }
+    }
+
+    fn name(&self) -> Range<usize> {
+        self.name as usize..self.name as usize + self.name_len as usize
+    }
+
+    pub(super) fn value(&self) -> Range<usize> {
+        self.value as usize..self.value as usize + self.value_len as usize
+    }
+
+    pub(super) fn set_value(&mut self, range: Range<usize>) {
+        self.value = range.start as u32;
+        self.value_len = range.len() as u32;
+    }
+}
+
+fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    fields.iter().map(|field| {
+        // Names are tokens (RFC 9110 §5.6.2), which the parser has checked: ASCII.
+        let name = std::str::from_utf8(&buffer[field.name()]).unwrap_or_default();
+        (name, &buffer[field.value()])
+    })
+}
+
+fn range(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+/// Holds the bodies of ordinary pages and API answers, and a 1 MiB download with its growth.
+const DEFAULT_RETAINED: usize = 2 * 1024 * 1024;

@@ -1,0 +1,116 @@
+//! A vector of slots with a free list, whose keys are never used twice: a key names its slot and how often that slot
+//! was filled, so an event or a timer that comes late finds nothing rather than somebody else.
+
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Names an element of a slab, for ever.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Key {
+    index: u32,
+    generation: u32,
+}
+
+impl Key {
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            index: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The key that the next [`insert`](Self::insert) will give.
+    pub(crate) fn next_key(&self) -> Key {
+        let index = self.free.last().copied().unwrap_or(self.slots.len() as u32);
+        Key {
+            index,
+            generation: self
+                .slots
+                .get(index as usize)
+                .map_or(0, |slot| slot.generation),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> Key {
+        let key = self.next_key();
+        match self.free.pop() {
+            Some(index) => self.slots[index as usize].value = Some(value),
+            None => self.slots.push(Slot {
+                generation: 0,
+                value: Some(value),
+            }),
+        }
+        key
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        slot.value
+            .as_ref()
+            .filter(|_| slot.generation == key.generation)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        slot.value
+            .as_mut()
+            .filter(|_| slot.generation == key.generation)
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_finds_its_own_element_only() {
+        let mut slab = Slab::new();
+        let first = slab.insert('a');
+        assert_eq!(slab.remove(first), Some('a'));
+        let second = slab.insert('b');
+        assert_ne!(first, second);
+        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
+        assert_eq!(slab.remove(first), None);
+        assert_eq!(slab.len(), 1);
+        assert_eq!(Key::from_bits(second.to_bits()), second);
+    }
+}

@@ -1,0 +1,94 @@
+//! Wake-ups for connections and calls, made for deadlines that almost never fire and keep moving later.
+//!
+//! Each owner has at most one valid entry in a heap, at or before the time it is really due. When the entry comes up,
+//! the owner says when it is due now, and is entered again if that is later. So moving a deadline later costs nothing,
+//! and a keep-alive request costs no heap operation at all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use super::slab::Key;
+
+/// What wakes up.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Owner {
+    Conn(Key),
+    Call(Key),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<(Instant, Owner)>>,
+}
+
+/// An owner's side of its entry: the time of the one entry that counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Armed(Option<Instant>);
+
+impl Timers {
+    /// Sees to it that the owner wakes up at `due` or before.
+    #[inline]
+    pub(crate) fn arm(&mut self, owner: Owner, armed: &mut Armed, due: Instant) {
+        if armed.0.is_some_and(|at| at <= due) {
+            return;
+        }
+        armed.0 = Some(due);
+        self.heap.push(Reverse((due, owner)));
+    }
+
+    /// The next owner whose entry has come up; `is_valid` tells by its [`Armed`] whether the entry still counts.
+    pub(crate) fn pop(
+        &mut self,
+        now: Instant,
+        mut claim: impl FnMut(Owner) -> Option<Armed>,
+    ) -> Option<Owner> {
+        loop {
+            let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
+            self.heap.pop();
+            if claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
+                return Some(owner);
+            }
+        }
+    }
+
+    /// The earliest time at which `pop` may have something.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|entry| entry.0.0)
+    }
+
+    /// Drops entries that no longer count once they outnumber the owners by far: those of connections and calls that
+    /// ended long before their deadlines.
+    pub(crate) fn tidy(&mut self, owners: usize, mut claim: impl FnMut(Owner) -> Option<Armed>) {
+        if self.heap.len() > 64 + 4 * owners {
+            self.heap.retain(|&Reverse((at, owner))| {
+                claim(owner).is_some_and(|armed| armed.0 == Some(at))
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn later_costs_nothing_and_earlier_replaces() {
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let owner = Owner::Conn(Key::from_bits(1));
+        let (mut timers, mut armed) = (Timers::default(), Armed::default());
+        timers.arm(owner, &mut armed, at(5));
+        timers.arm(owner, &mut armed, at(9));
+        assert_eq!((timers.heap.len(), timers.next()), (1, Some(at(5))));
+        timers.arm(owner, &mut armed, at(3));
+        assert_eq!(timers.next(), Some(at(3)));
+        assert_eq!(timers.pop(at(2), |_| Some(armed)), None);
+        assert_eq!(timers.pop(at(9), |_| Some(armed)), Some(owner));
+        // The entry at 5 s has been replaced.
+        assert_eq!(timers.pop(at(9), |_| Some(Armed::default())), None);
+        timers.tidy(0, |_| None);
+    }
+}
