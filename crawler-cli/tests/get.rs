@@ -175,7 +175,7 @@ fn requests_on_the_wire() {
                 form,
                 "Transfer-Encoding: chunked",
                 "",
-                "3",
+                "000003",
                 "abc",
                 "0",
                 "",
@@ -212,7 +212,7 @@ fn requests_on_the_wire() {
 
 #[test]
 fn head_prints_the_head_and_waits_for_no_body() {
-    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: \x1b[1m\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: \u{9b}1m\r\n\r\n";
     for args in [&["-I"][..], &["--head", "-i"], &["-X", "HEAD", "-i"]] {
         let server = Server::start([vec![Take, Send(head.into())]]);
         let done = run(args, &[&server.url("/")]);
@@ -365,7 +365,7 @@ fn a_reader_that_went_away_is_a_quiet_exit_23_and_ends_the_run() {
 #[test]
 fn a_terminal_gets_no_control_characters_from_heads() {
     let (mut master, terminal) = pseudo_terminal();
-    let head = "HTTP/1.1 200 \x1b]0;t\x07\r\nX: \u{202e}\u{9b}31m\r\nContent-Length: 0\r\n\r\n";
+    let head = "HTTP/1.1 200 \u{9d}0;t\r\nX: \u{202e}\u{9b}31m\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start([vec![Take, Send(head.into())]]);
     // The terminal is handed over whole: once the program has ended, no writer is left.
     let mut child = command(&["-i", "-w", "%header{x}"], &[&server.url("/")])
@@ -378,8 +378,7 @@ fn a_terminal_gets_no_control_characters_from_heads() {
     assert!(child.wait().unwrap().success());
     let shown = String::from_utf8(shown).unwrap().replace('\r', "");
     let value = "\\u{202e}\\u{9b}31m";
-    let expected =
-        format!("HTTP/1.1 200 \\u{{1b}}]0;t\\u{{7}}\nX: {value}\nContent-Length: 0\n\n{value}");
+    let expected = format!("HTTP/1.1 200 \\u{{9d}}0;t\nX: {value}\nContent-Length: 0\n\n{value}");
     assert_eq!(shown, expected);
 }
 
@@ -565,12 +564,7 @@ fn a_connection_that_is_never_answered_times_out() {
     for args in [["--connect-timeout", "0.2"], ["-m", "0.2"]] {
         let done = run(&args, &[&url]);
         assert_eq!(done.code(), 28);
-        assert_one_line(
-            &done.stderr(),
-            28,
-            &url,
-            &format!("connecting to {address}: "),
-        );
+        assert_one_line(&done.stderr(), 28, &url, "connecting");
     }
 }
 

@@ -100,20 +100,23 @@ impl Session {
             facts.request_bytes = head.len() as u64 + facts.upload_bytes;
         }
         note_response(facts, &self.response);
-        done.outcome.map_err(|error| Failure::from(&error))?;
-
         let mut output = Output {
             sink: Sink::new(transfer.output.as_deref()),
             options,
             written: &mut facts.download_bytes,
         };
-        let outcome = output.head(&self.response).and_then(|wanted| match wanted {
-            Wanted::Body => output.body(client, done.id, &mut self.buffer),
-            Wanted::HeadOnly => Ok(()),
-        });
-        // What is not read to its end is not wanted.
-        client.cancel(done.id);
-        outcome.and_then(|()| output.sink.finish())
+        match done.outcome {
+            Ok(()) => {
+                let outcome = output.take(client, done.id, &self.response, &mut self.buffer);
+                // What is not read to its end is not wanted.
+                client.cancel(done.id);
+                outcome
+            }
+            Err(error) => {
+                output.take_failed(&self.response)?;
+                Err(Failure::from(&error))
+            }
+        }
     }
 }
 
@@ -131,6 +134,32 @@ enum Wanted {
 }
 
 impl Output<'_> {
+    /// Writes a response whose head is there and whose body is still to come.
+    fn take(
+        &mut self,
+        client: &mut HostClient,
+        id: CallId,
+        response: &Response,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        if let Wanted::Body = self.head(response)? {
+            self.body(client, id, buffer)?;
+            // A response that came in one piece had them at its head already.
+            self.trailers(response)?;
+        }
+        self.sink.finish()
+    }
+
+    /// Writes what came of a response that failed before its head could be handed out, if its head is whole.
+    fn take_failed(&mut self, response: &Response) -> Result<(), Failure> {
+        if response.status() != 0
+            && let Wanted::Body = self.head(response)?
+        {
+            self.piece(response.body())?;
+        }
+        Ok(())
+    }
+
     fn head(&mut self, response: &Response) -> Result<Wanted, Failure> {
         if self.options.include {
             for interim in response.interim() {
@@ -166,6 +195,8 @@ impl Output<'_> {
                 Ok(Read::Data(n)) => self.piece(&buffer[..n])?,
                 Ok(Read::Pending) => {
                     client.wait(None).map_err(|error| wait_failed(&error))?;
+                    // There is only one body that it can be.
+                    client.readable_body();
                 }
                 Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
                 Err(error) => return Err(Failure::from(&error)),
