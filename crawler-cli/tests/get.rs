@@ -387,7 +387,8 @@ fn a_terminal_gets_no_control_characters_from_heads() {
 #[test]
 fn broken_replies() {
     let ok = "HTTP/1.1 200 OK\r\n";
-    let cases: &[(String, fn() -> Step, i32, &str, &str)] = &[
+    type Case = (String, fn() -> Step, i32, &'static str, &'static str);
+    let cases: &[Case] = &[
         (
             "".into(),
             || Close,

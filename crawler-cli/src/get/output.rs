@@ -165,4 +165,12 @@ mod tests {
             "{failure}"
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_control_character_is_left(text: Vec<u8>) {
+            let safe = String::from_utf8(neutralise(&text, Keep::Nothing)).unwrap();
+            assert!(!safe.chars().any(|c| c.is_control() || is_bidi_control(c)));
+        }
+    }
 }

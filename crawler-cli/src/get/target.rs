@@ -68,12 +68,17 @@ impl std::fmt::Debug for Target {
 /// `typed` without its credentials: what is shown of a URL in messages and `%{url}`.
 pub(super) fn without_credentials(typed: &[u8]) -> String {
     let parts = Parts::split(typed);
-    let Some(at) = parts.authority.iter().rposition(|b| *b == b'@') else {
+    // A password with a bare `/` makes what stands before it the authority, a senseless one.
+    let searched = match parse_authority(parts.authority) {
+        Ok(_) => parts.authority,
+        Err(_) => parts.after_scheme,
+    };
+    let Some(at) = searched.iter().rposition(|b| *b == b'@') else {
         return String::from_utf8_lossy(typed).into_owned();
     };
-    let prefix = typed.len() - parts.after_scheme.len();
-    let kept = [&typed[..prefix], &parts.after_scheme[at + 1..]].concat();
-    String::from_utf8_lossy(&kept).into_owned()
+    let scheme = &typed[..typed.len() - parts.after_scheme.len()];
+    let shown = [scheme, &parts.after_scheme[at + 1..]].concat();
+    String::from_utf8_lossy(&shown).into_owned()
 }
 
 /// The parts of a URL, each as typed.
@@ -96,7 +101,9 @@ impl<'a> Parts<'a> {
         };
         let first = authority_end(typed);
         let (scheme, after_scheme) = match (typed[..first].split_last(), &typed[first..]) {
-            (Some((b':', scheme)), [b'/', b'/', rest @ ..]) => (Some(scheme), rest),
+            (Some((b':', scheme)), [b'/', b'/', rest @ ..]) if is_scheme(scheme) => {
+                (Some(scheme), rest)
+            }
             _ => (None, typed),
         };
         let (authority, rest) = after_scheme.split_at(authority_end(after_scheme));
@@ -112,6 +119,12 @@ impl<'a> Parts<'a> {
             query,
         }
     }
+}
+
+/// RFC 3986 §3.1.
+fn is_scheme(text: &[u8]) -> bool {
+    let rest = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(rest)
 }
 
 fn check_scheme(scheme: Option<&[u8]>) -> Result<(), Failure> {
@@ -297,6 +310,8 @@ mod tests {
         assert_eq!(parse("http://@h/").unwrap().user, None);
         assert_eq!(without_credentials(b"h/@?@#@"), "h/@?@#@");
         assert_eq!(without_credentials(b"ftp://u:p@h"), "ftp://h");
+        assert_eq!(without_credentials(b"http://u:p/?#q@h/"), "http://h/");
+        assert_eq!(without_credentials(b"u:secret@h://x"), "h://x");
     }
 
     #[test]
@@ -309,7 +324,7 @@ mod tests {
             ("http://u@/", 3),
             ("/x", 3),
             ("?", 3),
-            ("://x", 1),
+            ("://x", 3),
             ("http://h/a b", 3),
             ("http://h/a\tb", 3),
             ("http://h/\r\nX: y", 3),
@@ -331,5 +346,22 @@ mod tests {
         }
         let https = parse("https://h/").unwrap_err().to_string();
         assert_eq!(https, "URL: https is not supported yet by this build");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_refused_or_become_a_sendable_target(
+            typed in "(http://)?[a-z@:.\\[\\]/?#%é\\\\ -]{0,20}|.*",
+            as_is in proptest::bool::ANY,
+        ) {
+            without_credentials(typed.as_bytes());
+            if let Ok(target) = Target::parse(typed.as_bytes(), as_is) {
+                assert!(target.path_and_query.starts_with('/'));
+                assert!(target.path_and_query.bytes().all(|b| b.is_ascii_graphic() && b != b'#'));
+                assert!(target.authority.bytes().all(|b| b.is_ascii_graphic()));
+                let again = Target::parse(target.effective().as_bytes(), as_is).unwrap();
+                assert_eq!(again, Target { user: None, ..target });
+            }
+        }
     }
 }

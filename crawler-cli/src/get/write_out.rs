@@ -407,4 +407,16 @@ mod tests {
         assert_eq!(parsed["errormsg"], Value::Null);
         assert_eq!(parsed["url"], "h/a");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_format_can_be_filled(format: Vec<u8>) {
+            let mut filled = Vec::new();
+            let parsed = WriteOut::parse(&format);
+            parsed.fill(&facts(), &mut filled, &mut io::sink()).unwrap();
+            if !format.iter().any(|b| matches!(b, b'%' | b'\\')) {
+                assert_eq!(filled, format);
+            }
+        }
+    }
 }
