@@ -539,15 +539,16 @@ fn timeouts_name_what_was_waited_for() {
             "receiving the body: ",
         ),
     ];
-    for (reply, stdout, phase) in cases {
+    // All at once, so that the limit can be long enough for a busy machine.
+    let running = cases.map(|(reply, stdout, phase)| {
         let server = Server::start([vec![Take, Send(reply.into())]]);
-        let done = run(&["-m", "0.3"], &[&server.url("/")]);
-        assert_eq!(
-            (done.code(), done.stdout()),
-            (28, stdout.into()),
-            "{reply:?}"
-        );
-        assert_one_line(&done.stderr(), 28, &server.url("/"), phase);
+        let url = server.url("/");
+        (spawn(&["-m", "1.5"], &[&url]), url, stdout, phase)
+    });
+    for (child, url, stdout, phase) in running {
+        let done = Done(child.wait_with_output().unwrap());
+        assert_eq!((done.code(), done.stdout()), (28, stdout.into()), "{phase}");
+        assert_one_line(&done.stderr(), 28, &url, phase);
     }
 }
 
@@ -712,6 +713,37 @@ fn urls_of_one_host_share_a_connection() {
         "hello 0 1\nhello 1 1\nhello 2 0\nhello 3 0\n 4 0\n"
     );
     assert_eq!((done.code(), done.stderr()), (0, "".into()));
+}
+
+#[test]
+fn groups_with_other_limits_share_a_connection_too() {
+    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let (one, two) = (server.url("/1"), server.url("/2"));
+    let args = [
+        "-m",
+        "20",
+        &one,
+        "--next",
+        "-m",
+        "30",
+        "-w",
+        " %{num_connects}",
+        &two,
+    ];
+    let done = run(&args, &[]);
+    assert_eq!((done.code(), done.stdout()), (0, "hellohello 0".into()));
+}
+
+#[test]
+fn switched_protocols_end_a_transfer_at_the_head() {
+    let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+    let server = Server::start([
+        vec![Take, Send(format!("{head}\0\x01").into())],
+        vec![Take, Send(OK.into())],
+    ]);
+    let upgrade = ["-i", "-H", "Connection: Upgrade", "-H", "Upgrade: x"];
+    let done = run(&upgrade, &[&server.url("/1"), &server.url("/2")]);
+    assert_eq!((done.code(), done.stdout()), (0, format!("{head}{OK}")));
 }
 
 #[test]

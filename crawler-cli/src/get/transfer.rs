@@ -177,9 +177,11 @@ impl Output<'_> {
         {
             return Err(too_large(limit));
         }
-        Ok(match self.options.head_only {
-            true => Wanted::HeadOnly,
-            false => Wanted::Body,
+        // What follows 101 is another protocol.
+        Ok(if self.options.head_only || status == 101 {
+            Wanted::HeadOnly
+        } else {
+            Wanted::Body
         })
     }
 
@@ -287,9 +289,12 @@ fn note_response(facts: &mut Facts, response: &Response) {
     let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
     facts.header_bytes = (interim + response.head().len()) as u64;
     let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
-    let shown = |value: &[u8]| match terminal {
-        true => neutralise(value, Keep::Nothing),
-        false => value.to_vec(),
+    let shown = |value: &[u8]| {
+        if terminal {
+            neutralise(value, Keep::Nothing)
+        } else {
+            value.to_vec()
+        }
     };
     let headers = response.headers();
     facts.headers = headers
