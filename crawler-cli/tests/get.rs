@@ -590,7 +590,11 @@ fn urls_and_options_that_cannot_be_used() {
         (&[], 2, "no URL specified"),
         (&["-Q", "u"], 2, "option -Q: is unknown"),
         (&["-d", "@/nonexistent", "u"], 26, "/nonexistent"),
-        (&["-H", "a\nb: c", "127.0.0.1:1"], 2, "header name"),
+        (
+            &["-H", "a\nb: c", "127.0.0.1:1"],
+            2,
+            "request: invalid byte 0x0a at offset 1 of a header name",
+        ),
         (&["-H", "a: b\rc", "127.0.0.1:1"], 2, "header value"),
         (&["-X", "GE T", "127.0.0.1:1"], 2, "method"),
         (

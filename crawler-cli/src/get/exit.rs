@@ -93,18 +93,24 @@ impl Failure {
 
     /// A write to `place` that failed.
     pub(super) fn write(place: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(Exit::Write, "write", format_args!("{place}: {error}"))
+    }
+
+    /// A write to stdout that failed.
+    pub(super) fn stdout(error: &std::io::Error) -> Self {
         Self {
             reader_gone: error.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Write, "write", format_args!("{place}: {error}"))
+            ..Self::write("stdout", error)
         }
     }
 }
 
 impl From<&courser::Error> for Failure {
     fn from(error: &courser::Error) -> Self {
-        let phase = match (error.phase(), error.remote()) {
-            (Phase::Connect, Some(remote)) => format!("connecting to {remote}"),
-            (phase, _) => phase.to_string(),
+        let phase = match (error.kind(), error.phase(), error.remote()) {
+            (ErrorKind::Misuse(_), ..) => "request".into(),
+            (_, Phase::Connect, Some(remote)) => format!("connecting to {remote}"),
+            (_, phase, _) => phase.to_string(),
         };
         let cause = match error.kind() {
             // These two repeat the phase in their own text.
@@ -193,12 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_broken_pipe_is_quiet() {
-        let broken = Failure::write("stdout", &io::ErrorKind::BrokenPipe.into());
-        assert!(broken.reader_gone);
-        let full = Failure::write("f", &io::ErrorKind::StorageFull.into());
+    fn only_a_closed_stdout_is_quiet() {
+        let broken = || io::ErrorKind::BrokenPipe.into();
+        assert!(Failure::stdout(&broken()).reader_gone);
+        assert!(!Failure::write("fifo", &broken()).reader_gone);
+        let full = Failure::stdout(&io::ErrorKind::StorageFull.into());
         assert!(!full.reader_gone);
         assert_eq!(full.exit, Exit::Write);
-        assert_eq!(full.to_string(), "write: f: no storage space");
+        assert_eq!(full.to_string(), "write: stdout: no storage space");
     }
 }

@@ -12,6 +12,7 @@
 //! - `--max-filesize` holds for bodies of unannounced length too: the transfer ends at the limit.
 //! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
 //!   errors.
+//! - `-v` shows the request when the response's head is there, or when it is clear that none comes.
 //! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
 //! - There is no URL globbing, no progress meter and no configuration file.
 

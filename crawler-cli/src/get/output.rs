@@ -57,7 +57,7 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::write("stdout", &error))
+        .map_err(|error| Failure::stdout(&error))
 }
 
 /// Writes one line to stderr. There is no one left to tell if that fails.

@@ -152,12 +152,13 @@ impl Output<'_> {
 
     /// Writes what came of a response that failed before its head could be handed out, if its head is whole.
     fn take_failed(&mut self, response: &Response) -> Result<(), Failure> {
-        if response.status() != 0
-            && let Wanted::Body = self.head(response)?
-        {
-            self.piece(response.body())?;
+        if response.status() == 0 {
+            return Ok(());
         }
-        Ok(())
+        match self.head(response)? {
+            Wanted::Body if !response.body().is_empty() => self.piece(response.body()),
+            _ => Ok(()),
+        }
     }
 
     fn head(&mut self, response: &Response) -> Result<Wanted, Failure> {
