@@ -374,9 +374,9 @@ impl Exchange {
         let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
         if known == 0 {
             let first_field = response.0.fields.len();
-            let whole =
-                head::parse_whole(input, start, limits.header_count, &mut response.0.fields);
-            match whole {
+            let plain =
+                head::parse_plain(input, start, limits.header_count, &mut response.0.fields);
+            match plain {
                 Some(parsed) if parsed.length <= room => {
                     let length = parsed.length;
                     response.0.buffer.extend_from_slice(&input[..length]);

@@ -260,6 +260,23 @@ impl Field {
         }
     }
 
+    /// By ranges in a line that starts, or will start, at `base` in the buffer.
+    #[inline]
+    pub(super) fn at(base: usize, name: Range<usize>, value: Range<usize>) -> Self {
+        Self {
+            name: (base + name.start) as u32,
+            name_len: name.len() as u32,
+            value: (base + value.start) as u32,
+            value_len: value.len() as u32,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn show(&self, buffer: &[u8]) -> String {
+        let text = |range| String::from_utf8_lossy(&buffer[range]).into_owned();
+        format!("{}: {}", text(self.name()), text(self.value()))
+    }
+
     fn name(&self) -> Range<usize> {
         self.name as usize..self.name as usize + self.name_len as usize
     }
@@ -276,7 +293,7 @@ impl Field {
 
 /// Where `part`, a slice of `whole`, starts in it; 0 for an empty one, which may be a slice of anything.
 #[inline]
-pub(super) fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     if part.is_empty() {
         return 0;
     }
