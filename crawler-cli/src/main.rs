@@ -12,6 +12,7 @@ fn main() -> ExitCode {
     }
     let command = args.remove(0);
     match command.to_str() {
+        Some("get") => crawler_cli::get::main(args.into_iter()),
         Some("find") => crawler_cli::find::cli::main(args),
         Some("demo") => crawler_cli::demo::main(args),
         Some("help" | "-h" | "--help") => {
@@ -33,10 +34,11 @@ fn main() -> ExitCode {
 }
 
 const HELP: &str = "\
-Finds files over HTTP.
+Finds and fetches files over HTTP.
 
 Usage: crawler-cli COMMAND [ARGUMENT...]
 
+  get    transfers URLs, with curl's options
   find   finds files and directories in web directory listings, as find(1) does in file systems
   demo   shows find at work on a built-in sample mirror; needs no network
 

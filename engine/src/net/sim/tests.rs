@@ -1,0 +1,611 @@
+use std::io::{ErrorKind, IoSlice};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Does what a script says when data arrives, and remembers the data.
+struct Script<F>(F);
+
+impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        (self.0)(peer, data);
+    }
+}
+
+fn address() -> Address {
+    Address::Tcp("10.0.0.1:80".parse().unwrap())
+}
+
+fn net_with(link: Link, script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static) -> SimNet {
+    let net = SimNet::new(1);
+    net.listen(address(), link, Script(script));
+    net
+}
+
+fn poll(net: &mut SimNet, timeout: Option<Duration>) -> Vec<Event> {
+    let mut events = Vec::new();
+    net.poll(&mut events, timeout).unwrap();
+    events
+}
+
+fn start(net: &mut SimNet) -> io::Result<SimStream> {
+    net.connect(Token(9), &address(), &SocketOptions::default())
+}
+
+fn connect(net: &mut SimNet) -> SimStream {
+    let stream = start(net).unwrap();
+    while !net.connected(&stream).unwrap() {
+        poll(net, None);
+    }
+    stream
+}
+
+fn write(net: &mut SimNet, stream: &mut SimStream, bytes: &[u8]) -> io::Result<usize> {
+    net.write(stream, &[IoSlice::new(bytes)])
+}
+
+fn is_errno(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+fn read(net: &mut SimNet, stream: &mut SimStream, room: usize) -> io::Result<Vec<u8>> {
+    let mut buf = vec![0; room];
+    let n = net.read(stream, &mut buf)?;
+    buf.truncate(n);
+    Ok(buf)
+}
+
+/// Reads as the contract of `Net` allows, and no more often, until the end of the stream or an error.
+fn read_to_end(net: &mut SimNet, stream: &mut SimStream) -> (Vec<u8>, io::Result<()>) {
+    let mut all = Vec::new();
+    loop {
+        let closed = poll(net, None).iter().any(|event| event.closed);
+        loop {
+            match read(net, stream, 50) {
+                Ok(piece) if piece.is_empty() => return (all, Ok(())),
+                Ok(piece) => {
+                    all.extend_from_slice(&piece);
+                    if piece.len() < 50 && !closed {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    assert!(!closed, "the end can be read after `closed`");
+                    break;
+                }
+                Err(error) => return (all, Err(error)),
+            }
+        }
+    }
+}
+
+#[test]
+fn time_moves_only_in_poll_and_by_hand() {
+    let mut net = net_with(Link::default(), |_, _| {});
+    let began = net.now();
+    let stream = start(&mut net).unwrap();
+    assert_eq!(net.now(), began);
+    assert!(poll(&mut net, Some(MS)).is_empty());
+    assert_eq!(net.now() - began, MS);
+    assert_eq!(poll(&mut net, None).len(), 1);
+    assert_eq!(net.now() - began, 2 * MS, "a connect takes a round trip");
+    net.advance(5 * MS);
+    assert_eq!(net.now() - began, 7 * MS);
+    net.close(stream);
+}
+
+#[test]
+fn a_connect_that_succeeds_is_reported_writable() {
+    let mut net = net_with(Link::default(), |_, _| {});
+    let stream = start(&mut net).unwrap();
+    assert!(!net.connected(&stream).unwrap());
+    let event = poll(&mut net, None)[0];
+    assert!(event.token == Token(9) && event.writable && !event.closed);
+    assert!(net.connected(&stream).unwrap());
+    assert!(matches!(net.local_address(&stream), Some(Address::Tcp(_))));
+    net.close(stream);
+    assert_eq!((net.open_streams(), net.peak_streams()), (0, 1));
+}
+
+#[test]
+fn connects_fail_at_once() {
+    let always = Odds::ALWAYS;
+    let faults = |no_descriptor, no_buffers, no_port| Faults {
+        no_descriptor,
+        no_buffers,
+        no_port,
+        ..Faults::default()
+    };
+    for (faults, errno) in [
+        (faults(always, Odds::NEVER, Odds::NEVER), Errno::MFILE),
+        (faults(Odds::NEVER, always, Odds::NEVER), Errno::NOBUFS),
+        (
+            faults(Odds::NEVER, Odds::NEVER, always),
+            Errno::ADDRNOTAVAIL,
+        ),
+    ] {
+        let mut net = net_with(
+            Link {
+                faults,
+                ..Link::default()
+            },
+            |_, _| {},
+        );
+        assert!(is_errno(&start(&mut net).unwrap_err(), errno));
+        assert_eq!(net.open_streams(), 0);
+    }
+}
+
+#[test]
+fn connects_fail_late() {
+    let faults = |refused, unreachable| Faults {
+        refused,
+        unreachable,
+        ..Faults::default()
+    };
+    for (faults, errno) in [
+        (faults(Odds::ALWAYS, Odds::NEVER), Errno::CONNREFUSED),
+        (faults(Odds::NEVER, Odds::ALWAYS), Errno::HOSTUNREACH),
+    ] {
+        let mut net = net_with(
+            Link {
+                faults,
+                ..Link::default()
+            },
+            |_, _| {},
+        );
+        let stream = start(&mut net).unwrap();
+        assert!(poll(&mut net, None)[0].closed);
+        assert!(is_errno(&net.connected(&stream).unwrap_err(), errno));
+        net.close(stream);
+    }
+}
+
+#[test]
+fn an_address_without_a_server_refuses() {
+    let mut net = SimNet::new(1);
+    let stream = start(&mut net).unwrap();
+    poll(&mut net, None);
+    assert!(is_errno(
+        &net.connected(&stream).unwrap_err(),
+        Errno::CONNREFUSED
+    ));
+    let unix = Address::Unix(std::path::Path::new("/run/nobody").into());
+    let error = net
+        .connect(Token(1), &unix, &SocketOptions::default())
+        .unwrap_err();
+    assert!(is_errno(&error, Errno::NOENT));
+    net.close(stream);
+}
+
+#[test]
+fn a_black_hole_never_answers() {
+    let mut link = Link::default();
+    link.faults.black_hole = Odds::ALWAYS;
+    let mut net = net_with(link, |_, _| {});
+    let stream = start(&mut net).unwrap();
+    assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
+    assert!(!net.connected(&stream).unwrap());
+    net.close(stream);
+}
+
+#[test]
+fn descriptors_run_out_and_come_back() {
+    let mut net = net_with(Link::default(), |_, _| {});
+    net.set_descriptors(1);
+    let first = start(&mut net).unwrap();
+    assert!(is_errno(&start(&mut net).unwrap_err(), Errno::MFILE));
+    net.close(first);
+    let second = start(&mut net).unwrap();
+    net.close(second);
+}
+
+#[test]
+fn data_takes_the_latency_and_a_short_read_promises_that_nothing_more_waits() {
+    let mut net = net_with(Link::default(), |peer, _| peer.send("hello"));
+    let mut stream = connect(&mut net);
+    let began = net.now();
+    assert_eq!(write(&mut net, &mut stream, b"?").unwrap(), 1);
+    assert!(poll(&mut net, None)[0].readable);
+    assert_eq!(net.now() - began, 2 * MS);
+    assert_eq!(read(&mut net, &mut stream, 3).unwrap(), b"hel");
+    assert_eq!(read(&mut net, &mut stream, 3).unwrap(), b"lo");
+    assert_eq!(
+        read(&mut net, &mut stream, 3).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    net.close(stream);
+}
+
+#[test]
+fn read_append_stays_within_capacity() {
+    let mut net = net_with(Link::default(), |peer, _| peer.send("hello"));
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"?").unwrap();
+    poll(&mut net, None);
+    let mut buf = Vec::with_capacity(3);
+    buf.push(b'>');
+    let room = buf.capacity() - 1;
+    assert_eq!(net.read_append(&mut stream, &mut buf).unwrap(), room.min(5));
+    buf.reserve(100);
+    net.read_append(&mut stream, &mut buf).unwrap();
+    assert_eq!(buf, b">hello");
+    net.close(stream);
+}
+
+#[test]
+fn a_cut_short_read_is_followed_by_an_event() {
+    for seed in 0..200 {
+        let mut link = Link {
+            segment: 1..=40,
+            ..Link::default()
+        };
+        link.latency = Duration::ZERO..=3 * MS;
+        link.faults.short_read = Odds::per_mille(500);
+        link.faults.would_block = Odds::per_mille(200);
+        link.faults.spurious = Odds::per_mille(200);
+        let mut net = SimNet::new(seed);
+        let body: Vec<u8> = (0..=255).collect();
+        let reply = body.clone();
+        net.listen(
+            address(),
+            link,
+            Script(move |peer: &mut Peer<'_>, data: &[u8]| {
+                assert_eq!(data, b"?");
+                peer.send(reply.clone());
+                peer.wait(MS);
+                peer.send(reply.clone());
+                peer.close();
+            }),
+        );
+        let mut stream = connect(&mut net);
+        while write(&mut net, &mut stream, b"?").is_err() {
+            assert!(!poll(&mut net, None).is_empty());
+        }
+        let (all, end) = read_to_end(&mut net, &mut stream);
+        assert_eq!(all, [body.clone(), body].concat(), "seed {seed}");
+        assert!(end.is_ok());
+        net.close(stream);
+    }
+}
+
+#[test]
+fn a_full_window_blocks_and_a_writable_event_follows() {
+    let link = Link {
+        window: 10,
+        ..Link::default()
+    };
+    let mut net = net_with(link, |peer, data| {
+        if data == b"0123456789" {
+            peer.stop_reading();
+            peer.wait(100 * MS);
+            peer.start_reading();
+        }
+    });
+    let mut stream = connect(&mut net);
+    assert_eq!(
+        write(&mut net, &mut stream, b"0123456789abcdefghijk").unwrap(),
+        10
+    );
+    assert!(poll(&mut net, None)[0].writable);
+    assert_eq!(write(&mut net, &mut stream, b"abcdefghijk").unwrap(), 10);
+    let blocked = write(&mut net, &mut stream, b"k").unwrap_err();
+    assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
+    let began = net.now();
+    assert!(poll(&mut net, None)[0].writable);
+    assert!(net.now() - began >= 99 * MS, "the server did not read");
+    assert_eq!(write(&mut net, &mut stream, b"k").unwrap(), 1);
+    net.close(stream);
+}
+
+#[test]
+fn a_half_close_ends_reading_but_not_writing() {
+    let heard = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&heard);
+    let mut net = net_with(Link::default(), move |peer, data| {
+        log.borrow_mut().extend_from_slice(data);
+        peer.send("bye");
+        peer.shutdown();
+    });
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"1").unwrap();
+    let (all, end) = read_to_end(&mut net, &mut stream);
+    assert!(all == b"bye" && end.is_ok());
+    write(&mut net, &mut stream, b"2").unwrap();
+    assert!(poll(&mut net, Some(10 * MS)).is_empty());
+    assert_eq!(*heard.borrow(), b"12");
+    net.close(stream);
+}
+
+#[test]
+fn data_for_a_closed_server_comes_back_as_a_reset() {
+    let mut net = net_with(Link::default(), |peer, _| peer.close());
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"1").unwrap();
+    assert!(poll(&mut net, None)[0].closed);
+    write(&mut net, &mut stream, b"2").unwrap();
+    assert!(poll(&mut net, None)[0].closed);
+    let error = write(&mut net, &mut stream, b"3").unwrap_err();
+    assert!(is_errno(&error, Errno::PIPE));
+    net.close(stream);
+}
+
+#[test]
+fn a_reset_keeps_unread_data_and_is_told_once_or_drops_it_and_is_told_always() {
+    let (mut kept, mut dropped) = (0, 0);
+    for seed in 0..50 {
+        let mut net = SimNet::new(seed);
+        let script = |peer: &mut Peer<'_>, _: &[u8]| {
+            peer.send("part");
+            peer.reset();
+        };
+        net.listen(address(), Link::default(), Script(script));
+        let mut stream = connect(&mut net);
+        write(&mut net, &mut stream, b"?").unwrap();
+        let (all, end) = read_to_end(&mut net, &mut stream);
+        assert!(is_errno(&end.unwrap_err(), Errno::CONNRESET));
+        match read(&mut net, &mut stream, 10) {
+            Ok(end) => {
+                assert!(end.is_empty() && all == b"part");
+                kept += 1;
+            }
+            Err(error) => {
+                assert!(is_errno(&error, Errno::CONNRESET));
+                dropped += 1;
+            }
+        }
+        net.close(stream);
+    }
+    assert!(kept > 0 && dropped > 0);
+}
+
+#[test]
+fn a_stall_silences_both_directions() {
+    let mut link = Link::default();
+    link.faults.stall = Odds::ALWAYS;
+    let mut net = net_with(link, |_, _| panic!("nothing arrives"));
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"?").unwrap();
+    assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
+    net.close(stream);
+}
+
+#[test]
+fn a_closed_stream_has_no_more_events_and_its_data_still_arrives() {
+    let heard = Rc::new(RefCell::new(0));
+    let log = Rc::clone(&heard);
+    let mut net = net_with(Link::default(), move |peer, data| {
+        *log.borrow_mut() += data.len();
+        peer.send("reply");
+    });
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"12").unwrap();
+    net.close(stream);
+    assert!(poll(&mut net, Some(10 * MS)).is_empty());
+    assert_eq!(*heard.borrow(), 2);
+}
+
+#[test]
+#[should_panic(expected = "simulation deadlock")]
+fn waiting_for_nothing_is_a_deadlock() {
+    let mut net = net_with(Link::default(), |_, _| {});
+    let _stream = connect(&mut net);
+    poll(&mut net, None);
+}
+
+#[test]
+#[should_panic(expected = "simulation livelock")]
+fn polling_without_end_at_one_moment_is_a_livelock() {
+    let mut net = SimNet::new(1);
+    loop {
+        poll(&mut net, Some(Duration::ZERO));
+    }
+}
+
+#[test]
+#[should_panic(expected = "simulation livelock")]
+fn reading_the_end_for_ever_is_a_livelock() {
+    let mut net = net_with(Link::default(), |peer, _| peer.close());
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, b"?").unwrap();
+    poll(&mut net, None);
+    while read(&mut net, &mut stream, 1).is_ok() {}
+}
+
+#[test]
+fn early_wakeups_come_before_the_time_with_nothing() {
+    let mut net = SimNet::new(1);
+    net.set_early_wakeups(Odds::ALWAYS);
+    let began = net.now();
+    assert!(poll(&mut net, Some(1000 * MS)).is_empty());
+    assert!(net.now() - began < 1000 * MS);
+}
+
+#[test]
+fn the_chosen_call_fails_and_no_other() {
+    // Calls of this program: 0 connect, 1 connected (not yet), 2 connected, 3 write, 4 read.
+    let program = |failing: Option<(u64, Failure)>| {
+        let mut net = net_with(Link::default(), |peer, _| peer.send("hello"));
+        if let Some((nth, failure)) = failing {
+            net.fail_call(nth, failure);
+        }
+        let mut stream = start(&mut net)?;
+        while !net.connected(&stream)? {
+            poll(&mut net, None);
+        }
+        let mut sent = 0;
+        while sent < 2 {
+            match write(&mut net, &mut stream, &b"??"[sent..]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => drop(poll(&mut net, None)),
+                result => sent += result?,
+            }
+        }
+        let mut reads: Vec<Vec<u8>> = Vec::new();
+        while reads.concat().len() < 5 {
+            poll(&mut net, None);
+            match read(&mut net, &mut stream, 10) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => reads.push(result?),
+            }
+        }
+        net.close(stream);
+        assert_eq!(net.open_streams(), 0);
+        Ok::<_, io::Error>(reads)
+    };
+    assert_eq!(program(None).unwrap(), [b"hello"]);
+    for (nth, errno) in [
+        (0, Errno::MFILE),
+        (2, Errno::CONNREFUSED),
+        (3, Errno::CONNRESET),
+        (4, Errno::CONNRESET),
+    ] {
+        let error = program(Some((nth, Failure::Error))).unwrap_err();
+        assert!(is_errno(&error, errno), "call {nth}: {error}");
+    }
+    for nth in 1..5 {
+        assert_eq!(program(Some((nth, Failure::NotNow))).unwrap(), [b"hello"]);
+    }
+    assert_eq!(
+        program(Some((4, Failure::OneByte))).unwrap(),
+        [&b"h"[..], b"ello"]
+    );
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let run = |seed| {
+        let mut link = Link {
+            segment: 1..=50,
+            ..Link::default()
+        };
+        link.latency = Duration::ZERO..=10 * MS;
+        link.faults.short_read = Odds::per_mille(300);
+        link.faults.spurious = Odds::per_mille(300);
+        link.faults.reset = Odds::per_mille(20);
+        let mut net = SimNet::new(seed);
+        net.listen(address(), link, HttpServer::default());
+        let mut stream = connect(&mut net);
+        write(
+            &mut net,
+            &mut stream,
+            b"GET / HTTP/1.1\r\nX-Id: 5\r\nConnection: close\r\n\r\n",
+        )
+        .unwrap();
+        let (bytes, _) = read_to_end(&mut net, &mut stream);
+        net.close(stream);
+        (bytes, net.trace(), net.random())
+    };
+    for seed in 0..20 {
+        assert_eq!(run(seed), run(seed));
+        assert_ne!(run(seed).1, run(seed + 1).1);
+    }
+}
+
+/// Sends `request` in one go on a new connection and reads until the server closes.
+fn exchange(seed: u64, server: &HttpServer, request: &str) -> String {
+    let mut net = SimNet::new(seed);
+    net.listen(
+        address(),
+        Link {
+            segment: 1..=99,
+            ..Link::default()
+        },
+        server.clone(),
+    );
+    let mut stream = connect(&mut net);
+    write(&mut net, &mut stream, request.as_bytes()).unwrap();
+    let (bytes, end) = read_to_end(&mut net, &mut stream);
+    end.unwrap();
+    net.close(stream);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn the_http_server_reads_requests_in_every_framing() {
+    let server = HttpServer::default();
+    let answer = exchange(
+        3,
+        &server,
+        "GET /a HTTP/1.1\r\nX-Id: 1\r\n\r\n\
+         PUT /b HTTP/1.1\r\nx-id: 2\r\ncontent-length: 5\r\n\r\nhello\
+         POST /c HTTP/1.1\r\nX-Id: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\nT: 1\r\n\r\n\
+         HEAD /d HTTP/1.1\r\nX-Id: 4\r\nConnection: close\r\n\r\n",
+    );
+    let journal = server.journal();
+    let heard: Vec<_> = journal
+        .iter()
+        .map(|heard| {
+            (
+                heard.id,
+                heard.method.as_str(),
+                heard.target.as_str(),
+                heard.whole,
+            )
+        })
+        .collect();
+    let all = [
+        (1, "GET", "/a", true),
+        (2, "PUT", "/b", true),
+        (3, "POST", "/c", true),
+        (4, "HEAD", "/d", true),
+    ];
+    assert_eq!(
+        heard,
+        all[..heard.len()],
+        "it may close early, but hears in order"
+    );
+    let got = format!("X-Got: {}\r\n", HttpServer::digest(b"hello"));
+    assert_eq!(
+        answer.matches(&got).count(),
+        heard.len().min(3).saturating_sub(1),
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_http_server_answers_in_every_framing() {
+    let server = HttpServer::new(Behaviour {
+        http10: Odds::per_mille(300),
+        ..Behaviour::default()
+    });
+    let mut seen = [0; 4];
+    for seed in 0..200 {
+        let answer = exchange(
+            seed,
+            &server,
+            "GET / HTTP/1.1\r\nX-Id: 8\r\nConnection: close\r\n\r\n",
+        );
+        assert!(answer.contains("\r\nX-Id: 8\r\n"), "{answer}");
+        let kind = if answer.contains("chunked") {
+            0
+        } else if answer.contains("Content-Length") {
+            1
+        } else if answer.contains(" 204 ") || answer.contains(" 304 ") {
+            2
+        } else {
+            3
+        };
+        seen[kind] += 1;
+    }
+    assert!(seen.iter().all(|n| *n > 5), "{seen:?}");
+}
+
+#[test]
+fn the_http_server_closes_idle_connections() {
+    let behaviour = Behaviour {
+        idle: Some(50 * MS),
+        ..Behaviour::default()
+    };
+    let mut net = SimNet::new(1);
+    net.listen(address(), Link::default(), HttpServer::new(behaviour));
+    let began = net.now();
+    let mut stream = connect(&mut net);
+    let (bytes, end) = read_to_end(&mut net, &mut stream);
+    assert!(bytes.is_empty() && end.is_ok());
+    assert_eq!(net.now() - began, 52 * MS);
+    net.close(stream);
+}

@@ -1,0 +1,62 @@
+//! What happened in a run: for looking at a failure, and for comparing two runs of one seed.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::net::Address;
+
+/// One line of a trace.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// Virtual time since the network was made.
+    pub at: Duration,
+    /// Which connection; they are numbered in the order of the connects.
+    pub connection: u64,
+    /// What happened.
+    pub what: Trace,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>12?} #{} {:?}", self.at, self.connection, self.what)
+    }
+}
+
+/// What happened to a connection. Error numbers are the system's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Trace {
+    /// A connect was started.
+    Connect(Address),
+    /// A connect failed at once.
+    ConnectError(i32),
+    /// `connected` answered: up, not yet, or the error.
+    Connected(Result<bool, i32>),
+    /// A read returned so many bytes, or failed; `None` is `WouldBlock`.
+    Read(Option<Result<usize, i32>>),
+    /// A write returned so many bytes, or failed; `None` is `WouldBlock`.
+    Write(Option<Result<usize, i32>>),
+    /// `poll` reported an event.
+    Event {
+        /// As in [`Event::readable`](crate::net::Event::readable).
+        readable: bool,
+        /// As in [`Event::writable`](crate::net::Event::writable).
+        writable: bool,
+        /// As in [`Event::closed`](crate::net::Event::closed).
+        closed: bool,
+    },
+    /// The client closed the stream.
+    Close,
+    /// The server was given so many bytes.
+    ServerRead(usize),
+    /// The server sent so many bytes.
+    ServerWrite(usize),
+    /// The server ended its sending side.
+    ServerShutdown,
+    /// The server closed the connection.
+    ServerClose,
+    /// The server, or the network, reset the connection.
+    Reset,
+    /// The network went silent.
+    Stall,
+}
