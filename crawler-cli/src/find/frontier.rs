@@ -248,6 +248,10 @@ pub struct Frontier {
     next_number: u64,
     /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
     paused_until: Option<Instant>,
+    /// Requests that may be under way at a time, once the host has asked for less. Halved by each pause that it asks
+    /// for, one more after [`GOOD_REPLIES`] replies in a row without complaint.
+    window: usize,
+    good_replies: u32,
     /// Pauses since the last reply because the host was away.
     absences: u32,
     /// A page of this host marked its directories, so its other pages do too.
@@ -330,6 +334,8 @@ impl Frontier {
             in_flight: HashMap::new(),
             next_number: 0,
             paused_until: None,
+            window: usize::MAX,
+            good_replies: 0,
             absences: 0,
             marks_directories: false,
             counts: Counts::default(),
@@ -358,7 +364,8 @@ impl Frontier {
 
     /// The next request, if one may be sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
-        if self.paused_until.is_some_and(|until| now < until) {
+        let is_paused = self.paused_until.is_some_and(|until| now < until);
+        if is_paused || self.in_flight.len() >= self.window {
             return None;
         }
         let mut task = self.next_task(now)?;
@@ -378,6 +385,9 @@ impl Frontier {
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
     /// `None`: only a reply can change anything.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.in_flight.len() >= self.window {
+            return None;
+        }
         if !self.ready.is_empty() {
             return self.paused_until;
         }
@@ -401,10 +411,13 @@ impl Frontier {
             return;
         };
         self.absences = 0;
+        if !matches!(reply.status, 429 | 503) {
+            self.widen();
+        }
         match reply.status {
             429 | 503 => {
                 let wait = self.wait_asked_for(&task, reply);
-                self.pause(now, wait);
+                self.throttle(now, &task, wait);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             500.. => {
@@ -665,10 +678,7 @@ impl Frontier {
     /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
     /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
     fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
-        if self
-            .paused_until
-            .is_none_or(|until| task.sent_at >= Some(until))
-        {
+        if self.is_news(&task) {
             self.absences += 1;
             let wait = self.back_off(self.absences);
             self.pause(now, wait);
@@ -686,6 +696,31 @@ impl Frontier {
         for task in ready.into_iter().chain(postponed.into_values()) {
             self.give_up(&task, cause, sink);
         }
+    }
+
+    /// The host asked for less. Its complaints about requests from before the pause are one with the complaint that
+    /// began it.
+    fn throttle(&mut self, now: Instant, task: &Task, wait: Duration) {
+        if self.is_news(task) {
+            let under_way = self.in_flight.len() + 1;
+            self.window = (self.window.min(under_way) / 2).max(1);
+        }
+        self.good_replies = 0;
+        self.pause(now, wait);
+    }
+
+    fn widen(&mut self) {
+        self.good_replies += 1;
+        if self.good_replies >= GOOD_REPLIES {
+            self.good_replies = 0;
+            self.window = self.window.saturating_add(1);
+        }
+    }
+
+    /// Whether the request was sent after the last pause, so that its failure says something new about the host.
+    fn is_news(&self, task: &Task) -> bool {
+        self.paused_until
+            .is_none_or(|until| task.sent_at >= Some(until))
     }
 
     fn pause(&mut self, now: Instant, wait: Duration) {
@@ -800,6 +835,10 @@ impl Frontier {
         self.next_number
     }
 }
+
+/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
+/// no URL is likely to use up its attempts by this trial.
+const GOOD_REPLIES: u32 = 100;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {
