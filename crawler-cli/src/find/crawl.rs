@@ -33,7 +33,6 @@ impl Run<'_> {
                     frontier,
                     client,
                     transfer,
-                    under_way: 0,
                     spare: Vec::new(),
                 };
                 crawl.run(self);
@@ -50,9 +49,6 @@ struct Crawl {
     frontier: Frontier,
     client: HostClient,
     transfer: Transfer,
-    /// Calls submitted and not answered to the frontier yet. The client's own count leaves out those that are complete
-    /// and not collected.
-    under_way: usize,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
 }
@@ -78,7 +74,7 @@ impl Crawl {
     }
 
     fn has_room(&self) -> bool {
-        self.under_way < self.transfer.connections.get()
+        self.client.in_flight() < self.transfer.connections.get()
     }
 
     fn submit(&mut self) {
@@ -93,7 +89,6 @@ impl Crawl {
             request.set_target(fetch.target);
             let call = Call::new(request, response).tag(fetch.id.0);
             self.client.submit(call);
-            self.under_way += 1;
         }
     }
 
@@ -103,7 +98,7 @@ impl Crawl {
         let due = self.frontier.poll_timeout().filter(|_| self.has_room());
         let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
-        if self.under_way == 0 {
+        if self.client.in_flight() == 0 {
             thread::sleep(timeout);
             return Ok(());
         }
@@ -113,7 +108,6 @@ impl Crawl {
             };
             let buffers = answer(&mut self.frontier, done, run);
             self.spare.push(buffers);
-            self.under_way -= 1;
             self.submit();
             timeout = Duration::ZERO;
         }

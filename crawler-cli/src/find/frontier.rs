@@ -56,7 +56,7 @@ impl Default for Policy {
 pub struct Limits {
     /// Bounds on one page.
     pub page: PageLimits,
-    /// Directories of one host. Each costs 16 bytes for good and its path while it waits. Default 10,000,000.
+    /// Directories of one host. Each costs some 30 bytes for good, and its path while it waits. Default 10,000,000.
     pub directories: usize,
     /// Depth below the start. Default 100.
     pub depth: u32,
