@@ -1,5 +1,5 @@
-//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it shows it, in
-//! [`report`](super::report).
+//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it is shown, in
+//! `report`.
 
 use std::ffi::OsString;
 use std::io;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::find::listing::PageLimits;
 
 /// What the scripted host does with a request.
 #[derive(Clone)]
