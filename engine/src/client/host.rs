@@ -46,7 +46,9 @@ pub struct HostClient<N: Net = OsNet> {
     late: LatePolicy,
     total: Option<Duration>,
     /// What [`get`](Self::get) sends, for its buffers.
-    getter: Request,
+    getter: Option<Request>,
+    /// What the caller of a blocking call holds while the client has its buffers.
+    placeholder: Option<(Request, Response)>,
     /// Submitted calls that no turn has taken up yet.
     incoming: Vec<(Key, CallTime)>,
     /// Calls that have something for the caller: their end, or the head of a streamed response.
@@ -87,7 +89,8 @@ impl<N: Net> HostClient<N> {
             retry: config.retry,
             late: config.late,
             total: config.timeouts.total,
-            getter: Request::default(),
+            getter: None,
+            placeholder: None,
             reactor: Reactor::new(
                 net,
                 Settings {
@@ -112,10 +115,10 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error> {
-        let mut request = std::mem::take(&mut self.getter);
+        let mut request = self.getter.take().unwrap_or_default();
         request.set_target(target);
         let outcome = self.call(&mut request, response);
-        self.getter = request;
+        self.getter = Some(request);
         outcome
     }
 
@@ -129,10 +132,8 @@ impl<N: Net> HostClient<N> {
         request: &mut Request,
         response: &mut Response,
     ) -> Result<Report, Error> {
-        let done = self.run(request, response, false);
-        *request = done.request;
-        *response = done.response;
-        done.outcome.map(|()| done.report)
+        let (_, report) = self.run(request, response, false)?;
+        Ok(report)
     }
 
     /// Sends a request, waits for the head of the response, and gives its body for reading.
@@ -144,12 +145,9 @@ impl<N: Net> HostClient<N> {
         request: &mut Request,
         response: &mut Response,
     ) -> Result<Body<'_, N>, Error> {
-        let done = self.run(request, response, true);
-        *request = done.request;
-        *response = done.response;
-        done.outcome?;
+        let (id, _) = self.run(request, response, true)?;
         Ok(Body {
-            id: done.id,
+            id,
             client: self,
             end: None,
         })
@@ -160,14 +158,20 @@ impl<N: Net> HostClient<N> {
         request: &mut Request,
         response: &mut Response,
         streaming: bool,
-    ) -> Completion {
-        let call = Call::new(std::mem::take(request), std::mem::take(response));
-        let id = self.submit(call.streaming(streaming));
+    ) -> Result<(CallId, Report), Error> {
+        let (mut own_request, mut own_response) = self.placeholder.take().unwrap_or_default();
+        std::mem::swap(request, &mut own_request);
+        std::mem::swap(response, &mut own_response);
+        let id = self.submit(Call::new(own_request, own_response).streaming(streaming));
         let position = |client: &Self| client.done.iter().position(|done| *done == id.0);
         loop {
             let at = position(self).and_then(|at| self.done.remove(at));
             if let Some(done) = at.and_then(|key| self.complete(key)) {
-                return done;
+                self.placeholder = Some((
+                    std::mem::replace(request, done.request),
+                    std::mem::replace(response, done.response),
+                ));
+                return done.outcome.map(|()| (id, done.report));
             }
             if let Err(error) = self.turn(None, |client| position(client).is_some()) {
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
@@ -193,6 +197,7 @@ impl<N: Net> HostClient<N> {
             },
             marks: Marks::new(now),
             attempts: 0,
+            failures: 0,
             stale_before: false,
             sent_before: Sent::Nothing,
             head: HeadState::Awaited,
@@ -433,7 +438,7 @@ impl<N: Net> HostClient<N> {
         if let Err(misuse) = checked {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
-        if call.deadline.is_some_and(|deadline| deadline <= now) {
+        if call.is_late(now) {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             return self.end_call(key, Err(late));
         }
@@ -575,7 +580,17 @@ impl<N: Net> HostClient<N> {
     }
 
     /// Puts an available connection where the pool says.
-    fn put(&mut self, conn: Key, next: Next<Key>) {
+    fn put(&mut self, conn: Key, mut next: Next<Key>) {
+        let now = self.reactor.now();
+        // A call whose time is over, though its timer has not been handled yet, is not begun any more.
+        while let Next::Assign(key) = next
+            && let Some(slot) = self.reactor.slot(conn)
+            && self.reactor.call(key).is_some_and(|call| call.is_late(now))
+        {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            self.end_call(key, Err(late));
+            next = self.pool.declined(now, slot);
+        }
         match next {
             Next::Assign(call) => self.reactor.start(conn, call),
             Next::Idle(until) => self.reactor.idle(conn, until),
@@ -594,16 +609,20 @@ impl<N: Net> HostClient<N> {
 
     /// An attempt has failed: again, or the end of the call.
     fn end_attempt(&mut self, key: Key, error: Error, reused: bool) {
+        let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
+        call.failures += 1;
+        let late = call.is_late(now);
         let failed = FailedAttempt {
             error: &error,
             request: &call.request,
-            attempt: call.attempts.max(1),
+            attempt: call.failures,
             reused,
         };
-        if call.head != HeadState::Awaited
+        if late
+            || call.head != HeadState::Awaited
             || self.retry.decide(&failed, call.stale_before) == Verdict::GiveUp
         {
             return self.end_call(key, Err(error));
@@ -617,6 +636,10 @@ impl<N: Net> HostClient<N> {
 
     /// A call has waited for a connection for as long as it may.
     fn wait_over(&mut self, key: Key, limit: TimeLimit) {
+        let waiting = self.reactor.call(key).map(|call| &call.place);
+        if !matches!(waiting, Some(Place::Waiting { .. })) {
+            return; // it got a connection, or ended, since the timer came up
+        }
         let connecting = self.pool.any_connecting();
         let phase = match connecting {
             None => Phase::Queue,

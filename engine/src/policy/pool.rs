@@ -287,9 +287,12 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn open_failed(&mut self, now: Instant, SlotId(at): SlotId) -> Option<W> {
         self.closed(SlotId(at));
         self.warm_after = Some(now + WARM_PAUSE);
-        self.waiting_fresh
-            .pop_front()
-            .or_else(|| self.waiting.pop_front())
+        self.oldest_waiter()
+    }
+
+    fn oldest_waiter(&mut self) -> Option<W> {
+        let fresh = self.waiting_fresh.pop_front();
+        fresh.or_else(|| self.waiting.pop_front())
     }
 
     /// A connection is up. `random` spreads the ends of connections that begin together.
@@ -303,10 +306,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
             now + age.saturating_sub(Duration::from_secs_f64(early))
         });
-        let waiter = self
-            .waiting_fresh
-            .pop_front()
-            .or_else(|| self.waiting.pop_front());
+        let waiter = self.oldest_waiter();
         self.hand_on(now, at, waiter, None)
     }
 
@@ -333,6 +333,22 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.free_slot(at);
             return Next::Close;
         }
+        self.hand_on_used(now, at, keep_alive)
+    }
+
+    /// The waiter that a connection was just assigned to does not want it any more.
+    pub(crate) fn declined(&mut self, now: Instant, SlotId(at): SlotId) -> Next<W> {
+        self.busy -= 1;
+        if self.slots[at as usize].requests > 0 {
+            return self.hand_on_used(now, at, None);
+        }
+        let waiter = self.oldest_waiter();
+        self.hand_on(now, at, waiter, None)
+    }
+
+    /// Hands on a connection that has served before, which is not for the waiters that need a new one.
+    #[inline]
+    fn hand_on_used(&mut self, now: Instant, at: u32, keep_alive: Option<Duration>) -> Next<W> {
         if !self.waiting_fresh.is_empty() && self.connecting.is_empty() && self.is_full() {
             // The oldest waiter cannot use this connection, and there is no room for one that it can.
             self.free_slot(at);

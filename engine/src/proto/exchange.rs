@@ -347,9 +347,9 @@ impl Exchange {
             Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
             Recv::UntilClose => {
                 if let Some(limit) = self.body_limit(limits)
-                    && response.body.len() as u64 + input.len() as u64 > limit
+                    && response.0.body.len() as u64 + input.len() as u64 > limit
                 {
-                    let room = limit as usize - response.body.len();
+                    let room = limit as usize - response.0.body.len();
                     self.keep(&input[..room], response);
                     return Err(LimitExceeded::BodyBytes(limit).into());
                 }
@@ -370,40 +370,41 @@ impl Exchange {
             return Ok(0);
         };
         let start = *start;
-        let known = response.buffer.len() - start;
-        let room = limits.head_bytes.saturating_sub(response.buffer.len());
+        let known = response.0.buffer.len() - start;
+        let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
         if known == 0 {
-            let first_field = response.fields.len();
-            let whole = head::parse_whole(input, start, limits.header_count, &mut response.fields);
+            let first_field = response.0.fields.len();
+            let whole =
+                head::parse_whole(input, start, limits.header_count, &mut response.0.fields);
             match whole {
                 Some(parsed) if parsed.length <= room => {
                     let length = parsed.length;
-                    response.buffer.extend_from_slice(&input[..length]);
+                    response.0.buffer.extend_from_slice(&input[..length]);
                     self.handle_head(start, first_field, parsed, response, limits)?;
                     return Ok(length);
                 }
-                _ => response.fields.truncate(first_field),
+                _ => response.0.fields.truncate(first_field),
             }
         }
         let end = scan.handle_piece(input);
         let n = end.unwrap_or(input.len());
         if n > room {
-            response.buffer.extend_from_slice(&input[..room]);
-            head::check_status_line(&response.buffer[start..])?;
+            response.0.buffer.extend_from_slice(&input[..room]);
+            head::check_status_line(&response.0.buffer[start..])?;
             return Err(LimitExceeded::HeadBytes(limits.head_bytes).into());
         }
-        response.buffer.extend_from_slice(&input[..n]);
+        response.0.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            let first_field = response.fields.len();
+            let first_field = response.0.fields.len();
             let parsed = head::parse_head(
-                &mut response.buffer,
+                &mut response.0.buffer,
                 start,
                 limits.header_count,
-                &mut response.fields,
+                &mut response.0.fields,
             )?;
             self.handle_head(start, first_field, parsed, response, limits)?;
         } else if known < head::STATUS_LINE_PREFIX {
-            head::check_status_line(&response.buffer[start..])?;
+            head::check_status_line(&response.0.buffer[start..])?;
         }
         Ok(n)
     }
@@ -421,7 +422,7 @@ impl Exchange {
             version: parsed.version,
             bytes: start as u32..(start + parsed.length) as u32,
             reason: parsed.reason.clone(),
-            fields: first_field as u32..response.fields.len() as u32,
+            fields: first_field as u32..response.0.fields.len() as u32,
         };
         match parsed.status {
             101 if self.kind == RequestKind::Upgrade => {}
@@ -429,7 +430,7 @@ impl Exchange {
             100..200 => return self.handle_interim(parts, response, limits),
             _ => {}
         }
-        response.head = parts;
+        response.0.head = parts;
         self.recv = self.body_of(&parsed, limits)?;
         if self.is_sending() {
             self.close.get_or_insert(CloseReason::EarlyResponse);
@@ -452,10 +453,10 @@ impl Exchange {
         {
             self.send = self.body_state();
         }
-        response.interim.push(parts);
+        response.0.interim.push(parts);
         self.recv = Recv::Head {
             scan: HeadScan::default(),
-            start: response.buffer.len(),
+            start: response.0.buffer.len(),
         };
         Ok(())
     }
@@ -530,14 +531,14 @@ impl Exchange {
         let mut pos = 0;
         loop {
             match decoder.next(input, &mut pos, limits, limit)? {
-                Chunk::Data(n) if keep => response.body.extend_from_slice(&input[pos - n..pos]),
+                Chunk::Data(n) if keep => response.0.body.extend_from_slice(&input[pos - n..pos]),
                 Chunk::Data(_) => {}
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,
             }
         }
         self.recv = Recv::Trailers {
-            start: response.buffer.len(),
+            start: response.0.buffer.len(),
             line: TrailerLine::Start,
         };
         Ok(pos)
@@ -553,11 +554,11 @@ impl Exchange {
             return Ok(0);
         };
         for (at, &byte) in input.iter().enumerate() {
-            response.buffer.push(byte);
+            response.0.buffer.push(byte);
             *line = match (*line, byte) {
                 (TrailerLine::Start, b'\r') => TrailerLine::StartCr,
                 (TrailerLine::StartCr, b'\n') => {
-                    let range = *start..response.buffer.len();
+                    let range = *start..response.0.buffer.len();
                     self.recv = Recv::Done;
                     finish_trailers(range, response, limits)?;
                     return Ok(at + 1);
@@ -569,7 +570,7 @@ impl Exchange {
                 }
                 _ => return Err(PeerFault::BadTrailer.into()),
             };
-            if response.buffer.len() - *start > limits.trailer_bytes {
+            if response.0.buffer.len() - *start > limits.trailer_bytes {
                 return Err(LimitExceeded::TrailerBytes(limits.trailer_bytes).into());
             }
         }
@@ -614,7 +615,7 @@ impl Exchange {
         }
         self.received += own as u64;
         if own < n {
-            response.body.truncate(response.body.len() - (n - own));
+            response.0.body.truncate(response.0.body.len() - (n - own));
             self.close.get_or_insert(CloseReason::Surplus);
         }
     }
@@ -689,7 +690,7 @@ impl Exchange {
 
     fn keep(&self, bytes: &[u8], response: &mut Response) {
         if self.mode != BodyMode::Discard {
-            response.body.extend_from_slice(bytes);
+            response.0.body.extend_from_slice(bytes);
         }
     }
 
@@ -706,15 +707,15 @@ fn finish_trailers(
     response: &mut Response,
     limits: &Limits,
 ) -> Result<(), ErrorKind> {
-    let first = response.fields.len();
+    let first = response.0.fields.len();
     if range.len() > 2 {
         head::parse_trailers(
-            &response.buffer,
+            &response.0.buffer,
             range,
             limits.header_count,
-            &mut response.fields,
+            &mut response.0.fields,
         )?;
     }
-    response.trailers = first as u32..response.fields.len() as u32;
+    response.0.trailers = first as u32..response.0.fields.len() as u32;
     Ok(())
 }

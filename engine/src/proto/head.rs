@@ -259,6 +259,10 @@ impl Framing {
 
     /// Equal values collapse into one, over lists and over lines; anything else is an error (RFC 9112 §6.3 (5)).
     fn handle_content_length(&mut self, value: &[u8]) {
+        if self.content_length.is_none() && value.iter().all(u8::is_ascii_digit) {
+            self.content_length = Some(parse_content_length(value));
+            return;
+        }
         for item in value.split(|&byte| byte == b',') {
             let parsed = parse_content_length(trim(item));
             self.content_length = Some(match (self.content_length, parsed) {

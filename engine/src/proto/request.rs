@@ -21,7 +21,10 @@ use crate::error::{Misuse, Part};
 /// let mut request = Request::post("/api/items?draft=1", "{\"name\":\"x\"}");
 /// request.header("Content-Type", "application/json").header("X-Trace", "7");
 /// ```
-pub struct Request {
+pub struct Request(Box<Inner>);
+
+/// What a request holds, in one allocation, so that it moves with calls and completions at the cost of a pointer.
+struct Inner {
     method: Cow<'static, str>,
     target: String,
     host: Option<Vec<u8>>,
@@ -54,7 +57,7 @@ impl Request {
     }
 
     fn from_parts(method: Cow<'static, str>, target: String) -> Self {
-        Self {
+        Self(Box::new(Inner {
             method,
             target,
             host: None,
@@ -70,7 +73,7 @@ impl Request {
             encoded: Vec::new(),
             head_len: 0,
             encoded_for: 0,
-        }
+        }))
     }
 
     /// A GET request.
@@ -92,24 +95,24 @@ impl Request {
 
     /// The method.
     pub fn method(&self) -> &str {
-        &self.method
+        &self.0.method
     }
 
     /// The target.
     pub fn target(&self) -> &str {
-        &self.target
+        &self.0.target
     }
 
     /// Replaces the method.
     pub fn set_method(&mut self, method: &str) -> &mut Self {
-        self.touch().method = method.to_owned().into();
+        self.touch().0.method = method.to_owned().into();
         self
     }
 
     /// Replaces the target, keeping its buffer.
     pub fn set_target(&mut self, target: &str) -> &mut Self {
-        self.touch().target.clear();
-        self.target.push_str(target);
+        self.touch().0.target.clear();
+        self.0.target.push_str(target);
         self
     }
 
@@ -119,46 +122,46 @@ impl Request {
         let value = value.as_ref();
         self.touch();
         if name.eq_ignore_ascii_case("host") {
-            self.host = Some(value.to_vec());
+            self.0.host = Some(value.to_vec());
         } else if name.eq_ignore_ascii_case("user-agent") {
-            self.user_agent = UserAgent::Own(value.to_vec());
+            self.0.user_agent = UserAgent::Own(value.to_vec());
         } else if let Some(framing) = FRAMING.iter().find(|f| f.eq_ignore_ascii_case(name)) {
-            self.invalid.get_or_insert(Invalid::Framing(framing));
+            self.0.invalid.get_or_insert(Invalid::Framing(framing));
         } else {
             let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
             self.note(checked);
             if name.eq_ignore_ascii_case("connection") {
-                self.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
+                self.0.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
             }
-            self.upgrade |= name.eq_ignore_ascii_case("upgrade");
-            push_line(&mut self.fields, name, value);
+            self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
+            push_line(&mut self.0.fields, name, value);
         }
         self
     }
 
     /// Sends no `User-Agent`.
     pub fn no_user_agent(&mut self) -> &mut Self {
-        self.touch().user_agent = UserAgent::None;
+        self.touch().0.user_agent = UserAgent::None;
         self
     }
 
     /// Removes all headers and trailers, own `Host` and `User-Agent` included.
     pub fn clear_headers(&mut self) -> &mut Self {
         self.touch();
-        self.host = None;
-        self.user_agent = UserAgent::Default;
-        self.fields.clear();
-        self.trailers.clear();
-        self.trailer_names.clear();
-        self.close = false;
-        self.upgrade = false;
-        self.invalid = None;
+        self.0.host = None;
+        self.0.user_agent = UserAgent::Default;
+        self.0.fields.clear();
+        self.0.trailers.clear();
+        self.0.trailer_names.clear();
+        self.0.close = false;
+        self.0.upgrade = false;
+        self.0.invalid = None;
         self
     }
 
     /// Sets a body of known bytes.
     pub fn body(&mut self, body: impl Into<Vec<u8>>) -> &mut Self {
-        self.touch().body = Body::Bytes(body.into());
+        self.touch().0.body = Body::Bytes(body.into());
         self
     }
 
@@ -173,7 +176,7 @@ impl Request {
         source: impl Read + Send + 'static,
         length: Option<u64>,
     ) -> &mut Self {
-        self.touch().body = Body::Stream(Box::new(Stream {
+        self.touch().0.body = Body::Stream(Box::new(Stream {
             source: Box::new(source),
             length,
             produced: 0,
@@ -185,7 +188,7 @@ impl Request {
 
     /// Sends no body.
     pub fn no_body(&mut self) -> &mut Self {
-        self.touch().body = Body::None;
+        self.touch().0.body = Body::None;
         self
     }
 
@@ -195,24 +198,24 @@ impl Request {
         self.touch();
         let checked = check_field(name, value, Part::TrailerName, Part::TrailerValue);
         self.note(checked);
-        push_line(&mut self.trailers, name, value);
-        if !self.trailer_names.is_empty() {
-            self.trailer_names.extend_from_slice(b", ");
+        push_line(&mut self.0.trailers, name, value);
+        if !self.0.trailer_names.is_empty() {
+            self.0.trailer_names.extend_from_slice(b", ");
         }
-        self.trailer_names.extend_from_slice(name.as_bytes());
+        self.0.trailer_names.extend_from_slice(name.as_bytes());
         self
     }
 
     /// Sends `Expect: 100-continue` and holds the body back until the server asks for it, refuses it with a final
     /// status, or `wait` has passed (RFC 9110 §10.1.1; 1 s is usual). Without a body it has no effect.
     pub fn expect_continue(&mut self, wait: Duration) -> &mut Self {
-        self.touch().expect = Some(wait);
+        self.touch().0.expect = Some(wait);
         self
     }
 
     /// The head as it was last sent, empty line included; empty before the first time.
     pub fn encoded_head(&self) -> &[u8] {
-        &self.encoded[..self.head_len]
+        &self.0.encoded[..self.0.head_len]
     }
 
     /// Checks the request and encodes it, unless that is done already with the same defaults.
@@ -220,31 +223,31 @@ impl Request {
     /// # Errors
     /// What is wrong with it.
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        if let Body::Stream(stream) = &self.body
+        if let Body::Stream(stream) = &self.0.body
             && stream.state != StreamState::Fresh
         {
             return Err(Misuse::BodyNotReplayable);
         }
-        if self.encoded_for == defaults.id && self.encoded_for != 0 {
+        if self.0.encoded_for == defaults.id && self.0.encoded_for != 0 {
             return Ok(());
         }
         self.check()?;
-        let mut out = std::mem::take(&mut self.encoded);
+        let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();
         self.write_head(&mut out, defaults)?;
-        self.head_len = out.len();
+        self.0.head_len = out.len();
         if self.inline_body()
-            && let Body::Bytes(body) = &self.body
+            && let Body::Bytes(body) = &self.0.body
         {
             out.extend_from_slice(body);
         }
-        self.encoded = out;
-        self.encoded_for = defaults.id;
+        self.0.encoded = out;
+        self.0.encoded_for = defaults.id;
         Ok(())
     }
 
     fn check(&self) -> Result<(), Misuse> {
-        match self.invalid {
+        match self.0.invalid {
             Some(Invalid::Byte { part, at, byte }) => {
                 return Err(Misuse::Invalid { part, at, byte });
             }
@@ -252,36 +255,36 @@ impl Request {
             Some(Invalid::Framing(name)) => return Err(Misuse::FramingHeader(name)),
             None => {}
         }
-        check_token(self.method.as_bytes(), Part::Method)?;
-        check_bytes(self.target.as_bytes(), Part::Target, |byte| {
+        check_token(self.0.method.as_bytes(), Part::Method)?;
+        check_bytes(self.0.target.as_bytes(), Part::Target, |byte| {
             byte.is_ascii_graphic() && byte != b'#'
         })?;
-        let form = match self.target.as_bytes() {
-            [] | [b'/', ..] => self.method != "CONNECT",
-            b"*" => self.method == "OPTIONS",
-            _ => self.method == "CONNECT",
+        let form = match self.0.target.as_bytes() {
+            [] | [b'/', ..] => self.0.method != "CONNECT",
+            b"*" => self.0.method == "OPTIONS",
+            _ => self.0.method == "CONNECT",
         };
         if !form {
             return Err(Misuse::TargetForm);
         }
-        if !self.trailers.is_empty() && !self.is_chunked() {
+        if !self.0.trailers.is_empty() && !self.is_chunked() {
             return Err(Misuse::TrailersWithoutChunked);
         }
         Ok(())
     }
 
     fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
-        let host = self.host.as_deref().unwrap_or(&defaults.host);
+        let host = self.0.host.as_deref().unwrap_or(&defaults.host);
         check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
-        let target = match self.target.as_str() {
+        let target = match self.0.target.as_str() {
             "" => "/",
             target => target,
         };
-        for part in [&*self.method, " ", target, " HTTP/1.1\r\n"] {
+        for part in [&*self.0.method, " ", target, " HTTP/1.1\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
         push_line(out, "Host", host);
-        let user_agent = match &self.user_agent {
+        let user_agent = match &self.0.user_agent {
             UserAgent::Default => defaults.user_agent.as_deref(),
             UserAgent::Own(value) => Some(value.as_slice()),
             UserAgent::None => None,
@@ -290,7 +293,7 @@ impl Request {
             check_value(value, Part::UserAgent)?;
             push_line(out, "User-Agent", value);
         }
-        out.extend_from_slice(&self.fields);
+        out.extend_from_slice(&self.0.fields);
         self.write_framing(out);
         out.extend_from_slice(b"\r\n");
         Ok(())
@@ -306,8 +309,8 @@ impl Request {
             ),
             None => {}
         }
-        if !self.trailer_names.is_empty() {
-            push_line(out, "Trailer", &self.trailer_names);
+        if !self.0.trailer_names.is_empty() {
+            push_line(out, "Trailer", &self.0.trailer_names);
         }
         if self.expects().is_some() {
             push_line(out, "Expect", b"100-continue");
@@ -316,20 +319,20 @@ impl Request {
 
     /// What to say in `Content-Length`: nothing for a bodiless request, but 0 where a body is usual (RFC 9110 §8.6).
     fn content_length(&self) -> Option<u64> {
-        match &self.body {
-            Body::None => matches!(&*self.method, "POST" | "PUT" | "PATCH").then_some(0),
+        match &self.0.body {
+            Body::None => matches!(&*self.0.method, "POST" | "PUT" | "PATCH").then_some(0),
             Body::Bytes(body) => Some(body.len() as u64),
             Body::Stream(stream) => stream.length,
         }
     }
 
     fn is_chunked(&self) -> bool {
-        matches!(&self.body, Body::Stream(stream) if stream.length.is_none())
+        matches!(&self.0.body, Body::Stream(stream) if stream.length.is_none())
     }
 
     /// Whether the body goes out in the same buffer as the head.
     fn inline_body(&self) -> bool {
-        match &self.body {
+        match &self.0.body {
             Body::Bytes(body) => body.len() <= INLINE_BODY && self.expects().is_none(),
             Body::None | Body::Stream(_) => true,
         }
@@ -337,21 +340,21 @@ impl Request {
 
     /// How long to hold the body back, if at all.
     pub(super) fn expects(&self) -> Option<Duration> {
-        match &self.body {
+        match &self.0.body {
             Body::None => None,
             Body::Bytes(body) if body.is_empty() => None,
-            Body::Bytes(_) | Body::Stream(_) => self.expect,
+            Body::Bytes(_) | Body::Stream(_) => self.0.expect,
         }
     }
 
     /// The encoded head, with a small body behind it.
     pub(super) fn encoded(&self) -> &[u8] {
-        &self.encoded
+        &self.0.encoded
     }
 
     /// The body bytes that go out behind the encoded part.
     pub(super) fn separate_body(&self) -> &[u8] {
-        match &self.body {
+        match &self.0.body {
             Body::Bytes(body) if !self.inline_body() => body,
             _ => &[],
         }
@@ -359,35 +362,35 @@ impl Request {
 
     /// Frames the next piece of the body's stream; the one before must have been sent.
     pub(super) fn fill_stream(&mut self) -> Result<Fill, Misuse> {
-        match &mut self.body {
-            Body::Stream(stream) => stream.fill(&self.trailers),
+        match &mut self.0.body {
+            Body::Stream(stream) => stream.fill(&self.0.trailers),
             Body::None | Body::Bytes(_) => Ok(Fill::Ended),
         }
     }
 
     /// What is framed of the body's stream, and not yet replaced by the next piece.
     pub(super) fn stream_pending(&self) -> &[u8] {
-        match &self.body {
+        match &self.0.body {
             Body::Stream(stream) => &stream.buffer,
             Body::None | Body::Bytes(_) => &[],
         }
     }
 
     pub(super) fn has_stream(&self) -> bool {
-        matches!(self.body, Body::Stream(_))
+        matches!(self.0.body, Body::Stream(_))
     }
 
     pub(super) fn says_close(&self) -> bool {
-        self.close
+        self.0.close
     }
 
     pub(super) fn asks_upgrade(&self) -> bool {
-        self.upgrade
+        self.0.upgrade
     }
 
     /// Whether the whole request can be sent again: its stream, if it has one, was not begun.
     pub(crate) fn is_replayable(&self) -> bool {
-        match &self.body {
+        match &self.0.body {
             Body::Stream(stream) => stream.state == StreamState::Fresh,
             Body::None | Body::Bytes(_) => true,
         }
@@ -396,25 +399,25 @@ impl Request {
     /// Whether sending it twice has the effect of sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(
-            &*self.method,
+            &*self.0.method,
             "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
         )
     }
 
     fn touch(&mut self) -> &mut Self {
-        self.encoded_for = 0;
+        self.0.encoded_for = 0;
         self
     }
 
     fn note(&mut self, checked: Result<(), Invalid>) {
         if let Err(invalid) = checked {
-            self.invalid.get_or_insert(invalid);
+            self.0.invalid.get_or_insert(invalid);
         }
     }
 }
 
 impl Default for Request {
-    /// `GET /`, without any buffer.
+    /// `GET /`.
     fn default() -> Self {
         Self::from_parts("GET".into(), String::new())
     }
@@ -423,8 +426,8 @@ impl Default for Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("method", &self.method)
-            .field("target", &self.target)
+            .field("method", &self.0.method)
+            .field("target", &self.0.target)
             .finish_non_exhaustive()
     }
 }

@@ -25,7 +25,10 @@ use std::ops::Range;
 /// #     let mut b = [0; 999]; let _ = s.read(&mut b); s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); } });
 /// # example(&mut courser::HostClient::new(upstream, Default::default()).unwrap()).unwrap();
 /// ```
-pub struct Response {
+pub struct Response(pub(super) Box<Inner>);
+
+/// What a response holds, in one allocation, so that it moves with calls and completions at the cost of a pointer.
+pub(super) struct Inner {
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
     pub(super) buffer: Vec<u8>,
     /// The fields of all heads, then the trailers, as ranges into `buffer`.
@@ -39,9 +42,9 @@ pub struct Response {
 }
 
 impl Response {
-    /// An empty response without buffers; status 0.
+    /// An empty response; status 0.
     pub fn new() -> Self {
-        Self {
+        Self(Box::new(Inner {
             buffer: Vec::new(),
             fields: Vec::new(),
             interim: Vec::new(),
@@ -49,27 +52,27 @@ impl Response {
             trailers: 0..0,
             body: Vec::new(),
             retained: DEFAULT_RETAINED,
-        }
+        }))
     }
 
     /// The status code, 100 to 999; 0 before a response has come.
     pub fn status(&self) -> u16 {
-        self.head.status
+        self.0.head.status
     }
 
     /// The version in the status line.
     pub fn version(&self) -> Version {
-        self.head.version
+        self.0.head.version
     }
 
     /// The reason phrase as received: blanks, tabs, visible characters and bytes above 127.
     pub fn reason(&self) -> &[u8] {
-        &self.buffer[range(&self.head.reason)]
+        &self.0.buffer[range(&self.0.head.reason)]
     }
 
     /// The headers in the order received, names as sent. Values hold no CR, LF or NUL; folded ones are joined.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        fields(&self.buffer, &self.fields[range(&self.head.fields)])
+        fields(&self.0.buffer, &self.0.fields[range(&self.0.head.fields)])
     }
 
     /// The first header of that name, in any case.
@@ -87,64 +90,65 @@ impl Response {
 
     /// The final head as received, status line and empty line included.
     pub fn head(&self) -> &[u8] {
-        &self.buffer[range(&self.head.bytes)]
+        &self.0.buffer[range(&self.0.head.bytes)]
     }
 
     /// The trailers of a chunked body, without those that may not stand there (RFC 9110 §6.5.1).
     pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        fields(&self.buffer, &self.fields[range(&self.trailers)])
+        fields(&self.0.buffer, &self.0.fields[range(&self.0.trailers)])
     }
 
     /// The interim (1xx) responses that came before the final one.
     pub fn interim(&self) -> impl Iterator<Item = Head<'_>> {
-        self.interim.iter().map(|parts| Head {
-            buffer: &self.buffer,
-            fields: &self.fields[range(&parts.fields)],
+        self.0.interim.iter().map(|parts| Head {
+            buffer: &self.0.buffer,
+            fields: &self.0.fields[range(&parts.fields)],
             parts,
         })
     }
 
     /// The body: whole in buffered mode, what is not yet read in streaming mode. After a failed call, what came of it.
     pub fn body(&self) -> &[u8] {
-        &self.body
+        &self.0.body
     }
 
     /// Takes the body's buffer away, for keeping.
     pub fn take_body(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.body)
+        std::mem::take(&mut self.0.body)
     }
 
     /// Forgets the response and keeps the buffers, but for those that have grown above the cap.
     pub fn clear(&mut self) {
-        self.fields.clear();
-        self.interim.clear();
-        self.head = HeadParts::default();
-        self.trailers = 0..0;
-        for buffer in [&mut self.buffer, &mut self.body] {
+        self.0.fields.clear();
+        self.0.interim.clear();
+        self.0.head = HeadParts::default();
+        self.0.trailers = 0..0;
+        let inner = &mut *self.0;
+        for buffer in [&mut inner.buffer, &mut inner.body] {
             buffer.clear();
-            buffer.shrink_to(self.retained);
+            buffer.shrink_to(inner.retained);
         }
     }
 
     /// Takes over what `other` holds of a response that is still coming in, without its body.
     pub(crate) fn continue_from(&mut self, other: &Self) {
         self.clear();
-        self.buffer.extend_from_slice(&other.buffer);
-        self.fields.extend_from_slice(&other.fields);
-        self.interim.extend_from_slice(&other.interim);
-        self.head = other.head.clone();
-        self.trailers = other.trailers.clone();
+        self.0.buffer.extend_from_slice(&other.0.buffer);
+        self.0.fields.extend_from_slice(&other.0.fields);
+        self.0.interim.extend_from_slice(&other.0.interim);
+        self.0.head = other.0.head.clone();
+        self.0.trailers = other.0.trailers.clone();
     }
 
     /// The buffer of the body, for bytes that come without passing through the exchange.
     pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.body
+        &mut self.0.body
     }
 
     /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer.
     /// Default 2 MiB.
     pub fn set_retained(&mut self, bytes: usize) {
-        self.retained = bytes;
+        self.0.retained = bytes;
     }
 }
 
@@ -158,7 +162,7 @@ impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
             .field("status", &self.status())
-            .field("body_len", &self.body.len())
+            .field("body_len", &self.0.body.len())
             .finish_non_exhaustive()
     }
 }

@@ -970,7 +970,7 @@ fn memory_follows_the_bytes() {
     exchange
         .handle_read(head, &mut response, &limits)
         .expect("a head");
-    assert_eq!(response.body.capacity(), 0);
+    assert_eq!(response.0.body.capacity(), 0);
     assert_eq!(exchange.body_left(), Some(5 << 30));
 }
 

@@ -59,7 +59,10 @@ pub(crate) struct ActiveCall {
     pub(crate) deadline: Option<Instant>,
     pub(crate) place: Place,
     pub(crate) marks: Marks,
+    /// How often its request was begun to be sent.
     pub(crate) attempts: u32,
+    /// How many attempts have failed, those that found no connection included.
+    pub(crate) failures: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
     /// How far earlier attempts got.
@@ -70,6 +73,13 @@ pub(crate) struct ActiveCall {
     /// Of a streamed body: the consumer has been told that there is something to take.
     pub(crate) told: bool,
     pub(crate) armed: Armed,
+}
+
+impl ActiveCall {
+    /// Whether its deadline has passed.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
 }
 
 /// Where a call is.
