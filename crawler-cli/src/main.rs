@@ -4,6 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crawler_cli::terminal;
+
 fn main() -> ExitCode {
     let mut args: Vec<OsString> = env::args_os().skip(1).collect();
     if args.is_empty() {
@@ -16,7 +18,7 @@ fn main() -> ExitCode {
         Some("find") => crawler_cli::find::cli::main(args),
         Some("demo") => crawler_cli::demo::main(args),
         Some("help" | "-h" | "--help") => {
-            print!("{HELP}");
+            terminal::print_help(HELP);
             ExitCode::SUCCESS
         }
         Some("-V" | "--version") => {
@@ -25,7 +27,7 @@ fn main() -> ExitCode {
         }
         _ => {
             let command = command.to_string_lossy();
-            let command = crawler_cli::terminal::neutralise(&command);
+            let command = terminal::neutralise(&command);
             eprintln!("crawler-cli: no command {command}\n");
             eprint!("{HELP}");
             ExitCode::from(2)

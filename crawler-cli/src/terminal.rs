@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// `text` with every character that a terminal would act on replaced by its escape, as `\u{1b}`.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
@@ -32,6 +33,11 @@ pub fn json_string(text: &str) -> String {
         }
     }
     out
+}
+
+/// Writes a help text to standard output. That its reader went away is no failure.
+pub fn print_help(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// C0 and C1 controls, DEL, line and paragraph separators, and the marks that change the direction of text.

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use common::{Script, index, page, response};
 use crawler_cli::demo::server::Server;
@@ -330,6 +331,21 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     pipe.read_to_string(&mut stderr).expect("text");
     assert_eq!(stderr, "");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// The trap: a fixed time limit, whatever the options say.
+#[test]
+fn the_time_limit_is_the_one_given_and_names_what_it_waited_for() {
+    let (server, _open) = gated();
+    let began = Instant::now();
+    let output = find(&[&server.url("/"), "--timeout", "0.3", "--retries", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    let line = format!(
+        "crawler-cli find: {}: waiting for the first byte timed out (total deadline)\n",
+        server.url("/slow/")
+    );
+    assert!(stderr(&output).starts_with(&line), "{}", stderr(&output));
 }
 
 /// The trap: a connection for every directory known.

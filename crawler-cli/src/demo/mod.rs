@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use console::style;
+
 use crate::find::report::{describe, progress_line, progress_text, summary_text, thousands};
 use crate::find::{Event, Find, Kind, Summary};
 
@@ -42,36 +44,46 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 fn show() -> io::Result<bool> {
     let server = Server::start()?;
     let url = server.url();
+    let command = format!("crawler-cli find {url} -name {NAME} -type f");
     write(&format!(
-        "A sample mirror in the shape of CentOS Stream's, served by this process at {url}\n\n\
-         $ crawler-cli find {url} -name {NAME} -type f\n\n"
+        "A sample mirror in the shape of CentOS Stream's, served by this process at {url}\n\n$ {}\n\n",
+        style(command).bold()
     ))?;
     let (urls, summary) = search(&url)?;
-    for url in urls.iter().take(SHOWN) {
-        write(&format!("{url}\n"))?;
+    for url in sample(&urls) {
+        write(&format!("{}\n", style(url).cyan()))?;
     }
-    let more = urls.len().saturating_sub(SHOWN);
+    let hidden = urls.len().saturating_sub(SHOWN);
     write(&format!(
-        "... and {more} more\n\n{}\n\n",
+        "... and {hidden} between these\n\n{}\n\n",
         summary_text(&summary)
     ))?;
     let complete = summary.is_complete() && urls.len() == tree::REPOMD_FILES;
     write(&if complete {
         format!(
-            "All {} files named {NAME} found; the server counted {} requests for {} directories.\n",
+            "{} All {} files named {NAME} found; the server counted {} requests for {} directories.\n",
+            style("✔").green().bold(),
             urls.len(),
             thousands(server.requests()),
             thousands(summary.counts.directories),
         )
     } else {
         format!(
-            "{} of {} files named {NAME} found.\n",
+            "{} {} of {} files named {NAME} found.\n",
+            style("✘").red().bold(),
             urls.len(),
             tree::REPOMD_FILES
         )
     })?;
     write(BY_HAND)?;
     Ok(complete)
+}
+
+/// Some of the URLs, evenly, the first and the last among them.
+fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
+    let shown = urls.len().min(SHOWN);
+    let last = urls.len().saturating_sub(1);
+    (0..shown).map(move |i| &urls[i * last / (SHOWN - 1)])
 }
 
 /// The URLs in order, and how the search went.
@@ -120,7 +132,7 @@ fn write(text: &str) -> io::Result<()> {
 
 const NAME: &str = "repomd.xml";
 
-/// How many of the URLs found are shown.
+/// How many of the URLs found are shown, at the most.
 const SHOWN: usize = 10;
 
 const BY_HAND: &str = "

@@ -1,5 +1,5 @@
-//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it shows it, in
-//! [`report`](super::report).
+//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it is shown, in
+//! `report`.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,17 +14,18 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::report::{Format, Report};
 use super::{Find, Kind};
+use crate::terminal;
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     match parse(args) {
         Ok(Command::Help) => {
-            print!("{HELP}");
+            terminal::print_help(HELP);
             ExitCode::SUCCESS
         }
         Ok(Command::Run(find, format)) => run(*find, format),
         Err(error) => {
-            let message = crate::terminal::neutralise(&error.0).into_owned();
+            let message = terminal::neutralise(&error.0).into_owned();
             eprintln!("crawler-cli find: {message}\nTry 'crawler-cli find --help'.");
             ExitCode::from(USAGE)
         }

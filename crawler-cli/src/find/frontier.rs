@@ -3,237 +3,35 @@
 //!
 //! Invariants: a directory is marked as known when it is queued, so that it is asked for once however many links or
 //! redirects lead to it; every request handed out by [`Frontier::poll_request`] is answered by one `handle_*` call;
-//! every URL that is given up is reported once. Which results are reported never depends on the order of replies.
+//! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::mem;
-use std::num::NonZeroU32;
-use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use url::Url;
 
-use super::listing::{self, Entry, EntryKind, Listing, PageLimits, Shape};
+use super::listing::{self, Entry, EntryKind, Listing, Shape};
 use super::path;
 
-mod error;
+mod cause;
+mod messages;
+mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use error::Cause;
-
-/// How far to go and how patiently.
-#[derive(Clone, Debug)]
-pub struct Policy {
-    /// Directories at this depth are reported but not read; the start has depth 0. Default: no limit.
-    pub max_depth: Option<u32>,
-    /// How often a URL is asked for in all, when the transport fails or the server says 429 or 5xx. Default 4.
-    pub attempts: NonZeroU32,
-    /// Pause before the second attempt; it doubles with each further one. Default 500 ms.
-    pub first_pause: Duration,
-    /// Longest pause between attempts, whatever the doubling or a `Retry-After` asks for. Default 60 s.
-    pub longest_pause: Duration,
-    /// Bounds on what a server can make the crawl remember.
-    pub limits: Limits,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            max_depth: None,
-            attempts: NonZeroU32::new(4).unwrap_or(NonZeroU32::MIN),
-            first_pause: Duration::from_millis(500),
-            longest_pause: Duration::from_secs(60),
-            limits: Limits::default(),
-        }
-    }
-}
-
-/// Bounds on what a server can make the crawl remember or repeat. What exceeds one is reported as unread.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bounds on one page.
-    pub page: PageLimits,
-    /// Directories of one host. Each costs 16 bytes for good and its path while it waits. Default 10,000,000.
-    pub directories: usize,
-    /// Depth below the start. Default 100.
-    pub depth: u32,
-    /// How often one name may occur in one path below the start. More is taken for a loop of symbolic links, which
-    /// cannot be told from directories over HTTP. Default 8.
-    pub repeats: usize,
-    /// Redirects in a row. Default 5.
-    pub redirects: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            page: PageLimits::default(),
-            directories: 10_000_000,
-            depth: 100,
-            repeats: 8,
-            redirects: 5,
-        }
-    }
-}
-
-/// A request to send now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Fetch<'a> {
-    /// Names the request in the answer to the frontier.
-    pub id: FetchId,
-    /// What is asked.
-    pub ask: Ask,
-    /// The request target.
-    pub target: &'a str,
-}
-
-/// Names a request that is under way.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FetchId(pub u64);
-
-/// What a request is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ask {
-    /// `GET`: the listing of a directory.
-    List,
-    /// `HEAD`: whether a name without a final `/` is a directory, which a redirect to the name with `/` proves.
-    Probe,
-}
-
-/// The parts of a response that matter.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Reply<'a> {
-    /// The status code.
-    pub status: u16,
-    /// `Location`
-    pub location: Option<&'a [u8]>,
-    /// `Retry-After`
-    pub retry_after: Option<&'a [u8]>,
-    /// `Date`, which a `Retry-After` in date form is measured against.
-    pub date: Option<&'a [u8]>,
-    /// `Content-Type`
-    pub content_type: Option<&'a [u8]>,
-    /// `Content-Encoding`
-    pub content_encoding: Option<&'a [u8]>,
-    /// How the end of the body showed.
-    pub end: BodyEnd,
-    /// The whole body.
-    pub body: &'a [u8],
-}
-
-/// How the end of a body showed.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum BodyEnd {
-    /// By its length or its last chunk: nothing is missing.
-    #[default]
-    Framed,
-    /// The server closed the connection, which a dying server does too.
-    Closed,
-}
-
-/// Why a request has no reply.
-#[derive(Debug)]
-pub struct Failure {
-    /// What happened.
-    pub cause: Cause,
-    /// What it says about the next attempt.
-    pub blame: Blame,
-}
-
-/// What a failure says about the next attempt.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Blame {
-    /// The same will happen again.
-    Final,
-    /// This request may succeed later.
-    Request,
-    /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
-    Host,
-}
-
-/// One result.
-#[derive(Debug)]
-pub enum Finding<'a> {
-    /// A file or directory exists.
-    Found(Found<'a>),
-    /// A URL could not be read, or not wholly.
-    Unread(Unread<'a>),
-}
-
-/// A file or directory.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Found<'a> {
-    /// The URL, percent-encoded: only printable ASCII. A directory's ends in `/`.
-    pub url: &'a str,
-    /// The URL's path, percent-decoded, without a final `/` except for the root.
-    pub path: &'a [u8],
-    /// The last segment of [`path`](Self::path); the root's is `/`.
-    pub name: &'a [u8],
-    /// File or directory.
-    pub kind: Kind,
-    /// Segments below the start, which has depth 0.
-    pub depth: u32,
-    /// Whose page listed it; `None` for a start.
-    pub listing: Option<Shape>,
-}
-
-/// What was found.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// `-type f`
-    File,
-    /// `-type d`
-    Directory,
-}
-
-/// A URL that could not be read.
-#[derive(Clone, Copy, Debug)]
-pub struct Unread<'a> {
-    /// The URL, percent-encoded.
-    pub url: &'a str,
-    /// Why.
-    pub cause: &'a Cause,
-}
-
-/// How far the crawl is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counts {
-    /// Directories known so far, read or not.
-    pub directories: u64,
-    /// Directories that are done with: read, given up, or an alias of another.
-    pub directories_done: u64,
-    /// Files found, matching or not.
-    pub files: u64,
-    /// Requests handed out.
-    pub requests: u64,
-    /// Those among them that were repetitions.
-    pub retries: u64,
-    /// URLs reported as unread.
-    pub unread: u64,
-}
-
-impl Add for Counts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            directories: self.directories + other.directories,
-            directories_done: self.directories_done + other.directories_done,
-            files: self.files + other.files,
-            requests: self.requests + other.requests,
-            retries: self.retries + other.retries,
-            unread: self.unread + other.unread,
-        }
-    }
-}
+pub use cause::Cause;
+pub use messages::{
+    Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
+};
+pub use policy::{Limits, Policy};
 
 /// The crawl of one host.
 #[derive(Debug)]
 pub struct Frontier {
-    /// Scheme and authority, without a final `/`.
+    /// Scheme and authority; the path is `/`.
     origin: Url,
     policy: Policy,
     starts: Vec<Start>,
@@ -248,6 +46,10 @@ pub struct Frontier {
     next_number: u64,
     /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
     paused_until: Option<Instant>,
+    /// Requests that may be under way at a time, once the host has asked for less. Halved by each pause that it asks
+    /// for, one more after [`GOOD_REPLIES`] replies in a row without complaint.
+    window: usize,
+    good_replies: u32,
     /// Pauses since the last reply because the host was away.
     absences: u32,
     /// A page of this host marked its directories, so its other pages do too.
@@ -330,6 +132,8 @@ impl Frontier {
             in_flight: HashMap::new(),
             next_number: 0,
             paused_until: None,
+            window: usize::MAX,
+            good_replies: 0,
             absences: 0,
             marks_directories: false,
             counts: Counts::default(),
@@ -358,7 +162,8 @@ impl Frontier {
 
     /// The next request, if one may be sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
-        if self.paused_until.is_some_and(|until| now < until) {
+        let is_paused = self.paused_until.is_some_and(|until| now < until);
+        if is_paused || self.in_flight.len() >= self.window {
             return None;
         }
         let mut task = self.next_task(now)?;
@@ -378,6 +183,9 @@ impl Frontier {
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
     /// `None`: only a reply can change anything.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.in_flight.len() >= self.window {
+            return None;
+        }
         if !self.ready.is_empty() {
             return self.paused_until;
         }
@@ -401,10 +209,13 @@ impl Frontier {
             return;
         };
         self.absences = 0;
+        if !matches!(reply.status, 429 | 503) {
+            self.widen();
+        }
         match reply.status {
             429 | 503 => {
                 let wait = self.wait_asked_for(&task, reply);
-                self.pause(now, wait);
+                self.throttle(now, &task, wait);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             500.. => {
@@ -665,10 +476,7 @@ impl Frontier {
     /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
     /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
     fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
-        if self
-            .paused_until
-            .is_none_or(|until| task.sent_at >= Some(until))
-        {
+        if self.is_news(&task) {
             self.absences += 1;
             let wait = self.back_off(self.absences);
             self.pause(now, wait);
@@ -686,6 +494,31 @@ impl Frontier {
         for task in ready.into_iter().chain(postponed.into_values()) {
             self.give_up(&task, cause, sink);
         }
+    }
+
+    /// The host asked for less. Its complaints about requests from before the pause are one with the complaint that
+    /// began it.
+    fn throttle(&mut self, now: Instant, task: &Task, wait: Duration) {
+        if self.is_news(task) {
+            let under_way = self.in_flight.len() + 1;
+            self.window = (self.window.min(under_way) / 2).max(1);
+        }
+        self.good_replies = 0;
+        self.pause(now, wait);
+    }
+
+    fn widen(&mut self) {
+        self.good_replies += 1;
+        if self.good_replies >= GOOD_REPLIES {
+            self.good_replies = 0;
+            self.window = self.window.saturating_add(1);
+        }
+    }
+
+    /// Whether the request was sent after the last pause, so that its failure says something new about the host.
+    fn is_news(&self, task: &Task) -> bool {
+        self.paused_until
+            .is_none_or(|until| task.sent_at >= Some(until))
     }
 
     fn pause(&mut self, now: Instant, wait: Duration) {
@@ -800,6 +633,10 @@ impl Frontier {
         self.next_number
     }
 }
+
+/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
+/// no URL is likely to use up its attempts by this trial.
+const GOOD_REPLIES: u32 = 100;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {

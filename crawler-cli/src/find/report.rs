@@ -146,7 +146,8 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 /// A hidden line unless standard error is a terminal.
 pub(crate) fn progress_line() -> ProgressBar {
     let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {wide_msg}") {
+    // Not `wide_msg`: it fills the line, and the `^C` that a terminal shows would begin another one.
+    if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
         line.set_style(style);
     }
     line

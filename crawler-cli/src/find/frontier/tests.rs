@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::find::listing::PageLimits;
 
 /// What the scripted host does with a request.
 #[derive(Clone)]
@@ -299,6 +300,33 @@ fn retry_after_pauses_the_whole_host_up_to_a_cap() {
         assert_eq!(outcome.times("/a/"), [2 + pause], "{value}");
         assert_eq!(outcome.times("/b/").len(), 2, "{value}");
     }
+}
+
+/// The trap: a server that refuses what is too much at a time is asked for as much again, until URLs are lost.
+#[test]
+fn a_host_that_asks_for_less_gets_less() {
+    let names: Vec<String> = (0..500).map(|i| format!("d{i}/")).collect();
+    // Three requests at a time are served; while there are more, all are refused.
+    let under_way = std::cell::Cell::new(0);
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.slots = 64;
+    crawl.pick = Box::new(|n| {
+        under_way.set(n);
+        0
+    });
+    let mut last = 0;
+    let outcome = crawl.run(|at, _, target| match target {
+        "/" => Answer::Page(names.clone()),
+        _ if under_way.get() > 3 => Answer::Status(503),
+        _ => {
+            last = at;
+            page(&[])
+        }
+    });
+    assert_eq!(outcome.unread, []);
+    assert_eq!(outcome.counts.directories, 501);
+    assert!(outcome.counts.retries < 150, "{}", outcome.counts.retries);
+    assert!(last < 60_000, "{last}");
 }
 
 /// The trap: a host that went away is asked for each of its directories, one patient cycle after the other.

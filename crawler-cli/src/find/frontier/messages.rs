@@ -1,0 +1,157 @@
+//! What passes between a [`Frontier`](super::Frontier) and its driver: requests and replies, findings and counts.
+
+use std::ops::Add;
+
+use super::Cause;
+use crate::find::listing::Shape;
+
+/// A request to send now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Fetch<'a> {
+    /// Names the request in the answer to the frontier.
+    pub id: FetchId,
+    /// What is asked.
+    pub ask: Ask,
+    /// The request target.
+    pub target: &'a str,
+}
+
+/// Names a request that is under way.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct FetchId(pub u64);
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ask {
+    /// `GET`: the listing of a directory.
+    List,
+    /// `HEAD`: whether a name without a final `/` is a directory, which a redirect to the name with `/` proves.
+    Probe,
+}
+
+/// The parts of a response that matter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reply<'a> {
+    /// The status code.
+    pub status: u16,
+    /// `Location`
+    pub location: Option<&'a [u8]>,
+    /// `Retry-After`
+    pub retry_after: Option<&'a [u8]>,
+    /// `Date`, which a `Retry-After` in date form is measured against.
+    pub date: Option<&'a [u8]>,
+    /// `Content-Type`
+    pub content_type: Option<&'a [u8]>,
+    /// `Content-Encoding`
+    pub content_encoding: Option<&'a [u8]>,
+    /// How the end of the body showed.
+    pub end: BodyEnd,
+    /// The whole body.
+    pub body: &'a [u8],
+}
+
+/// How the end of a body showed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum BodyEnd {
+    /// By its length or its last chunk: nothing is missing.
+    #[default]
+    Framed,
+    /// The server closed the connection, which a dying server does too.
+    Closed,
+}
+
+/// Why a request has no reply.
+#[derive(Debug)]
+pub struct Failure {
+    /// What happened.
+    pub cause: Cause,
+    /// What it says about the next attempt.
+    pub blame: Blame,
+}
+
+/// What a failure says about the next attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Blame {
+    /// The same will happen again.
+    Final,
+    /// This request may succeed later.
+    Request,
+    /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
+    Host,
+}
+
+/// One result.
+#[derive(Debug)]
+pub enum Finding<'a> {
+    /// A file or directory exists.
+    Found(Found<'a>),
+    /// A URL could not be read, or not wholly.
+    Unread(Unread<'a>),
+}
+
+/// A file or directory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Found<'a> {
+    /// The URL, percent-encoded: only printable ASCII. A directory's ends in `/`.
+    pub url: &'a str,
+    /// The URL's path, percent-decoded, without a final `/` except for the root.
+    pub path: &'a [u8],
+    /// The last segment of [`path`](Self::path); the root's is `/`.
+    pub name: &'a [u8],
+    /// File or directory.
+    pub kind: Kind,
+    /// Segments below the start, which has depth 0.
+    pub depth: u32,
+    /// Whose page listed it; `None` for a start.
+    pub listing: Option<Shape>,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// `-type f`
+    File,
+    /// `-type d`
+    Directory,
+}
+
+/// A URL that could not be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'a> {
+    /// The URL, percent-encoded.
+    pub url: &'a str,
+    /// Why.
+    pub cause: &'a Cause,
+}
+
+/// How far the crawl is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Directories known so far, read or not.
+    pub directories: u64,
+    /// Directories that are done with: read, given up, or an alias of another.
+    pub directories_done: u64,
+    /// Files found, matching or not.
+    pub files: u64,
+    /// Requests handed out.
+    pub requests: u64,
+    /// Those among them that were repetitions.
+    pub retries: u64,
+    /// URLs reported as unread.
+    pub unread: u64,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            directories: self.directories + other.directories,
+            directories_done: self.directories_done + other.directories_done,
+            files: self.files + other.files,
+            requests: self.requests + other.requests,
+            retries: self.retries + other.retries,
+            unread: self.unread + other.unread,
+        }
+    }
+}

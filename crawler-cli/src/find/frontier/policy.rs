@@ -1,0 +1,61 @@
+//! How far a crawl goes, how patient it is, and what a server can make it remember.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::find::listing::PageLimits;
+
+/// How far to go and how patiently.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Directories at this depth are reported but not read; the start has depth 0. Default: no limit.
+    pub max_depth: Option<u32>,
+    /// How often a URL is asked for in all, when the transport fails or the server says 429 or 5xx. Default 4.
+    pub attempts: NonZeroU32,
+    /// Pause before the second attempt; it doubles with each further one. Default 500 ms.
+    pub first_pause: Duration,
+    /// Longest pause between attempts, whatever the doubling or a `Retry-After` asks for. Default 60 s.
+    pub longest_pause: Duration,
+    /// Bounds on what a server can make the crawl remember.
+    pub limits: Limits,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_depth: None,
+            attempts: NonZeroU32::new(4).unwrap_or(NonZeroU32::MIN),
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(60),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Bounds on what a server can make the crawl remember or repeat. What exceeds one is reported as unread.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bounds on one page.
+    pub page: PageLimits,
+    /// Directories of one host. Each costs some 30 bytes for good, and its path while it waits. Default 10,000,000.
+    pub directories: usize,
+    /// Depth below the start. Default 100.
+    pub depth: u32,
+    /// How often one name may occur in one path below the start. More is taken for a loop of symbolic links, which
+    /// cannot be told from directories over HTTP. Default 8.
+    pub repeats: usize,
+    /// Redirects in a row. Default 5.
+    pub redirects: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            page: PageLimits::default(),
+            directories: 10_000_000,
+            depth: 100,
+            repeats: 8,
+            redirects: 5,
+        }
+    }
+}
