@@ -144,8 +144,6 @@ impl Output<'_> {
     ) -> Result<(), Failure> {
         if let Wanted::Body = self.head(response)? {
             self.body(client, id, buffer)?;
-            // A response that came in one piece had them at its head already.
-            self.trailers(response)?;
         }
         self.sink.finish()
     }

@@ -737,7 +737,7 @@ impl<N: Net> HostClient<N> {
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
-        response.continue_from(&call.response);
+        response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut response, &mut call.response);
         Some(Completion {

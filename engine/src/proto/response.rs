@@ -130,14 +130,14 @@ impl Response {
         }
     }
 
-    /// Takes over what `other` holds of a response that is still coming in, without its body.
-    pub(crate) fn continue_from(&mut self, other: &Self) {
+    /// Takes over what `other` holds of a response that is still coming in, trailers included, without its body.
+    pub(crate) fn continue_from(&mut self, other: &mut Self) {
         self.clear();
         self.0.buffer.extend_from_slice(&other.0.buffer);
         self.0.fields.extend_from_slice(&other.0.fields);
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
-        self.0.trailers = other.0.trailers.clone();
+        self.0.trailers = std::mem::replace(&mut other.0.trailers, 0..0);
     }
 
     /// The buffer of the body, for bytes that come without passing through the exchange.

@@ -388,8 +388,8 @@ impl<N: Net> Reactor<N> {
             State::Busy(mut exchange, call) if !exchange.is_sending() => {
                 exchange.discard();
                 let mut response = self.spare.pop().unwrap_or_default();
-                if let Some(call) = self.calls.get(call) {
-                    response.continue_from(&call.response);
+                if let Some(call) = self.calls.get_mut(call) {
+                    response.continue_from(&mut call.response);
                 }
                 conn.state = State::Draining(exchange, response, until);
                 self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
