@@ -493,7 +493,7 @@ impl<N: Net> HostClient<N> {
 
     fn open_failed(&mut self, slot: SlotId, error: Error) {
         if let Some(call) = self.pool.open_failed(self.reactor.now(), slot) {
-            self.end_attempt(call, error, false);
+            self.end_attempt(call, error);
         }
     }
 
@@ -528,14 +528,9 @@ impl<N: Net> HostClient<N> {
                     self.open_failed(slot, error);
                 }
             }
-            Happened::Failed {
-                slot,
-                call,
-                error,
-                reused,
-            } => {
+            Happened::Failed { slot, call, error } => {
                 self.pool.closed(slot);
-                self.end_attempt(call, error, reused);
+                self.end_attempt(call, error);
             }
             Happened::Head(call) => self.head_ready(call),
             Happened::BodyReady(call) => self.readable.push_back(CallId(call)),
@@ -608,7 +603,7 @@ impl<N: Net> HostClient<N> {
     // ---- ends of calls
 
     /// An attempt has failed: again, or the end of the call.
-    fn end_attempt(&mut self, key: Key, error: Error, reused: bool) {
+    fn end_attempt(&mut self, key: Key, error: Error) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -619,7 +614,7 @@ impl<N: Net> HostClient<N> {
             error: &error,
             request: &call.request,
             attempt: call.failures,
-            reused,
+            reused: call.marks.reused,
         };
         if late
             || call.head != HeadState::Awaited
@@ -660,7 +655,6 @@ impl<N: Net> HostClient<N> {
         let Some(error) = self.reactor.timeout_error(conn, limit) else {
             return;
         };
-        let reused = self.reactor.call(key).is_some_and(|call| call.marks.reused);
         let slot = self.reactor.slot(conn);
         match (self.late, slot) {
             (LatePolicy::Drain { up_to }, Some(slot))
@@ -670,7 +664,7 @@ impl<N: Net> HostClient<N> {
             }
             _ => self.close(conn),
         }
-        self.end_attempt(key, error, reused);
+        self.end_attempt(key, error);
     }
 
     /// Takes a call away from the queue, or from its connection, which is closed.

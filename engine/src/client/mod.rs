@@ -155,7 +155,7 @@ impl Report {
         }
     }
 
-    /// Whether the last attempt ran on a connection that had served before.
+    /// Whether the last attempt ran on a connection that had been kept idle or had served before.
     pub fn reused(&self) -> bool {
         self.marks.reused
     }

@@ -66,7 +66,7 @@ pub struct FailedAttempt<'a> {
     pub request: &'a Request,
     /// Which attempt this was; the first is 1.
     pub attempt: u32,
-    /// Whether it ran on a connection that had served before.
+    /// Whether it ran on a connection that had been kept idle or had served before.
     pub reused: bool,
 }
 

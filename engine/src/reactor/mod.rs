@@ -143,8 +143,8 @@ struct Conn<S> {
     local: Option<Address>,
     /// How long the opening took.
     connect: Duration,
-    /// Calls that it has served or begun to serve.
-    calls: u64,
+    /// It has been idle or has served before, so that it may have died unseen.
+    kept: bool,
     /// When the present wait began or made progress last.
     since: Instant,
     /// Of a held-back body: when to send it unasked.
@@ -198,7 +198,6 @@ pub(crate) enum Happened {
         slot: SlotId,
         call: Key,
         error: Error,
-        reused: bool,
     },
     /// The head of a streamed response is there.
     Head(Key),
@@ -287,6 +286,7 @@ impl<N: Net> Reactor<N> {
             id,
             since: self.now,
         };
+        call.marks.reused = false;
         let due = self
             .settings
             .timeouts
@@ -326,7 +326,7 @@ impl<N: Net> Reactor<N> {
             remote: address.clone(),
             local: None,
             connect: Duration::ZERO,
-            calls: 0,
+            kept: false,
             since: self.now,
             continue_at: None,
             unread: None,
@@ -355,11 +355,11 @@ impl<N: Net> Reactor<N> {
         call.attempts += 1;
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
-        marks.reused = conn.calls > 0;
-        marks.connect = (conn.calls == 0).then_some(conn.connect);
+        marks.reused = conn.kept;
+        marks.connect = (!conn.kept).then_some(conn.connect);
         marks.remote = Some(conn.remote.clone());
         marks.local = conn.local.clone();
-        conn.calls += 1;
+        conn.kept = true;
         conn.since = self.now;
         conn.continue_at = None;
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
@@ -371,6 +371,7 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn idle(&mut self, key: Key, until: Instant) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
+            conn.kept = true;
             self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
         }
     }
@@ -806,7 +807,6 @@ impl<N: Net> Reactor<N> {
                     slot: conn.slot,
                     call,
                     error,
-                    reused: conn.calls > 1,
                 });
             }
             State::Draining(_, response, _) => {
