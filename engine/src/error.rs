@@ -47,6 +47,12 @@ impl Error {
         self
     }
 
+    /// The same error of a call whose earlier attempts had got that far.
+    pub(crate) fn after(mut self, sent: Sent) -> Self {
+        self.0.sent = self.0.sent.max(sent);
+        self
+    }
+
     /// The cause, by who can act on it.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
@@ -57,7 +63,7 @@ impl Error {
         self.0.phase
     }
 
-    /// How far the request had got. Decides whether it can be repeated without harm.
+    /// How far the request had got, in any of its attempts. Decides whether it can be repeated without harm.
     pub fn sent(&self) -> Sent {
         self.0.sent
     }
@@ -391,7 +397,7 @@ impl fmt::Display for Phase {
 }
 
 /// How far a failed request had got.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Sent {
     /// No byte of it has left: any request can be repeated.
     Nothing,

@@ -153,12 +153,12 @@ impl<N: Net> HostClient<N> {
     ) -> Completion {
         let call = Call::new(std::mem::take(request), std::mem::take(response));
         let id = self.submit(call.streaming(streaming));
+        let position = |client: &Self| client.done.iter().position(|done| done.id == id);
         loop {
-            let at = self.done.iter().position(|done| done.id == id);
-            if let Some(done) = at.and_then(|at| self.done.remove(at)) {
+            if let Some(done) = position(self).and_then(|at| self.done.remove(at)) {
                 return done;
             }
-            if let Err(error) = self.turn(None) {
+            if let Err(error) = self.turn(None, |client| position(client).is_some()) {
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
         }
@@ -183,6 +183,7 @@ impl<N: Net> HostClient<N> {
             marks: Marks::new(now),
             attempts: 0,
             stale_before: false,
+            sent_before: Sent::Nothing,
             head_given: false,
             taken: 0,
             told: false,
@@ -193,7 +194,8 @@ impl<N: Net> HostClient<N> {
     }
 
     /// The next completion. Drives the calls until there is one; `None` when `timeout` has passed (`None`: without
-    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body).
+    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body), which must be asked for before
+    /// this waits again.
     ///
     /// # Errors
     /// The system's, when it cannot wait for events at all.
@@ -215,7 +217,11 @@ impl<N: Net> HostClient<N> {
         }
         let mut limit = timeout.map(TurnLimit::For);
         loop {
-            let turned = self.turn(limit);
+            let turned = self.turn(limit, |client| {
+                !client.done.is_empty()
+                    || !client.readable.is_empty()
+                    || client.reactor.calls() == 0
+            });
             if let Some(done) = self.done.pop_front() {
                 return Ok(Some(done));
             }
@@ -228,6 +234,20 @@ impl<N: Net> HostClient<N> {
                 return Ok(None);
             }
         }
+    }
+
+    /// Looks after the connections for that long, calls in flight or not: late answers are drained, idle connections
+    /// expire, the minimum idle is kept. A client that is used all the time does not need this.
+    ///
+    /// # Errors
+    /// The system's, when it cannot wait for events at all.
+    pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
+        self.turn(Some(TurnLimit::For(time)), |_| false)?;
+        let until = self.turn_began.checked_add(time);
+        while until.is_some_and(|until| self.reactor.now() < until) {
+            self.turn(until.map(TurnLimit::Until), |_| false)?;
+        }
+        Ok(())
     }
 
     /// Ends a call: one in flight completes with [`ErrorKind::Cancelled`], a streamed body is dropped. False if the
@@ -274,6 +294,7 @@ impl<N: Net> HostClient<N> {
     /// The body source of that call, which had nothing to send, has something again.
     pub fn resume(&mut self, id: CallId) {
         self.reactor.resume_send(id.0);
+        self.settle();
     }
 
     // ---- streamed bodies
@@ -316,6 +337,12 @@ impl<N: Net> HostClient<N> {
         }
     }
 
+    fn has_body_news(&self, id: CallId) -> bool {
+        self.reactor.call_ref(id.0).is_none_or(|call| {
+            call.taken < call.response.body().len() || matches!(call.place, Place::Ended(_))
+        })
+    }
+
     /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
     pub fn readable_body(&mut self) -> Option<CallId> {
         let id = self.readable.pop_front()?;
@@ -334,8 +361,8 @@ impl<N: Net> HostClient<N> {
 
     // ---- the turn
 
-    /// Begins what was submitted, waits for events, and handles them.
-    fn turn(&mut self, limit: Option<TurnLimit>) -> io::Result<()> {
+    /// Begins what was submitted and, unless it is `over` by then, waits for events and handles them.
+    fn turn(&mut self, limit: Option<TurnLimit>, over: impl Fn(&Self) -> bool) -> io::Result<()> {
         let stale = self.reactor.begin_turn();
         self.turn_began = self.reactor.now();
         let until = match limit {
@@ -343,14 +370,15 @@ impl<N: Net> HostClient<N> {
             Some(TurnLimit::Until(at)) => Some(at),
             None => None,
         };
-        if stale && !self.incoming.is_empty() && self.pool.counters().idle > 0 {
-            // Idle connections may have died while nobody looked.
+        if stale && self.pool.counters().open > 0 {
+            // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
+            // begun must not keep the others from going on.
             self.reactor.poll(Some(self.reactor.now()))?;
             self.settle();
         }
         self.begin_incoming();
         self.settle();
-        if !self.done.is_empty() || self.reactor.calls() == 0 {
+        if over(self) {
             return Ok(());
         }
         let until = [until, self.pool.poll_timeout()]
@@ -557,6 +585,7 @@ impl<N: Net> HostClient<N> {
             return self.end_call(key, Err(error));
         }
         call.stale_before |= is_stale(&failed);
+        call.sent_before = call.sent_before.max(error.sent());
         call.response.clear();
         let waiting = self.pool.requeue(key);
         self.reactor.wait(key, waiting);
@@ -564,12 +593,19 @@ impl<N: Net> HostClient<N> {
 
     /// A call has waited for a connection for as long as it may.
     fn wait_over(&mut self, key: Key, limit: TimeLimit) {
-        let phase = match self.pool.counters().connecting {
-            0 => Phase::Queue,
-            _ => Phase::Connect,
+        let connecting = self.pool.any_connecting();
+        let phase = match connecting {
+            None => Phase::Queue,
+            Some(_) => Phase::Connect,
         };
+        let remote = connecting
+            .and_then(|conn| self.reactor.remote(conn))
+            .cloned();
         self.detach(key);
-        self.end_call(key, Err(Error::new(limit, phase, Sent::Nothing)));
+        self.end_call(
+            key,
+            Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
+        );
     }
 
     /// A call on a connection has run out of time.
@@ -607,11 +643,12 @@ impl<N: Net> HostClient<N> {
     fn give_head(&mut self, key: Key) {
         let now = self.reactor.now();
         let mut rest = self.reactor.take_spare();
-        let Some(call) = self.reactor.call(key) else {
-            return;
+        let Some(call) = self.reactor.call(key).filter(|call| !call.head_given) else {
+            return self.reactor.put_spare(rest);
         };
         call.head_given = true;
-        // What has come of the body stays here; the caller gets the head.
+        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
+        rest.continue_from(&call.response);
         std::mem::swap(rest.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut rest, &mut call.response);
         let done = Completion {
@@ -628,9 +665,11 @@ impl<N: Net> HostClient<N> {
 
     /// The end of a call, or of its streamed body.
     fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
-        if let Some(call) = self.reactor.call(key)
-            && call.head_given
-        {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let outcome = outcome.map_err(|error| error.after(call.sent_before));
+        if call.head_given {
             call.place = Place::Ended(outcome);
             if !std::mem::replace(&mut call.told, true) {
                 self.readable.push_back(CallId(key));
@@ -659,6 +698,14 @@ impl<N: Net> HostClient<N> {
             self.readable.retain(|readable| *readable != id);
         }
         Some(call)
+    }
+}
+
+impl<N: Net> Drop for HostClient<N> {
+    fn drop(&mut self) {
+        for (_, stream) in self.handed_over.drain(..) {
+            self.reactor.close_stream(stream);
+        }
     }
 }
 
@@ -715,7 +762,8 @@ impl<N: Net> Body<'_, N> {
             match self.client.read_body(self.id, buf)? {
                 Read::Data(n) => return Ok(n),
                 Read::Pending => {
-                    let turned = self.client.turn(None);
+                    let id = self.id;
+                    let turned = self.client.turn(None, |client| client.has_body_news(id));
                     turned.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
                 }
                 Read::End { report, trailers } => self.end = Some((report, trailers)),

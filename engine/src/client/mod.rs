@@ -155,6 +155,10 @@ pub struct Timings {
 
 /// What [`HostClient::read_body`] found.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation per body, and nobody stores these"
+)]
 pub enum Read {
     /// So many bytes, at least one.
     Data(usize),

@@ -81,7 +81,8 @@ pub(crate) struct Pool<C, W> {
     waiting: Queue<W>,
     /// Calls that take a new one only: what they had before was dead. They are older than all in `waiting`.
     waiting_fresh: Queue<W>,
-    connecting: usize,
+    /// Connections that are being opened, the oldest in front.
+    connecting: Queue<u32>,
     busy: usize,
     draining: usize,
     opened: u64,
@@ -102,10 +103,21 @@ struct Slot<C> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
     Free,
-    Connecting,
+    Connecting(Ticket),
     Busy,
     Draining,
     Idle { ticket: Ticket, expires_at: Instant },
+}
+
+impl<C> Slot<C> {
+    fn free() -> Self {
+        Self {
+            conn: None,
+            state: State::Free,
+            requests: 0,
+            worn_at: None,
+        }
+    }
 }
 
 /// A connection's place in the pool.
@@ -149,7 +161,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             idle: Queue::new(),
             waiting: Queue::new(),
             waiting_fresh: Queue::new(),
-            connecting: 0,
+            connecting: Queue::new(),
             busy: 0,
             draining: 0,
             opened: 0,
@@ -191,8 +203,11 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     fn enqueue(&mut self, waiter: W) -> Checkout<C> {
         let full = self.open() >= self.config.max_connections.get();
-        let unserved = self.waiting().saturating_sub(self.connecting);
-        if full && self.config.wait == WaitPolicy::FailFast && self.waiting() >= self.connecting {
+        let unserved = self.waiting().saturating_sub(self.connecting.len());
+        if full
+            && self.config.wait == WaitPolicy::FailFast
+            && self.waiting() >= self.connecting.len()
+        {
             return Checkout::Full(LimitExceeded::Connections(
                 self.config.max_connections.get(),
             ));
@@ -222,13 +237,16 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         } else {
             self.waiting.remove(id.ticket);
         }
-        if self.connecting <= self.waiting() + self.warm_shortage() {
+        if self.connecting.len() <= self.waiting() + self.warm_shortage() {
             return None;
         }
-        self.slots
-            .iter()
-            .find(|slot| slot.state == State::Connecting)
-            .and_then(|slot| slot.conn)
+        self.any_connecting()
+    }
+
+    /// A connection that is being opened.
+    pub(crate) fn any_connecting(&self) -> Option<C> {
+        let at = self.connecting.front()?;
+        self.slots[at as usize].conn
     }
 
     /// Whether another connection must be opened now.
@@ -237,35 +255,31 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             Some(after) if now < after => 0,
             _ => self.warm_shortage(),
         };
-        self.open() < self.config.max_connections.get() && self.connecting < self.waiting() + warm
+        self.open() < self.config.max_connections.get()
+            && self.connecting.len() < self.waiting() + warm
     }
 
     /// When `wants_open` may change by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.warm_after
-            .filter(|_| self.warm_shortage() > self.connecting)
+            .filter(|_| self.warm_shortage() > self.connecting.len())
     }
 
     /// An opening begins: takes a slot for it.
     pub(crate) fn opened(&mut self) -> SlotId {
-        self.connecting += 1;
         self.opened += 1;
-        let slot = Slot {
-            conn: None,
-            state: State::Connecting,
-            requests: 0,
-            worn_at: None,
-        };
-        SlotId(match self.free.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
-            }
+        let at = match self.free.pop() {
+            Some(at) => at,
             None => {
-                self.slots.push(slot);
+                self.slots.push(Slot::free());
                 (self.slots.len() - 1) as u32
             }
-        })
+        };
+        self.slots[at as usize] = Slot {
+            state: State::Connecting(self.connecting.push_back(at)),
+            ..Slot::free()
+        };
+        SlotId(at)
     }
 
     /// Names the connection of a slot; another one for each address that is tried.
@@ -275,8 +289,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// An opening has failed: the waiter that gets the error.
     pub(crate) fn open_failed(&mut self, now: Instant, SlotId(at): SlotId) -> Option<W> {
-        self.connecting -= 1;
-        self.free_slot(at);
+        self.closed(SlotId(at));
         self.warm_after = Some(now + WARM_PAUSE);
         self.waiting_fresh
             .pop_front()
@@ -285,9 +298,11 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// A connection is up. `random` spreads the ends of connections that begin together.
     pub(crate) fn connected(&mut self, now: Instant, SlotId(at): SlotId, random: u64) -> Next<W> {
-        self.connecting -= 1;
         self.warm_after = None;
         let slot = &mut self.slots[at as usize];
+        if let State::Connecting(ticket) = slot.state {
+            self.connecting.remove(ticket);
+        }
         slot.worn_at = self.config.max_age.map(|age| {
             let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
             now + age.saturating_sub(Duration::from_secs_f64(early))
@@ -322,7 +337,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.free_slot(at);
             return Next::Close;
         }
-        if !self.waiting_fresh.is_empty() && self.connecting == 0 && self.is_full() {
+        if !self.waiting_fresh.is_empty() && self.connecting.is_empty() && self.is_full() {
             // The oldest waiter cannot use this connection, and there is no room for one that it can.
             self.free_slot(at);
             return Next::Close;
@@ -361,7 +376,9 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn closed(&mut self, SlotId(at): SlotId) {
         match self.slots[at as usize].state {
             State::Free => return,
-            State::Connecting => self.connecting -= 1,
+            State::Connecting(ticket) => {
+                self.connecting.remove(ticket);
+            }
             State::Busy => self.busy -= 1,
             State::Draining => self.draining -= 1,
             State::Idle { ticket, .. } => {
@@ -399,7 +416,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn counters(&self) -> Counters {
         Counters {
             open: self.open(),
-            connecting: self.connecting,
+            connecting: self.connecting.len(),
             busy: self.busy,
             draining: self.draining,
             idle: self.idle.len(),
@@ -426,9 +443,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     fn free_slot(&mut self, at: u32) {
-        let slot = &mut self.slots[at as usize];
-        slot.state = State::Free;
-        slot.conn = None;
+        self.slots[at as usize] = Slot::free();
         self.free.push(at);
     }
 }

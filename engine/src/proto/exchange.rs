@@ -309,12 +309,13 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
+        self.received += input.len() as u64;
         let mut used = 0;
         while used < input.len() && !matches!(self.recv, Recv::Done) {
             used += self.handle_piece(&input[used..], response, limits)?;
         }
-        self.received += used as u64;
         if used < input.len() {
+            self.received -= (input.len() - used) as u64;
             self.close.get_or_insert(CloseReason::Surplus);
         }
         Ok(used)

@@ -20,6 +20,8 @@ mod head;
 mod limits;
 mod request;
 mod response;
+#[cfg(test)]
+mod tests;
 
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;

@@ -40,6 +40,8 @@ pub struct Request {
     invalid: Option<Invalid>,
     /// Head, and a small body behind it, as they go out.
     encoded: Vec<u8>,
+    /// How much of `encoded` is head.
+    head_len: usize,
     /// Which [`Defaults`] `encoded` was made with; 0: must be made.
     encoded_for: u64,
 }
@@ -61,6 +63,7 @@ impl Request {
             upgrade: false,
             invalid: None,
             encoded: Vec::new(),
+            head_len: 0,
             encoded_for: 0,
         }
     }
@@ -203,15 +206,9 @@ impl Request {
         self
     }
 
-    /// Bytes that this request sends, if they are known beforehand; the head counts once it is encoded.
-    pub fn encoded_len(&self) -> Option<u64> {
-        let head = self.encoded.len() as u64;
-        match &self.body {
-            Body::None => Some(head),
-            Body::Bytes(_) if self.inline_body() => Some(head),
-            Body::Bytes(body) => Some(head + body.len() as u64),
-            Body::Stream(stream) => stream.length.map(|length| head + length),
-        }
+    /// The head as it was last sent, empty line included; empty before the first time.
+    pub fn encoded_head(&self) -> &[u8] {
+        &self.encoded[..self.head_len]
     }
 
     /// Checks the request and encodes it, unless that is done already with the same defaults.
@@ -231,6 +228,7 @@ impl Request {
         let mut out = std::mem::take(&mut self.encoded);
         out.clear();
         self.write_head(&mut out, defaults)?;
+        self.head_len = out.len();
         if self.inline_body()
             && let Body::Bytes(body) = &self.body
         {

@@ -62,7 +62,7 @@ impl Response {
         self.head.version
     }
 
-    /// The reason phrase as received; may hold any byte but CR, LF and NUL.
+    /// The reason phrase as received: blanks, tabs, visible characters and bytes above 127.
     pub fn reason(&self) -> &[u8] {
         &self.buffer[range(&self.head.reason)]
     }
@@ -133,6 +133,7 @@ impl Response {
         self.fields.extend_from_slice(&other.fields);
         self.interim.extend_from_slice(&other.interim);
         self.head = other.head.clone();
+        self.trailers = other.trailers.clone();
     }
 
     /// The buffer of the body, for bytes that come without passing through the exchange.

@@ -62,6 +62,8 @@ pub(crate) struct ActiveCall {
     pub(crate) attempts: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
+    /// How far earlier attempts got.
+    pub(crate) sent_before: Sent,
     /// Of a streamed call: its head has been given to the caller.
     pub(crate) head_given: bool,
     /// Of a streamed body: how much of the response's body the consumer has taken.
@@ -244,6 +246,10 @@ impl<N: Net> Reactor<N> {
         self.calls.get_mut(call)
     }
 
+    pub(crate) fn call_ref(&self, call: Key) -> Option<&ActiveCall> {
+        self.calls.get(call)
+    }
+
     pub(crate) fn remove_call(&mut self, call: Key) -> Option<ActiveCall> {
         self.calls.remove(call)
     }
@@ -309,6 +315,10 @@ impl<N: Net> Reactor<N> {
             armed,
         });
         Ok(key)
+    }
+
+    pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
+        self.conns.get(conn).map(|conn| &conn.remote)
     }
 
     pub(crate) fn slot(&self, conn: Key) -> Option<SlotId> {
@@ -419,6 +429,10 @@ impl<N: Net> Reactor<N> {
             self.drive_read(key);
             self.arm_conn(key);
         }
+    }
+
+    pub(crate) fn close_stream(&mut self, stream: N::Stream) {
+        self.net.close(stream);
     }
 
     // ---- the turn
@@ -751,6 +765,10 @@ impl<N: Net> Reactor<N> {
         self.net.close(conn.stream);
         match conn.state {
             State::Busy(exchange, call) => {
+                // The head counts, whether or not the fault came in the same read.
+                if exchange.has_head() && exchange.mode() == BodyMode::Stream {
+                    self.happened.push_back(Happened::Head(call));
+                }
                 // A write error is the cause of the end that followed it.
                 let kind = match (conn.write_error.take(), kind) {
                     (Some(error), ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)) => {
@@ -902,6 +920,14 @@ impl<N: Net> Reactor<N> {
                 self.arm_conn(key);
             }
             (State::Settled, _) => {}
+        }
+    }
+}
+
+impl<N: Net> Drop for Reactor<N> {
+    fn drop(&mut self) {
+        for conn in self.conns.drain() {
+            self.net.close(conn.stream);
         }
     }
 }

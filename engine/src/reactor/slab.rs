@@ -85,6 +85,12 @@ impl<T> Slab<T> {
             .filter(|_| slot.generation == key.generation)
     }
 
+    /// Takes out everything.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.free.clear();
+        self.slots.drain(..).filter_map(|slot| slot.value)
+    }
+
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation != key.generation {

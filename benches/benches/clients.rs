@@ -1,0 +1,75 @@
+//! One blocking GET over a kept connection on the loopback, by each client.
+//!
+//! Client and server take turns on one core: waking another one costs more than the exchange itself, and now this,
+//! now that.
+
+use std::hint::black_box;
+use std::thread;
+
+use benches::measure::Target;
+use benches::peers;
+use benches::process::{cores, stay_on};
+use benches::serve::Server;
+use courser::{HostClient, HostConfig, Response, Upstream};
+use criterion::{Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Runtime};
+
+criterion_group!(benches, get);
+criterion_main!(benches);
+
+fn get(criterion: &mut Criterion) {
+    let cores = cores().expect("a list of cores");
+    stay_on(cores[0]).expect("a core");
+    for path in ["/13", "/16k", "/headers"] {
+        let target = target(path);
+        let mut group = criterion.benchmark_group(format!("GET {path}"));
+        group.bench_function("courser", |bencher| {
+            let upstream = Upstream::tcp([target.address]);
+            let mut client = HostClient::new(upstream, HostConfig::default()).expect("a client");
+            let mut response = Response::new();
+            bencher.iter(|| {
+                client.get(&target.path, &mut response).expect("an answer");
+                black_box(response.status())
+            });
+        });
+        group.bench_function("hyper", |bencher| {
+            let runtime = runtime();
+            let exchange = peers::hyper::Exchange::new(&target).expect("a plain URL");
+            let mut connection = None;
+            bencher.iter(|| {
+                let exchange = exchange.run(&mut connection);
+                black_box(runtime.block_on(exchange).expect("an answer"))
+            });
+        });
+        group.bench_function("reqwest", |bencher| {
+            let runtime = runtime();
+            let client = peers::reqwest::client().expect("a client");
+            let url = target.url.parse().expect("a plain URL");
+            bencher.iter(|| {
+                let exchange = peers::reqwest::exchange(&client, &url);
+                black_box(runtime.block_on(exchange).expect("an answer"))
+            });
+        });
+        group.bench_function("ureq", |bencher| {
+            let agent = peers::ureq::agent();
+            bencher
+                .iter(|| black_box(peers::ureq::exchange(&agent, &target.url).expect("an answer")));
+        });
+        group.finish();
+    }
+}
+
+/// A path of a server that lives as long as the program.
+fn target(path: &str) -> Target {
+    let server = Server::bind(0).expect("a loopback port");
+    let url = format!("http://{}{path}", server.address());
+    thread::spawn(move || server.run(None));
+    url.parse().expect("a plain URL")
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}

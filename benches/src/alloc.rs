@@ -1,0 +1,83 @@
+//! An allocator that counts: the system's own, with a counter for the process and one for each thread.
+//!
+//! This is the only file of the package with `unsafe`: `GlobalAlloc` is an unsafe trait, and there is no other way
+//! to see allocations from inside a program.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The system's allocator, counting `alloc`, `alloc_zeroed` and `realloc`. Freeing is not counted.
+#[derive(Debug)]
+pub struct Counting;
+
+/// Allocations of all threads since the program began.
+#[must_use]
+pub fn in_process() -> u64 {
+    PROCESS.load(Ordering::Relaxed)
+}
+
+/// Allocations of this thread since it began: exact, whatever other threads do meanwhile.
+#[must_use]
+pub fn on_this_thread() -> u64 {
+    THREAD.get()
+}
+
+static PROCESS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    // Const and without a destructor: reading it neither allocates nor fails, at any time of a thread's life.
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    PROCESS.fetch_add(1, Ordering::Relaxed);
+    THREAD.set(THREAD.get() + 1);
+}
+
+// SAFETY: every method passes its arguments unchanged to `System`, which upholds the contract; `count` touches
+// two integers, allocates nothing and cannot unwind.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above, and `ptr` came from `System`, since everything here does.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_process, on_this_thread};
+
+    #[test]
+    fn counts_each_way_to_allocate() {
+        let before = on_this_thread();
+        let mut vec: Vec<u8> = Vec::with_capacity(1);
+        assert_eq!(on_this_thread() - before, 1);
+        vec.reserve_exact(4096);
+        assert_eq!(on_this_thread() - before, 2);
+        let zeroed = vec![0_u8; 4096];
+        assert_eq!(on_this_thread() - before, 3);
+        drop((vec, zeroed));
+        assert_eq!(on_this_thread() - before, 3);
+        assert!(in_process() >= on_this_thread());
+    }
+}

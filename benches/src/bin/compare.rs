@@ -1,0 +1,5 @@
+//! See [`benches::compare`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("compare")
+}

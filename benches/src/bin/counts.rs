@@ -1,0 +1,5 @@
+//! See [`benches::counts`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("counts")
+}

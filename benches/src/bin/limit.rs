@@ -1,0 +1,5 @@
+//! See [`benches::limit`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("limit")
+}

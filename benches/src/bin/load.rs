@@ -1,0 +1,5 @@
+//! See [`benches::load`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("load")
+}

@@ -1,0 +1,5 @@
+//! See [`benches::serve`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("serve")
+}

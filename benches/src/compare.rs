@@ -1,0 +1,308 @@
+//! One server, all clients, in turn: the server on one core, each client as a process of its own on another, in
+//! rounds, so that a slow minute of the machine hits all of them alike. Prints medians as a Markdown table.
+//!
+//! Where the server is the busier side, requests per second say more about the server than about the client, and
+//! where others use the machine, about them. So the table has both sides' share of their core, and the ratio to the
+//! limit twice: by requests per second, and by processor time per request, which depends on neither.
+
+use std::error::Error;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::resource::UsageWho;
+
+use crate::measure::{Record, cpu_time, seconds};
+use crate::process::{Served, cores, installed, load, spawn_on};
+
+/// Compares clients with each other and with the limit of the machine.
+#[derive(clap::Parser, Debug)]
+pub struct Args {
+    /// Rounds; the table has the medians
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Seconds for each client in each round
+    #[arg(short, long, default_value = "2", value_parser = seconds)]
+    duration: Duration,
+
+    /// Connections, each with one request at a time
+    #[arg(short, long, default_value_t = 64)]
+    connections: u32,
+
+    /// What to ask the server for: see the paths of `serve`
+    #[arg(long, default_value = "/13")]
+    path: String,
+
+    /// Who takes part: limit, wrk (skipped where it is not installed), and the clients of `load`
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "limit,wrk,host,hyper,reqwest,ureq"
+    )]
+    clients: Vec<String>,
+}
+
+/// The tool.
+///
+/// # Errors
+/// The server or a client failed.
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let cores = cores()?;
+    let (Some(&server_core), Some(&client_core)) = (cores.first(), cores.get(1)) else {
+        return Err("two cores are needed: one for the server, one for the client".into());
+    };
+    let clients: Vec<&str> = args
+        .clients
+        .iter()
+        .map(String::as_str)
+        .filter(|&client| client != "wrk" || installed("wrk"))
+        .collect();
+    let served = Served::on(server_core)?;
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); clients.len()];
+    for round in 1..=args.rounds {
+        for (client, samples) in clients.iter().zip(&mut samples) {
+            let sample = Sample::take(client, args, &served, client_core)?;
+            eprintln!("round {round}: {client}: {}", sample.line());
+            samples.push(sample);
+        }
+    }
+    let medians: Vec<_> = samples
+        .iter()
+        .map(|samples| Sample::median(samples))
+        .collect();
+    print_table(args, &clients, &medians);
+    Ok(())
+}
+
+/// What one client did in one round.
+#[derive(Clone, Debug)]
+struct Sample {
+    requests_per_second: f64,
+    user_us: f64,
+    system_us: f64,
+    /// The server's processor time for each request.
+    server_us: f64,
+    /// What only our own tools know; `None` for wrk.
+    own: Option<Own>,
+}
+
+#[derive(Clone, Debug)]
+struct Own {
+    allocations: f64,
+    p50_us: f64,
+    p99_us: f64,
+}
+
+impl Sample {
+    fn take(
+        client: &str,
+        args: &Args,
+        served: &Served,
+        core: usize,
+    ) -> Result<Self, Box<dyn Error>> {
+        let server_before = served.cpu_time()?;
+        let (mut sample, requests) = match client {
+            "wrk" => Self::of_wrk(args, served, core)?,
+            _ => Self::of_tool(client, args, served, core)?,
+        };
+        let server = served.cpu_time()? - server_before;
+        sample.server_us = server.as_secs_f64() * 1e6 / requests as f64;
+        Ok(sample)
+    }
+
+    /// Also the number of requests that the server has seen.
+    fn of_tool(
+        client: &str,
+        args: &Args,
+        served: &Served,
+        core: usize,
+    ) -> Result<(Self, u64), Box<dyn Error>> {
+        let mut command = load(client, args.connections)?;
+        let warm_up = 10 * u64::from(args.connections);
+        command
+            .args(["--duration", &args.duration.as_secs_f64().to_string()])
+            .args(["--warm-up", &warm_up.to_string()])
+            .arg(served.url(&args.path));
+        let output = output_on(core, &mut command)?;
+        let record = Record::from_json(&output).ok_or("a client printed no record")?;
+        if record.errors > 0 {
+            return Err(format!("{client}: {} errors", record.errors).into());
+        }
+        let sample = Self {
+            requests_per_second: record.requests_per_second,
+            user_us: record.user_us,
+            system_us: record.system_us,
+            server_us: 0.0,
+            own: Some(Own {
+                allocations: record.allocations,
+                p50_us: record.p50_us,
+                p99_us: record.p99_us,
+            }),
+        };
+        Ok((sample, record.requests + warm_up))
+    }
+
+    fn of_wrk(args: &Args, served: &Served, core: usize) -> Result<(Self, u64), Box<dyn Error>> {
+        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let mut command = Command::new("wrk");
+        command
+            .args([
+                "--threads",
+                "1",
+                "--connections",
+                &args.connections.to_string(),
+            ])
+            // It takes whole seconds.
+            .args(["--duration", &args.duration.as_secs().max(1).to_string()])
+            .arg(served.url(&args.path));
+        let output = output_on(core, &mut command)?;
+        let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let (requests, requests_per_second) =
+            wrk_numbers(&output).ok_or("wrk printed something else than expected")?;
+        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
+        let sample = Self {
+            requests_per_second,
+            user_us: per_request(user - user_before),
+            system_us: per_request(system - system_before),
+            server_us: 0.0,
+            own: None,
+        };
+        Ok((sample, requests))
+    }
+
+    fn median(samples: &[Self]) -> Self {
+        let of = |value: fn(&Self) -> f64| median(samples.iter().map(value));
+        let own: Vec<_> = samples
+            .iter()
+            .filter_map(|sample| sample.own.as_ref())
+            .collect();
+        let of_own = |value: fn(&&Own) -> f64| median(own.iter().map(value));
+        Self {
+            requests_per_second: of(|sample| sample.requests_per_second),
+            user_us: of(|sample| sample.user_us),
+            system_us: of(|sample| sample.system_us),
+            server_us: of(|sample| sample.server_us),
+            own: (!own.is_empty()).then(|| Own {
+                allocations: of_own(|own| own.allocations),
+                p50_us: of_own(|own| own.p50_us),
+                p99_us: of_own(|own| own.p99_us),
+            }),
+        }
+    }
+
+    fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+
+    /// The share of its core that the client used, in percent.
+    fn client_busy(&self) -> f64 {
+        self.cpu_us() * self.requests_per_second / 1e4
+    }
+
+    /// The same of the server.
+    fn server_busy(&self) -> f64 {
+        self.server_us * self.requests_per_second / 1e4
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{:.0} requests/s, client {:.0} % busy, server {:.0} % busy",
+            self.requests_per_second,
+            self.client_busy(),
+            self.server_busy()
+        )
+    }
+}
+
+/// Runs it to its end, and returns what it printed.
+fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = spawn_on(core, command)?.wait_with_output()?;
+    if !output.status.success() {
+        return Err(format!("{} failed", command.get_program().to_string_lossy()).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// All requests, and requests per second; `None` too where wrk saw errors.
+fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
+    if output.contains("Socket errors:") || output.contains("Non-2xx") {
+        return None;
+    }
+    let word_before = |mark: &str| output.split(mark).next()?.split_whitespace().last();
+    let requests = word_before(" requests in ")?.parse().ok()?;
+    let (_, rate) = output.split_once("Requests/sec:")?;
+    Some((requests, rate.split_whitespace().next()?.parse().ok()?))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+fn print_table(args: &Args, clients: &[&str], medians: &[Sample]) {
+    let limit = clients
+        .iter()
+        .position(|&client| client == "limit")
+        .map(|at| &medians[at]);
+    println!(
+        "`GET {}`, {} connections, server and client on one core each, medians of {} rounds of {:?}:\n",
+        args.path, args.connections, args.rounds, args.duration
+    );
+    println!(
+        "| client | requests/s | of the limit | by CPU | user µs | system µs | allocations | p50 µs | p99 µs \
+         | client busy | server busy |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for (client, sample) in clients.iter().zip(medians) {
+        let rate = sample.requests_per_second;
+        let ratios = limit.map_or("– | –".to_owned(), |limit| {
+            let by_rate = rate / limit.requests_per_second;
+            let by_cpu = limit.cpu_us() / sample.cpu_us();
+            format!("{by_rate:.2} | {by_cpu:.2}")
+        });
+        let own = sample.own.as_ref().map_or("– | – | –".to_owned(), |own| {
+            format!(
+                "{:.1} | {:.0} | {:.0}",
+                own.allocations, own.p50_us, own.p99_us
+            )
+        });
+        println!(
+            "| {client} | {rate:.0} | {ratios} | {:.2} | {:.2} | {own} | {:.0} % | {:.0} % |",
+            sample.user_us,
+            sample.system_us,
+            sample.client_busy(),
+            sample.server_busy()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{median, wrk_numbers};
+
+    #[test]
+    fn reads_what_wrk_prints() {
+        let output = "Running 1s test @ http://127.0.0.1:1/\n  1 threads and 2 connections\n\
+                      \x20 123456 requests in 1.10s, 11.22MB read\nRequests/sec: 112233.44\n\
+                      Transfer/sec:     10.20MB\n";
+        assert_eq!(wrk_numbers(output), Some((123_456, 112_233.44)));
+        assert_eq!(
+            wrk_numbers(&format!("{output}  Socket errors: connect 1\n")),
+            None
+        );
+        assert_eq!(wrk_numbers("unable to connect"), None);
+    }
+
+    #[test]
+    fn median_of_odd_and_even() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+}

@@ -1,0 +1,180 @@
+//! What a request costs in counts that do not depend on the speed of the machine, nor on who else uses it:
+//! instructions (callgrind), system calls (strace) and allocations. Each has a bar for courser, and a count above it
+//! fails the program. The peers are counted in the same way.
+//!
+//! Each count is the difference between a run of 2n and one of n requests, divided by n: so neither the start of the
+//! program nor its warm-up is in it. Instructions are counted with one connection, where requests share nothing; the
+//! others with 64.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::measure::Record;
+use crate::process::{Served, cores, installed, load, under};
+
+/// Counts what a request costs.
+#[derive(clap::Parser, Debug)]
+pub struct Args {
+    /// Requests n of the shorter run
+    #[arg(short = 'n', long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: u64,
+
+    /// What to ask the server for: see the paths of `serve`
+    #[arg(long, default_value = "/13")]
+    path: String,
+
+    /// Clients of `load`, and `limit`: what the measuring itself costs
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "limit,host,hyper,reqwest,ureq"
+    )]
+    clients: Vec<String>,
+}
+
+/// The tool. The exit code tells whether all bars were held.
+///
+/// # Errors
+/// valgrind or strace is missing, or a run failed.
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    for needed in ["valgrind", "strace"] {
+        if !installed(needed) {
+            return Err(format!("{needed} is not installed").into());
+        }
+    }
+    let core = *cores()?.first().ok_or("no core")?;
+    let served = Served::on(core)?;
+    println!("| client | instructions | system calls | allocations |\n|---|--:|--:|--:|");
+    println!("| bar | {MOST_INSTRUCTIONS} | {MOST_SYSTEM_CALLS} | {MOST_ALLOCATIONS} |");
+    let mut exceeded = Vec::new();
+    for client in &args.clients {
+        let counts = Counts::take(client, args, &served.url(&args.path))?;
+        println!(
+            "| {client} | {:.0} | {:.2} | {:.2} |",
+            counts.instructions, counts.system_calls, counts.allocations
+        );
+        if client == COURSER {
+            exceeded = counts.exceeded();
+        }
+    }
+    for bar in &exceeded {
+        eprintln!("counts: too many {bar} per request");
+    }
+    Ok(if exceeded.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Counts per request.
+struct Counts {
+    instructions: f64,
+    system_calls: f64,
+    allocations: f64,
+}
+
+impl Counts {
+    fn take(client: &str, args: &Args, url: &str) -> Result<Self, Box<dyn Error>> {
+        let run = |connections: u32, requests: u64| -> Result<Command, Box<dyn Error>> {
+            let mut command = load(client, connections)?;
+            command.args(["--requests", &requests.to_string(), url]);
+            Ok(command)
+        };
+        let n = args.requests;
+        let more = |count: fn(&mut Command) -> Result<u64, Box<dyn Error>>, connections: u32| {
+            let once = count(&mut run(connections, n)?)?;
+            let twice = count(&mut run(connections, 2 * n)?)?;
+            Ok::<_, Box<dyn Error>>((twice as f64 - once as f64) / n as f64)
+        };
+        Ok(Self {
+            instructions: more(instructions, 1)?,
+            system_calls: more(system_calls, MANY)?,
+            allocations: more(allocations, MANY)?,
+        })
+    }
+
+    fn exceeded(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if self.instructions > MOST_INSTRUCTIONS {
+            names.push("instructions");
+        }
+        if self.system_calls > MOST_SYSTEM_CALLS {
+            names.push("system calls");
+        }
+        if self.allocations > MOST_ALLOCATIONS {
+            names.push("allocations");
+        }
+        names
+    }
+}
+
+/// User-space instructions of the whole program.
+fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>> {
+    let report = scratch("callgrind");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--tool=callgrind"]);
+    valgrind.arg(option("--callgrind-out-file=", &report));
+    output(&mut under(&valgrind, command))?;
+    let text = fs::read_to_string(&report)?;
+    fs::remove_file(&report)?;
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    Ok(total.ok_or("callgrind reported no total")?.trim().parse()?)
+}
+
+/// System calls of the whole program.
+fn system_calls(command: &mut Command) -> Result<u64, Box<dyn Error>> {
+    let report = scratch("strace");
+    let mut strace = Command::new("strace");
+    strace.args([
+        "--summary-only",
+        "--follow-forks",
+        "--summary-columns=name,calls",
+    ]);
+    strace.arg(option("--output=", &report));
+    output(&mut under(&strace, command))?;
+    let text = fs::read_to_string(&report)?;
+    fs::remove_file(&report)?;
+    let total = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("total"));
+    Ok(total.ok_or("strace reported no total")?.trim().parse()?)
+}
+
+/// Allocations after the warm-up.
+fn allocations(command: &mut Command) -> Result<u64, Box<dyn Error>> {
+    let record = Record::from_json(&output(command)?).ok_or("load printed no record")?;
+    Ok((record.allocations * record.requests as f64).round() as u64)
+}
+
+fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?} failed").into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn scratch(name: &str) -> OsString {
+    let file = format!("courser-{}.{name}", std::process::id());
+    std::env::temp_dir().join(file).into_os_string()
+}
+
+fn option(name: &str, value: &OsString) -> OsString {
+    let mut option = OsString::from(name);
+    option.push(value);
+    option
+}
+
+/// The client of `load` that the bars are for.
+const COURSER: &str = "host";
+/// The connections where sharing a wait between requests is part of what is counted.
+const MANY: u32 = 64;
+
+const MOST_INSTRUCTIONS: f64 = 3000.0;
+/// One write and one read, and a share of one wait.
+const MOST_SYSTEM_CALLS: f64 = 2.2;
+const MOST_ALLOCATIONS: f64 = 0.0;

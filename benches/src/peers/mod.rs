@@ -1,0 +1,57 @@
+//! The other clients, each used in the way its documentation recommends for speed, with as few features as it allows.
+//!
+//! A run is shared by the tasks or threads of a client. Only ureq has more than one thread, so the lock is hardly
+//! ever waited for, and costs some nanoseconds of the microseconds that are measured.
+
+pub mod hyper;
+pub mod reqwest;
+pub mod ureq;
+
+use std::error::Error;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::measure::{Plan, Record, Run};
+
+/// A run that several tasks or threads report to.
+#[derive(Clone, Debug)]
+pub struct SharedRun(Arc<Mutex<Run>>);
+
+impl SharedRun {
+    fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
+        Ok(Self(Arc::new(Mutex::new(Run::new(plan)?))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Run> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
+        let run = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
+        run.into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finish(client)
+    }
+}
+
+/// Runs as many workers as the plan has connections, all on this thread.
+fn on_tokio<W: Future<Output = ()> + Send + 'static>(
+    plan: &Plan,
+    client: &str,
+    worker: impl Fn(SharedRun) -> W,
+) -> Result<Record, Box<dyn Error>> {
+    let run = SharedRun::new(plan)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let spawn = |_| tokio::spawn(worker(run.clone()));
+        let workers: Vec<_> = (0..plan.connections).map(spawn).collect();
+        for worker in workers {
+            worker.await?;
+        }
+        Ok::<_, Box<dyn Error>>(())
+    })?;
+    drop(runtime);
+    run.finish(client)
+}

@@ -1,0 +1,149 @@
+//! Other processes: which core they run on, the server among them, and what it has used.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores that this process may use, in order.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn cores() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&core| set.is_set(core))
+        .collect())
+}
+
+/// Starts `command` on one core: a process inherits the cores of the thread that starts it.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn spawn_on(core: usize, command: &mut Command) -> io::Result<Child> {
+    let before = sched_getaffinity(None)?;
+    stay_on(core)?;
+    let child = command.spawn();
+    sched_setaffinity(None, &before)?;
+    child
+}
+
+/// Keeps this thread, and the threads that it starts, on one core.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn stay_on(core: usize) -> io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(core);
+    Ok(sched_setaffinity(None, &only)?)
+}
+
+/// This program again, as another tool.
+fn tool(name: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(name);
+    Ok(command)
+}
+
+/// This program again, as the load generator with that client, or as the limit of all clients.
+///
+/// # Errors
+/// The program's file is unknown.
+pub fn load(client: &str, connections: u32) -> io::Result<Command> {
+    let mut command = match client {
+        "limit" => tool("limit")?,
+        _ => tool("load")?,
+    };
+    if client != "limit" {
+        command.args(["--client", client]);
+    }
+    command.args(["--json", "--connections", &connections.to_string()]);
+    Ok(command)
+}
+
+/// Puts `command` behind another one that is to run it, as in `strace COMMAND`.
+#[must_use]
+pub fn under(runner: &Command, command: &Command) -> Command {
+    let mut all = Command::new(runner.get_program());
+    all.args(runner.get_args());
+    all.arg(command.get_program());
+    all.args(command.get_args());
+    all
+}
+
+/// Whether a program of this name can be started.
+#[must_use]
+pub fn installed(name: impl AsRef<OsStr>) -> bool {
+    let mut command = Command::new(name);
+    command.arg("--version").stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
+
+/// A process of the [`serve`](crate::serve) tool. It ends with this value.
+#[derive(Debug)]
+pub struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    /// Starts it on one core and waits until it listens.
+    ///
+    /// # Errors
+    /// It did not start.
+    pub fn on(core: usize) -> Result<Self, Box<dyn Error>> {
+        let mut command = tool("serve")?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = spawn_on(core, &mut command)?;
+        let mut address = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut address)?;
+        }
+        let address = address.trim().to_owned();
+        let served = Self { child, address };
+        if served.address.is_empty() {
+            return Err("the server did not start".into());
+        }
+        Ok(served)
+    }
+
+    /// The URL of a path that begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The processor time that it has used, in the clock ticks of proc(5).
+    ///
+    /// # Errors
+    /// It is gone, or this is no Linux.
+    pub fn cpu_time(&self) -> Result<Duration, Box<dyn Error>> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The second field is the program's name in parentheses, and may have spaces in it.
+        let (_, fields) = stat.rsplit_once(')').ok_or("stat without a name")?;
+        let ticks: u64 = fields
+            .split_whitespace()
+            .skip(UTIME_AFTER_NAME)
+            .take(2)
+            .map(|field| field.parse().unwrap_or(0))
+            .sum();
+        let per_second = rustix::param::clock_ticks_per_second();
+        Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // The end of its input ends it. There is nobody to tell if it has gone before.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// proc(5): `utime` and `stime` are the fields 14 and 15; the name is the second.
+const UTIME_AFTER_NAME: usize = 11;

@@ -1,0 +1,528 @@
+//! A server about as cheap as a server can be: one thread, one epoll loop, canned responses, nothing parsed but the
+//! path, the ends of requests and the length of a POST body. It is the other side of every measurement here.
+//!
+//! It is no HTTP server: a chunked request body is not understood, and a head that never ends is cut off at 64 KiB.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/`, `/13` | 13 bytes |
+//! | `/1k`, `/16k`, `/1m` | as many bytes |
+//! | `/chunked` | 16 KiB in chunks of 4 KiB |
+//! | `/headers` | 13 bytes under a head of 20 fields |
+//! | `/close` | 13 bytes, then the end of the connection |
+//! | other | 404 |
+//!
+//! `HEAD` gets the head alone. Pipelined requests are answered in order.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, IoSlice, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+/// Serves canned responses on the loopback until its input ends or it is terminated.
+#[derive(clap::Parser, Debug)]
+pub struct Args {
+    /// Port to listen on; 0 lets the system choose
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+/// The tool: prints the address on a line of its own once the server listens.
+///
+/// # Errors
+/// Whatever the system says about the listening socket.
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let server = Server::bind(args.port)?;
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{}", server.address())?;
+    stdout.flush()?;
+    server.run(Some(rustix::stdio::stdin()))?;
+    Ok(())
+}
+
+/// A listening server.
+#[derive(Debug)]
+pub struct Server {
+    listener: OwnedFd,
+    address: SocketAddr,
+    epoll: OwnedFd,
+    /// A connection's place here is its number in events.
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// What one read brings. Connections keep bytes of their own only of a request that came in parts.
+    buffer: Box<[u8]>,
+}
+
+impl Server {
+    /// Listens on the loopback address; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    pub fn bind(port: u16) -> io::Result<Self> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let listener =
+            rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        rustix::net::sockopt::set_socket_reuseaddr(&listener, true)?;
+        // Accepted connections inherit it.
+        rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
+        rustix::net::bind(&listener, &SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        let address = rustix::net::getsockname(&listener)?.try_into()?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let level = EventFlags::IN;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), level)?;
+        Ok(Self {
+            listener,
+            address,
+            epoll,
+            connections: Vec::new(),
+            free: Vec::new(),
+            buffer: vec![0; READ_BYTES].into(),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `input` ends; forever without one, or with one that cannot be waited for (a plain file).
+    ///
+    /// # Errors
+    /// A failure of the event queue itself. A failed connection only ends that connection.
+    pub fn run(mut self, input: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        if let Some(input) = input {
+            match epoll::add(
+                &self.epoll,
+                input,
+                EventData::new_u64(INPUT),
+                EventFlags::IN,
+            ) {
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let flags = event.flags;
+                match event.data.u64() {
+                    LISTENER => self.accept(),
+                    INPUT if input.is_some_and(ended) => return Ok(()),
+                    INPUT => {}
+                    number => self.serve((number - FIRST_CONNECTION) as usize, flags),
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // Any error ends the round: nobody is waiting any more, or there is no descriptor left; the queue is
+        // watched by level, so the next wait says so again.
+        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
+            let at = self.free.pop().unwrap_or_else(|| {
+                self.connections.push(None);
+                self.connections.len() - 1
+            });
+            let edges = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+            let data = EventData::new_u64(FIRST_CONNECTION + at as u64);
+            if epoll::add(&self.epoll, &socket, data, edges).is_ok() {
+                self.connections[at] = Some(Connection::new(socket));
+            } else {
+                self.free.push(at);
+            }
+        }
+    }
+
+    fn serve(&mut self, at: usize, flags: EventFlags) {
+        let Some(connection) = &mut self.connections[at] else {
+            return;
+        };
+        let closed = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if connection.drive(&mut self.buffer, closed).is_err() {
+            self.connections[at] = None;
+            self.free.push(at);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: OwnedFd,
+    /// The beginning of a request whose end has not come yet.
+    partial: Vec<u8>,
+    /// Bytes of a request body still to come, after which `after_body` is sent.
+    body_left: u64,
+    after_body: Option<Answer>,
+    /// What the socket had no room for yet. Nothing is read while there is something here.
+    unsent: VecDeque<&'static [u8]>,
+    last: bool,
+}
+
+/// The connection is over, by plan or not.
+struct Over;
+
+impl Connection {
+    fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            partial: Vec::new(),
+            body_left: 0,
+            after_body: None,
+            unsent: VecDeque::new(),
+            last: false,
+        }
+    }
+
+    /// Writes and reads until the socket has no more of either. A read that did not fill the buffer was the last
+    /// one before the next edge, unless the peer has `closed`.
+    fn drive(&mut self, buffer: &mut [u8], closed: bool) -> Result<(), Over> {
+        loop {
+            self.flush()?;
+            if !self.unsent.is_empty() {
+                return Ok(());
+            }
+            let read = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Err(Over),
+                Ok((read, _)) => read,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(_) => return Err(Over),
+            };
+            self.take(&buffer[..read])?;
+            if read < buffer.len() && !closed {
+                self.flush()?;
+                if self.unsent.is_empty() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Sends what is owed, as far as the socket has room.
+    fn flush(&mut self) -> Result<(), Over> {
+        while let Some(first) = self.unsent.front() {
+            let sent = if self.unsent.len() == 1 {
+                rustix::net::send(&self.socket, first, SendFlags::NOSIGNAL)
+            } else {
+                let mut parts = [IoSlice::new(&[]); WRITE_PARTS];
+                let count = self.unsent.len().min(WRITE_PARTS);
+                for (part, bytes) in parts.iter_mut().zip(&self.unsent) {
+                    *part = IoSlice::new(bytes);
+                }
+                rustix::io::writev(&self.socket, &parts[..count])
+            };
+            match sent {
+                Ok(sent) => self.advance(sent),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(_) => return Err(Over),
+            }
+        }
+        if self.last { Err(Over) } else { Ok(()) }
+    }
+
+    fn advance(&mut self, mut sent: usize) {
+        while let Some(first) = self.unsent.front_mut() {
+            if sent < first.len() {
+                *first = &first[sent..];
+                return;
+            }
+            sent -= first.len();
+            self.unsent.pop_front();
+        }
+    }
+
+    /// Answers all requests that end in `bytes`, and keeps the beginning of the one that does not.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
+        if self.partial.is_empty() {
+            let used = self.answer(bytes);
+            self.partial.extend_from_slice(&bytes[used..]);
+        } else {
+            let mut joined = std::mem::take(&mut self.partial);
+            joined.extend_from_slice(bytes);
+            let used = self.answer(&joined);
+            joined.drain(..used);
+            self.partial = joined;
+        }
+        if self.partial.len() > READ_BYTES {
+            return Err(Over);
+        }
+        Ok(())
+    }
+
+    /// The number of bytes that belong to requests seen whole, or to the body of one.
+    fn answer(&mut self, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        loop {
+            let body = self.body_left.min((bytes.len() - used) as u64);
+            used += body as usize;
+            self.body_left -= body;
+            if self.body_left > 0 {
+                return used;
+            }
+            if let Some(answer) = self.after_body.take() {
+                self.owe(answer);
+            }
+            let rest = &bytes[used..];
+            if self.last || rest.is_empty() {
+                return bytes.len();
+            }
+            let Some(end) = memmem::find(rest, b"\r\n\r\n") else {
+                return used;
+            };
+            let head = &rest[..end + 4];
+            used += head.len();
+            match body_length(head) {
+                0 => self.owe(Answer::to(head)),
+                length => {
+                    self.body_left = length;
+                    self.after_body = Some(Answer::to(head));
+                }
+            }
+        }
+    }
+
+    fn owe(&mut self, answer: Answer) {
+        self.unsent.push_back(answer.bytes);
+        self.last = answer.last;
+    }
+}
+
+/// The bytes with which a request of this head is answered, for those that need no server in between.
+#[must_use]
+pub fn answer(head: &[u8]) -> &'static [u8] {
+    Answer::to(head).bytes
+}
+
+#[derive(Debug)]
+struct Answer {
+    bytes: &'static [u8],
+    last: bool,
+}
+
+impl Answer {
+    fn to(head: &[u8]) -> Self {
+        let mut words = head.splitn(3, |&byte| byte == b' ');
+        let method = words.next().unwrap_or_default();
+        let canned = &*CANNED;
+        let found = match words.next().unwrap_or_default() {
+            b"/" | b"/13" => &canned.small,
+            b"/1k" => &canned.kib,
+            b"/16k" => &canned.kib16,
+            b"/1m" => &canned.mib,
+            b"/chunked" => &canned.chunked,
+            b"/headers" => &canned.headers,
+            b"/close" => &canned.close,
+            _ => &canned.missing,
+        };
+        let length = if method == b"HEAD" {
+            found.head
+        } else {
+            found.bytes.len()
+        };
+        Self {
+            bytes: &found.bytes[..length],
+            last: std::ptr::eq(found, &canned.close),
+        }
+    }
+}
+
+/// Only a POST is looked at: the others have no body here.
+fn body_length(head: &[u8]) -> u64 {
+    if !head.starts_with(b"POST ") {
+        return 0;
+    }
+    head.split(|&byte| byte == b'\n')
+        .filter_map(|line| line.split_at_checked(FIELD.len()))
+        .find(|(name, _)| name.eq_ignore_ascii_case(FIELD))
+        .and_then(|(_, value)| std::str::from_utf8(value).ok()?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Whether the input has come to its end; what it says before is of no interest.
+fn ended(input: BorrowedFd<'_>) -> bool {
+    let mut ignored = [0; 512];
+    matches!(
+        rustix::io::read(input.as_fd(), &mut ignored),
+        Ok(0) | Err(_)
+    )
+}
+
+struct Canned {
+    small: Response,
+    kib: Response,
+    kib16: Response,
+    mib: Response,
+    chunked: Response,
+    headers: Response,
+    close: Response,
+    missing: Response,
+}
+
+struct Response {
+    bytes: Vec<u8>,
+    /// The length of the head.
+    head: usize,
+}
+
+static CANNED: LazyLock<Canned> = LazyLock::new(|| {
+    let many = (1..=17).fold(String::new(), |mut fields, number| {
+        let _ = write!(
+            fields,
+            "X-Field-{number}: the value of field number {number}\r\n"
+        );
+        fields
+    });
+    Canned {
+        small: sized("200 OK", "", SMALL),
+        kib: sized("200 OK", "", &filler(1 << 10)),
+        kib16: sized("200 OK", "", &filler(16 << 10)),
+        mib: sized("200 OK", "", &filler(1 << 20)),
+        chunked: chunked(&filler(16 << 10), 4 << 10),
+        headers: sized("200 OK", &many, SMALL),
+        close: sized("200 OK", "Connection: close\r\n", SMALL),
+        missing: sized("404 Not Found", "", b"no such path\n"),
+    }
+});
+
+fn sized(status: &str, fields: &str, body: &[u8]) -> Response {
+    let length = body.len();
+    response(
+        status,
+        &format!("{fields}Content-Length: {length}\r\n"),
+        body,
+    )
+}
+
+fn chunked(body: &[u8], chunk: usize) -> Response {
+    let mut coded = Vec::new();
+    for piece in body.chunks(chunk) {
+        coded.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        coded.extend_from_slice(piece);
+        coded.extend_from_slice(b"\r\n");
+    }
+    coded.extend_from_slice(b"0\r\n\r\n");
+    response("200 OK", "Transfer-Encoding: chunked\r\n", &coded)
+}
+
+fn response(status: &str, fields: &str, body: &[u8]) -> Response {
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\nServer: serve\r\nContent-Type: text/plain\r\n{fields}\r\n")
+            .into_bytes();
+    let head = bytes.len();
+    bytes.extend_from_slice(body);
+    Response { bytes, head }
+}
+
+fn filler(length: usize) -> Vec<u8> {
+    (b'a'..=b'z').cycle().take(length).collect()
+}
+
+const SMALL: &[u8] = b"Hello, world!";
+const FIELD: &[u8] = b"content-length:";
+
+const LISTENER: u64 = 0;
+const INPUT: u64 = 1;
+const FIRST_CONNECTION: u64 = 2;
+
+const BACKLOG: i32 = 4096;
+const EVENTS: usize = 1024;
+const READ_BYTES: usize = 64 << 10;
+/// Parts of one gathering write; the system takes at most 1024.
+const WRITE_PARTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::thread;
+
+    use super::{CANNED, SMALL, Server};
+
+    /// A server that lives as long as the test program.
+    fn start() -> SocketAddr {
+        let server = Server::bind(0).unwrap();
+        let address = server.address();
+        thread::spawn(move || server.run(None));
+        address
+    }
+
+    /// Sends `parts` one by one, ends the request side, and returns all that comes back.
+    fn exchange(address: SocketAddr, parts: &[&[u8]]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        for part in parts {
+            stream.write_all(part).unwrap();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        received
+    }
+
+    #[test]
+    fn small_response_ends_with_its_body() {
+        let received = exchange(start(), &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]);
+        assert_eq!(received, CANNED.small.bytes);
+        assert!(received.ends_with(SMALL));
+    }
+
+    #[test]
+    fn request_in_single_bytes() {
+        let request = b"GET /1k HTTP/1.1\r\nHost: a\r\n\r\n";
+        let parts: Vec<&[u8]> = request.chunks(1).collect();
+        assert_eq!(exchange(start(), &parts), CANNED.kib.bytes);
+    }
+
+    #[test]
+    fn pipelined_requests_are_answered_in_order() {
+        let request = b"GET /1m HTTP/1.1\r\n\r\nHEAD /16k HTTP/1.1\r\n\r\nGET /chunked HTTP/1.1\r\n\r\nGET /x HTTP/1.1\r\n\r\n";
+        let expected = [
+            &CANNED.mib.bytes[..],
+            &CANNED.kib16.bytes[..CANNED.kib16.head],
+            &CANNED.chunked.bytes,
+            &CANNED.missing.bytes,
+        ];
+        assert_eq!(exchange(start(), &[request]), expected.concat());
+    }
+
+    #[test]
+    fn post_body_is_skipped_wherever_it_is_cut() {
+        let request = b"POST /13 HTTP/1.1\r\ncontent-LENGTH: 8\r\n\r\nab\r\n\r\ncdGET /headers HTTP/1.1\r\n\r\n";
+        let expected = [&CANNED.small.bytes[..], &CANNED.headers.bytes].concat();
+        let address = start();
+        for at in 0..request.len() {
+            let (first, second) = request.split_at(at);
+            assert_eq!(exchange(address, &[first, second]), expected, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn close_ends_the_connection_after_the_answer() {
+        let received = exchange(start(), &[b"GET /close HTTP/1.1\r\n\r\n"]);
+        assert_eq!(received, CANNED.close.bytes);
+    }
+
+    #[test]
+    fn headers_response_has_twenty_fields() {
+        let head = &CANNED.headers.bytes[..CANNED.headers.head];
+        let lines = head.split(|&byte| byte == b'\n').count();
+        // The status line, 20 fields, the empty line, and nothing after it.
+        assert_eq!(lines, 1 + 20 + 1 + 1);
+    }
+}

@@ -1,0 +1,47 @@
+//! Which tool a program is: its own, or the one that its first argument names. The latter is how [`compare`] and
+//! [`counts`] run the others as processes of their own.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{compare, counts, limit, load, serve};
+
+/// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
+///
+/// A failure goes to stderr in one line, with exit code 1; a wrong command line has 2.
+#[must_use]
+pub fn main(name: &str) -> ExitCode {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let other = args
+        .get(1)
+        .and_then(|arg| arg.to_str())
+        .filter(|arg| NAMES.contains(arg));
+    let name = other.unwrap_or(name).to_owned();
+    if other.is_some() {
+        args.remove(0);
+    }
+    match run(&name, args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
+    match name {
+        "serve" => serve::run(&serve::Args::parse_from(args))?,
+        "limit" => limit::run(&limit::Args::parse_from(args))?,
+        "load" => load::run(&load::Args::parse_from(args))?,
+        "compare" => compare::run(&compare::Args::parse_from(args))?,
+        "counts" => return counts::run(&counts::Args::parse_from(args)),
+        _ => return Err("there is no such tool".into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const NAMES: [&str; 5] = ["serve", "limit", "load", "compare", "counts"];

@@ -1,0 +1,140 @@
+//! `crawler-cli demo`: shows `find` at work without a network or any set-up. Serves the sample mirror of [`tree`]
+//! from this process and searches it by the same code as `crawler-cli find`.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use crate::find::report::{describe, progress_line, progress_text, summary_text, thousands};
+use crate::find::{Event, Find, Kind, Summary};
+
+pub mod server;
+pub mod tree;
+
+use server::Server;
+
+/// Runs the command with the arguments that follow its name.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
+    let result = match args.as_slice() {
+        [] => show(),
+        ["--serve"] => serve(),
+        ["-h" | "--help"] => write(HELP).map(|()| true),
+        _ => {
+            eprintln!("crawler-cli demo: the only options are --serve and --help");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("crawler-cli demo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything was found.
+fn show() -> io::Result<bool> {
+    let server = Server::start()?;
+    let url = server.url();
+    write(&format!(
+        "A sample mirror in the shape of CentOS Stream's, served by this process at {url}\n\n\
+         $ crawler-cli find {url} -name {NAME} -type f\n\n"
+    ))?;
+    let (urls, summary) = search(&url)?;
+    for url in urls.iter().take(SHOWN) {
+        write(&format!("{url}\n"))?;
+    }
+    let more = urls.len().saturating_sub(SHOWN);
+    write(&format!(
+        "... and {more} more\n\n{}\n\n",
+        summary_text(&summary)
+    ))?;
+    let complete = summary.is_complete() && urls.len() == tree::REPOMD_FILES;
+    write(&if complete {
+        format!(
+            "All {} files named {NAME} found; the server counted {} requests for {} directories.\n",
+            urls.len(),
+            thousands(server.requests()),
+            thousands(summary.counts.directories),
+        )
+    } else {
+        format!(
+            "{} of {} files named {NAME} found.\n",
+            urls.len(),
+            tree::REPOMD_FILES
+        )
+    })?;
+    write(BY_HAND)?;
+    Ok(complete)
+}
+
+/// The URLs in order, and how the search went.
+fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
+    let find = Find::new().start(url).map_err(io::Error::other)?;
+    let line = progress_line();
+    let mut urls = Vec::new();
+    let summary = find.name(NAME).kind(Kind::File).run(|event| {
+        match event {
+            Event::Found(found) => urls.push(found.url.to_owned()),
+            Event::Unread(unread) => {
+                line.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
+            }
+            Event::Turn(summary) => {
+                line.set_message(progress_text(&summary));
+                line.tick();
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    line.finish_and_clear();
+    urls.sort_unstable();
+    Ok((urls, summary))
+}
+
+/// Serves until the process is ended.
+fn serve() -> io::Result<bool> {
+    let server = Server::start()?;
+    let url = server.url();
+    write(&format!(
+        "The sample mirror is at {url} until you press Ctrl-C. In another terminal:\n\n  \
+         crawler-cli find {url} -name {NAME}\n  \
+         crawler-cli find {url} -iname '*kernel*' -type f --json\n  \
+         crawler-cli find '{url}awkward%20names/' -maxdepth 1\n"
+    ))?;
+    loop {
+        std::thread::park();
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+const NAME: &str = "repomd.xml";
+
+/// How many of the URLs found are shown.
+const SHOWN: usize = 10;
+
+const BY_HAND: &str = "
+Try it yourself:
+  crawler-cli demo --serve          keeps the mirror up, and says what to run against it
+  crawler-cli find URL -name GLOB   on any Apache, nginx or Python index page
+  crawler-cli find --help
+";
+
+const HELP: &str = "\
+Shows crawler-cli at work: serves a built-in sample mirror on a free loopback port and searches it.
+
+Usage: crawler-cli demo [--serve]
+
+  --serve      only serve the mirror, until Ctrl-C
+  -h, --help   this text
+";

@@ -1,0 +1,302 @@
+//! A small HTTP/1.1 server for the sample mirror, on a free port of the loopback interface: nginx's index pages, a
+//! redirect for a directory without its `/`, keep-alive. One thread per connection; it lives as long as the process.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::tree::Place;
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    served: Arc<Served>,
+}
+
+#[derive(Debug, Default)]
+struct Served {
+    connections: AtomicUsize,
+    requests: AtomicU64,
+}
+
+impl Server {
+    /// Listens and serves in the background, until the process ends.
+    ///
+    /// # Errors
+    /// No socket or no thread to be had.
+    pub fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let served = Arc::new(Served::default());
+        let shared = Arc::clone(&served);
+        thread::Builder::new()
+            .name("mirror".into())
+            .spawn(move || accept(&listener, &shared))?;
+        Ok(Self { address, served })
+    }
+
+    /// The URL of the mirror's top.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Requests answered so far.
+    pub fn requests(&self) -> u64 {
+        self.served.requests.load(Ordering::Relaxed)
+    }
+}
+
+fn accept(listener: &TcpListener, served: &Arc<Served>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Out of descriptors, most likely: others must end first.
+            thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        if served.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
+            served.connections.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let shared = Arc::clone(served);
+        let spawned = thread::Builder::new()
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                // A client that goes away in the middle is its own affair.
+                let _ = converse(stream, &shared.requests);
+                shared.connections.fetch_sub(1, Ordering::Relaxed);
+            });
+        if spawned.is_err() {
+            served.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Serves one connection until the client closes it or stays silent.
+fn converse(stream: TcpStream, requests: &AtomicU64) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(IDLE))?;
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    let mut response = Vec::new();
+    while let Some(request) = read_head(&mut reader)? {
+        requests.fetch_add(1, Ordering::Relaxed);
+        response.clear();
+        respond(&request, &mut response);
+        writer.write_all(&response)?;
+        if request.close {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What matters of a request.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct Request {
+    method: String,
+    target: String,
+    close: bool,
+}
+
+/// The next request's head, without body; `None` at the end of the stream.
+fn read_head(reader: &mut impl io::BufRead) -> io::Result<Option<Request>> {
+    let mut head = reader.take(MAX_HEAD);
+    let mut line = String::new();
+    if head.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace();
+    let mut request = Request {
+        method: words.next().unwrap_or_default().to_owned(),
+        target: words.next().unwrap_or_default().to_owned(),
+        close: words.next() != Some("HTTP/1.1"),
+    };
+    loop {
+        line.clear();
+        if head.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let header = line.trim_end().to_ascii_lowercase();
+        if header.is_empty() {
+            return Ok(Some(request));
+        }
+        // A body would be taken for the next request; nobody sends one here.
+        request.close |= header == "connection: close" || header.starts_with("content-length:");
+    }
+}
+
+fn respond(request: &Request, out: &mut Vec<u8>) {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let decoded: Vec<_> = path
+        .split('/')
+        .map(|s| percent_decode_str(s).decode_utf8_lossy())
+        .collect();
+    // "/a/b/" splits into "", "a", "b", "".
+    let segments = match decoded.as_slice() {
+        [first, inner @ .., last] if first.is_empty() && last.is_empty() => Some(inner),
+        _ => None,
+    };
+    let place = segments.and_then(|segments| Place::at(segments.iter().map(|s| &**s)));
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return answer(
+            request,
+            "405 Method Not Allowed",
+            "Allow: GET, HEAD\r\n",
+            "",
+            out,
+        );
+    }
+    if let Some(place) = place {
+        let page = index(&decoded.join("/"), place);
+        return answer(request, "200 OK", "Content-Type: text/html\r\n", &page, out);
+    }
+    let below_root = decoded.get(1..).unwrap_or_default();
+    let parent = below_root.split_last().and_then(|(name, parents)| {
+        let items = Place::at(parents.iter().map(|s| &**s))?.items();
+        items.into_iter().find(|item| item.name == *name)
+    });
+    match parent {
+        Some(item) if item.below.is_some() => {
+            let location = format!("Location: {path}/\r\n");
+            answer(request, "301 Moved Permanently", &location, "", out);
+        }
+        Some(item) => {
+            let text = format!("This is {} of the sample mirror.\n", item.name);
+            answer(
+                request,
+                "200 OK",
+                "Content-Type: application/octet-stream\r\n",
+                &text,
+                out,
+            );
+        }
+        None => answer(
+            request,
+            "404 Not Found",
+            "Content-Type: text/plain\r\n",
+            "not here\n",
+            out,
+        ),
+    }
+}
+
+fn answer(request: &Request, status: &str, headers: &str, body: &str, out: &mut Vec<u8>) {
+    let connection = if request.close { "close" } else { "keep-alive" };
+    let length = body.len();
+    out.extend_from_slice(
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: {connection}\r\n\r\n")
+            .as_bytes(),
+    );
+    if request.method != "HEAD" {
+        out.extend_from_slice(body.as_bytes());
+    }
+}
+
+/// An index page as nginx writes it.
+fn index(path: &str, place: Place) -> String {
+    let title = escape_html(path);
+    let mut page = format!(
+        "<html>\r\n<head><title>Index of {title}</title></head>\r\n<body>\r\n\
+         <h1>Index of {title}</h1><hr><pre><a href=\"../\">../</a>\r\n"
+    );
+    for item in place.items() {
+        let slash = if item.below.is_some() { "/" } else { "" };
+        let href = utf8_percent_encode(&item.name, ESCAPED);
+        let cut: String = item.name.chars().take(NAME_WIDTH).collect();
+        let pad = NAME_WIDTH + 1 - cut.chars().count();
+        let size = if item.below.is_some() { "-" } else { "1024" };
+        // Writing to a string does not fail.
+        let _ = write!(
+            page,
+            "<a href=\"{href}{slash}\">{}{slash}</a>{:pad$}02-Jan-2026 03:04 {size:>19}\r\n",
+            escape_html(&cut),
+            ""
+        );
+    }
+    page.push_str("</pre><hr></body>\r\n</html>\r\n");
+    page
+}
+
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// What nginx leaves as it is in an href.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+const NAME_WIDTH: usize = 50;
+const MAX_CONNECTIONS: usize = 512;
+const MAX_HEAD: u64 = 16 * 1024;
+const IDLE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(target: &str) -> String {
+        let request = Request {
+            method: "GET".into(),
+            target: target.into(),
+            close: false,
+        };
+        let mut out = Vec::new();
+        respond(&request, &mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn answers_are_those_of_a_web_server() {
+        for (target, status) in [
+            ("/", "200"),
+            ("/9-stream/", "200"),
+            ("/9-stream", "301"),
+            ("/awkward%20names/caf%C3%A9/", "200"),
+            ("/awkward%20names/%3FC=N%3BO=D/", "200"),
+            ("/timestamp.txt", "200"),
+            ("/timestamp.txt/", "404"),
+            ("/nowhere/", "404"),
+            ("/nowhere/x", "404"),
+            ("//", "404"),
+            ("", "404"),
+            ("nonsense", "404"),
+        ] {
+            let answer = get(target);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{target}: {answer}"
+            );
+        }
+        assert!(get("/9-stream").contains("\r\nLocation: /9-stream/\r\n"));
+    }
+
+    #[test]
+    fn heads_are_read_one_after_the_other() {
+        let mut bytes: &[u8] =
+            b"GET /a HTTP/1.1\r\nHost: h\r\n\r\nHEAD /b HTTP/1.1\r\nConnection: close\r\n\r\n";
+        let first = read_head(&mut bytes).expect("whole").expect("a request");
+        assert_eq!(
+            (first.method.as_str(), first.target.as_str(), first.close),
+            ("GET", "/a", false)
+        );
+        let second = read_head(&mut bytes).expect("whole").expect("a request");
+        assert_eq!(
+            (second.method.as_str(), second.target.as_str(), second.close),
+            ("HEAD", "/b", true)
+        );
+        assert_eq!(read_head(&mut bytes).expect("the end"), None);
+        assert!(read_head(&mut b"GET / HTTP/1.1\r\nHost".as_slice()).is_err());
+    }
+}

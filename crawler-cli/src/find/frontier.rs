@@ -1,0 +1,837 @@
+//! The state of a crawl of one host: which directories are known, which request is next, what a reply means, when to
+//! try again, when all is done. Pure: no socket, no clock; time is an argument and results go to a callback.
+//!
+//! Invariants: a directory is marked as known when it is queued, so that it is asked for once however many links or
+//! redirects lead to it; every request handed out by [`Frontier::poll_request`] is answered by one `handle_*` call;
+//! every URL that is given up is reported once. Which results are reported never depends on the order of replies.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::mem;
+use std::num::NonZeroU32;
+use std::ops::Add;
+use std::time::{Duration, Instant};
+
+use url::Url;
+
+use super::listing::{self, Entry, EntryKind, Listing, PageLimits, Shape};
+use super::path;
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::Cause;
+
+/// How far to go and how patiently.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Directories at this depth are reported but not read; the start has depth 0. Default: no limit.
+    pub max_depth: Option<u32>,
+    /// How often a URL is asked for in all, when the transport fails or the server says 429 or 5xx. Default 4.
+    pub attempts: NonZeroU32,
+    /// Pause before the second attempt; it doubles with each further one. Default 500 ms.
+    pub first_pause: Duration,
+    /// Longest pause between attempts, whatever the doubling or a `Retry-After` asks for. Default 60 s.
+    pub longest_pause: Duration,
+    /// Bounds on what a server can make the crawl remember.
+    pub limits: Limits,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_depth: None,
+            attempts: NonZeroU32::new(4).unwrap_or(NonZeroU32::MIN),
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(60),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Bounds on what a server can make the crawl remember or repeat. What exceeds one is reported as unread.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bounds on one page.
+    pub page: PageLimits,
+    /// Directories of one host. Each costs 16 bytes for good and its path while it waits. Default 10,000,000.
+    pub directories: usize,
+    /// Depth below the start. Default 100.
+    pub depth: u32,
+    /// How often one name may occur in one path below the start. More is taken for a loop of symbolic links, which
+    /// cannot be told from directories over HTTP. Default 8.
+    pub repeats: usize,
+    /// Redirects in a row. Default 5.
+    pub redirects: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            page: PageLimits::default(),
+            directories: 10_000_000,
+            depth: 100,
+            repeats: 8,
+            redirects: 5,
+        }
+    }
+}
+
+/// A request to send now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Fetch<'a> {
+    /// Names the request in the answer to the frontier.
+    pub id: FetchId,
+    /// What is asked.
+    pub ask: Ask,
+    /// The request target.
+    pub target: &'a str,
+}
+
+/// Names a request that is under way.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct FetchId(pub u64);
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ask {
+    /// `GET`: the listing of a directory.
+    List,
+    /// `HEAD`: whether a name without a final `/` is a directory, which a redirect to the name with `/` proves.
+    Probe,
+}
+
+/// The parts of a response that matter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reply<'a> {
+    /// The status code.
+    pub status: u16,
+    /// `Location`
+    pub location: Option<&'a [u8]>,
+    /// `Retry-After`
+    pub retry_after: Option<&'a [u8]>,
+    /// `Date`, which a `Retry-After` in date form is measured against.
+    pub date: Option<&'a [u8]>,
+    /// `Content-Type`
+    pub content_type: Option<&'a [u8]>,
+    /// `Content-Encoding`
+    pub content_encoding: Option<&'a [u8]>,
+    /// How the end of the body showed.
+    pub end: BodyEnd,
+    /// The whole body.
+    pub body: &'a [u8],
+}
+
+/// How the end of a body showed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum BodyEnd {
+    /// By its length or its last chunk: nothing is missing.
+    #[default]
+    Framed,
+    /// The server closed the connection, which a dying server does too.
+    Closed,
+}
+
+/// Why a request has no reply.
+#[derive(Debug)]
+pub struct Failure {
+    /// What happened.
+    pub cause: Cause,
+    /// What it says about the next attempt.
+    pub blame: Blame,
+}
+
+/// What a failure says about the next attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Blame {
+    /// The same will happen again.
+    Final,
+    /// This request may succeed later.
+    Request,
+    /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
+    Host,
+}
+
+/// One result.
+#[derive(Debug)]
+pub enum Finding<'a> {
+    /// A file or directory exists.
+    Found(Found<'a>),
+    /// A URL could not be read, or not wholly.
+    Unread(Unread<'a>),
+}
+
+/// A file or directory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Found<'a> {
+    /// The URL, percent-encoded: only printable ASCII. A directory's ends in `/`.
+    pub url: &'a str,
+    /// The URL's path, percent-decoded, without a final `/` except for the root.
+    pub path: &'a [u8],
+    /// The last segment of [`path`](Self::path); the root's is `/`.
+    pub name: &'a [u8],
+    /// File or directory.
+    pub kind: Kind,
+    /// Segments below the start, which has depth 0.
+    pub depth: u32,
+    /// Whose page listed it; `None` for a start.
+    pub listing: Option<Shape>,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// `-type f`
+    File,
+    /// `-type d`
+    Directory,
+}
+
+/// A URL that could not be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'a> {
+    /// The URL, percent-encoded.
+    pub url: &'a str,
+    /// Why.
+    pub cause: &'a Cause,
+}
+
+/// How far the crawl is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Directories known so far, read or not.
+    pub directories: u64,
+    /// Directories that are done with: read, given up, or an alias of another.
+    pub directories_done: u64,
+    /// Files found, matching or not.
+    pub files: u64,
+    /// Requests handed out.
+    pub requests: u64,
+    /// Those among them that were repetitions.
+    pub retries: u64,
+    /// URLs reported as unread.
+    pub unread: u64,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            directories: self.directories + other.directories,
+            directories_done: self.directories_done + other.directories_done,
+            files: self.files + other.files,
+            requests: self.requests + other.requests,
+            retries: self.retries + other.retries,
+            unread: self.unread + other.unread,
+        }
+    }
+}
+
+/// The crawl of one host.
+#[derive(Debug)]
+pub struct Frontier {
+    /// Scheme and authority, without a final `/`.
+    origin: Url,
+    policy: Policy,
+    starts: Vec<Start>,
+    /// Fingerprints of the canonical paths of all directories that were ever queued.
+    known: HashSet<u128>,
+    hashers: [RandomState; 2],
+    /// Last in, first out: the queue stays as small as the tree is deep times wide.
+    ready: Vec<Task>,
+    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
+    postponed: BTreeMap<(Instant, u64), Task>,
+    in_flight: HashMap<FetchId, Task>,
+    next_number: u64,
+    /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
+    paused_until: Option<Instant>,
+    /// Pauses since the last reply because the host was away.
+    absences: u32,
+    /// A page of this host marked its directories, so its other pages do too.
+    marks_directories: bool,
+    counts: Counts,
+}
+
+/// Where a crawl begins.
+#[derive(Debug)]
+struct Start {
+    /// The directory's canonical path, ending in `/`.
+    directory: String,
+}
+
+/// One URL to ask for.
+#[derive(Debug)]
+struct Task {
+    /// The path, percent-encoded. Ends in `/` when it is a directory.
+    target: String,
+    kind: TaskKind,
+    /// Index of the innermost start that holds it.
+    start: usize,
+    depth: u32,
+    attempts: u32,
+    redirects: u32,
+    /// When the last request was handed out.
+    sent_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum TaskKind {
+    /// A start, whose existence nothing has shown yet. As it was given, with or without a final `/`.
+    Start,
+    /// A directory.
+    Directory,
+    /// A name that may be one, listed by a page of this shape.
+    Unknown(Shape),
+}
+
+impl Task {
+    fn new(target: String, kind: TaskKind, start: usize, depth: u32) -> Self {
+        Self {
+            target,
+            kind,
+            start,
+            depth,
+            attempts: 0,
+            redirects: 0,
+            sent_at: None,
+        }
+    }
+
+    fn ask(&self) -> Ask {
+        if self.target.ends_with('/') {
+            Ask::List
+        } else {
+            Ask::Probe
+        }
+    }
+}
+
+/// Where results go.
+type Sink<'s> = &'s mut dyn FnMut(Finding<'_>);
+
+impl Frontier {
+    /// The crawl of the host of `origin`; only its scheme, host and port matter.
+    pub fn new(origin: &Url, policy: Policy) -> Self {
+        let mut origin = origin.clone();
+        origin.set_path("/");
+        origin.set_query(None);
+        origin.set_fragment(None);
+        Self {
+            origin,
+            policy,
+            starts: Vec::new(),
+            known: HashSet::new(),
+            hashers: [RandomState::new(), RandomState::new()],
+            ready: Vec::new(),
+            postponed: BTreeMap::new(),
+            in_flight: HashMap::new(),
+            next_number: 0,
+            paused_until: None,
+            absences: 0,
+            marks_directories: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a start before the crawl begins. One that is already there is not added again.
+    ///
+    /// A start inside the tree of another one keeps its own depth 0, and what is below it belongs to it alone.
+    pub fn add_start(&mut self, path: &str) {
+        let target: Vec<String> = path.split('/').map(path::normalise_segment).collect();
+        let target = target.join("/");
+        let mut directory = path::canonical(&target);
+        if !directory.ends_with('/') {
+            directory.push('/');
+        }
+        if self.starts.iter().any(|start| start.directory == directory) {
+            return;
+        }
+        self.mark(&directory);
+        // The queue is last in, first out; the first start given goes first.
+        self.ready
+            .insert(0, Task::new(target, TaskKind::Start, self.starts.len(), 0));
+        self.starts.push(Start { directory });
+    }
+
+    /// The next request, if one may be sent at `now`.
+    pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        let mut task = self.next_task(now)?;
+        task.attempts += 1;
+        task.sent_at = Some(now);
+        self.counts.requests += 1;
+        self.counts.retries += u64::from(task.attempts > 1);
+        let id = FetchId(self.number());
+        let task = self.in_flight.entry(id).insert_entry(task).into_mut();
+        Some(Fetch {
+            id,
+            ask: task.ask(),
+            target: &task.target,
+        })
+    }
+
+    /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
+    /// `None`: only a reply can change anything.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if !self.ready.is_empty() {
+            return self.paused_until;
+        }
+        let (&(due, _), _) = self.postponed.first_key_value()?;
+        Some(self.paused_until.map_or(due, |until| until.max(due)))
+    }
+
+    /// Whether nothing is left to ask or to wait for.
+    pub fn is_done(&self) -> bool {
+        self.ready.is_empty() && self.postponed.is_empty() && self.in_flight.is_empty()
+    }
+
+    /// How far the crawl is.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A response arrived whole.
+    pub fn handle_reply(&mut self, now: Instant, id: FetchId, reply: &Reply<'_>, sink: Sink<'_>) {
+        let Some(task) = self.in_flight.remove(&id) else {
+            return;
+        };
+        self.absences = 0;
+        match reply.status {
+            429 | 503 => {
+                let wait = self.wait_asked_for(&task, reply);
+                self.pause(now, wait);
+                self.retry(now, task, Cause::Status(reply.status), wait, sink);
+            }
+            500.. => {
+                let wait = self.back_off(task.attempts);
+                self.retry(now, task, Cause::Status(reply.status), wait, sink);
+            }
+            301 | 302 | 303 | 307 | 308 => self.redirect(task, reply, sink),
+            200..=299 if task.ask() == Ask::Probe => self.file(&task, sink),
+            200 | 203 => self.page(now, task, reply, sink),
+            status => self.give_up(&task, &Cause::Status(status), sink),
+        }
+    }
+
+    /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
+    pub fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
+        for task in mem::take(&mut self.in_flight).into_values() {
+            self.give_up(&task, cause, sink);
+        }
+        self.give_up_waiting(cause, sink);
+    }
+
+    /// A request failed without a whole response.
+    pub fn handle_failure(&mut self, now: Instant, id: FetchId, failure: Failure, sink: Sink<'_>) {
+        let Some(task) = self.in_flight.remove(&id) else {
+            return;
+        };
+        match failure.blame {
+            Blame::Final => self.give_up(&task, &failure.cause, sink),
+            Blame::Request => {
+                let wait = self.back_off(task.attempts);
+                self.retry(now, task, failure.cause, wait, sink);
+            }
+            Blame::Host => self.absent(now, task, failure.cause, sink),
+        }
+    }
+}
+
+/// Replies.
+impl Frontier {
+    /// A directory's page, presumably.
+    fn page(&mut self, now: Instant, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+        match self.read_page(&task, reply) {
+            Ok(listing) => {
+                if task.kind == TaskKind::Start {
+                    self.found(&task.target, Kind::Directory, 0, None, sink);
+                }
+                self.listed(&task, listing, sink);
+            }
+            // What was cut may come whole next time.
+            Err(cause @ Cause::CutShort(_)) => {
+                let wait = self.back_off(task.attempts);
+                self.retry(now, task, cause, wait, sink);
+            }
+            Err(cause) => self.give_up(&task, &cause, sink),
+        }
+    }
+
+    fn read_page(&self, task: &Task, reply: &Reply<'_>) -> Result<Listing, Cause> {
+        if let Some(coding) = reply.content_encoding
+            && !coding.eq_ignore_ascii_case(b"identity")
+        {
+            return Err(Cause::Encoded(printable(coding)));
+        }
+        if let Some(content_type) = reply.content_type
+            && !is_html(content_type)
+        {
+            return Err(Cause::NotHtml(printable(content_type)));
+        }
+        let limits = self.policy.limits.page;
+        let mut page = self.origin.clone();
+        page.set_path(&task.target);
+        let listing = listing::parse(reply.body, &page, limits)
+            .map_err(|_| Cause::TooManyLinks(limits.links))?;
+        // A known server always ends its page; of an unknown one only the framing tells.
+        let whole =
+            listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
+        if whole {
+            Ok(listing)
+        } else {
+            Err(Cause::CutShort(listing.shape))
+        }
+    }
+
+    /// The entries of a directory.
+    fn listed(&mut self, task: &Task, listing: Listing, sink: Sink<'_>) {
+        self.marks_directories |= listing.marks_directories;
+        if self.policy.max_depth.is_none_or(|max| task.depth < max) {
+            for entry in listing.entries {
+                self.entry(task, entry, listing.shape, sink);
+            }
+            if listing.overlong > 0 {
+                let limit = self.policy.limits.page.url_bytes;
+                let cause = Cause::OverlongLinks(listing.overlong, limit);
+                self.unread(&task.target, &cause, sink);
+            }
+        }
+        self.counts.directories_done += 1;
+    }
+
+    fn entry(&mut self, parent: &Task, entry: Entry, shape: Shape, sink: Sink<'_>) {
+        let mut target = format!("{}{}", parent.target, entry.segment);
+        let depth = parent.depth + 1;
+        match entry.kind {
+            EntryKind::Directory => {
+                target.push('/');
+                self.directory(target, parent.start, depth, shape, sink);
+            }
+            EntryKind::Unknown if !self.marks_directories => {
+                let kind = TaskKind::Unknown(shape);
+                self.ready
+                    .push(Task::new(target, kind, parent.start, depth));
+            }
+            EntryKind::File | EntryKind::Unknown => {
+                self.found(&target, Kind::File, depth, Some(shape), sink);
+            }
+        }
+    }
+
+    /// A directory that its parent lists: reported, and queued if it is to be read and was not before.
+    fn directory(
+        &mut self,
+        target: String,
+        start: usize,
+        depth: u32,
+        shape: Shape,
+        sink: Sink<'_>,
+    ) {
+        let canonical = path::canonical(&target);
+        if self.starts.iter().any(|start| start.directory == canonical) {
+            return;
+        }
+        self.found(&target, Kind::Directory, depth, Some(shape), sink);
+        let task = Task::new(target, TaskKind::Directory, start, depth);
+        self.enqueue(task, &canonical, sink);
+    }
+
+    fn enqueue(&mut self, task: Task, canonical: &str, sink: Sink<'_>) {
+        if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
+            return;
+        }
+        if self.is_known(canonical) {
+            return;
+        }
+        let limits = self.policy.limits;
+        let below = &canonical[self.starts[task.start].directory.len()..];
+        if task.depth > limits.depth {
+            self.unread(&task.target, &Cause::TooDeep(limits.depth), sink);
+        } else if repeats(below) > limits.repeats {
+            self.unread(&task.target, &Cause::Loop(limits.repeats), sink);
+        } else if self.known.len() >= limits.directories {
+            self.unread(
+                &task.target,
+                &Cause::TooManyDirectories(limits.directories),
+                sink,
+            );
+        } else {
+            self.mark(canonical);
+            self.ready.push(task);
+        }
+    }
+
+    /// A name of unknown type that answered by itself.
+    fn file(&mut self, task: &Task, sink: Sink<'_>) {
+        let listing = match task.kind {
+            TaskKind::Unknown(shape) => Some(shape),
+            TaskKind::Start | TaskKind::Directory => None,
+        };
+        self.found(&task.target, Kind::File, task.depth, listing, sink);
+        if task.kind == TaskKind::Start {
+            self.counts.directories_done += 1;
+        }
+    }
+
+    fn redirect(&mut self, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+        let target = match self.redirect_target(&task, reply.location) {
+            Ok(target) => target,
+            // A name that leads elsewhere is no directory here, but it is there.
+            Err(Cause::Elsewhere(_)) if matches!(task.kind, TaskKind::Unknown(_)) => {
+                return self.file(&task, sink);
+            }
+            Err(cause) => return self.give_up(&task, &cause, sink),
+        };
+        let canonical = path::canonical(&target);
+        if let TaskKind::Unknown(shape) = task.kind {
+            return if canonical == format!("{}/", path::canonical(&task.target)) {
+                self.directory(target, task.start, task.depth, shape, sink);
+            } else {
+                self.file(&task, sink);
+            };
+        }
+        if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
+            // The start was given without its final slash.
+            return self.ready.push(Task {
+                redirects: task.redirects + 1,
+                ..Task::new(target, TaskKind::Start, task.start, 0)
+            });
+        }
+        if task.kind == TaskKind::Start {
+            self.found(
+                &self.starts[task.start].directory.clone(),
+                Kind::Directory,
+                0,
+                None,
+                sink,
+            );
+        }
+        self.counts.directories_done += 1;
+        let Some(start) = self.innermost_start(&canonical) else {
+            return;
+        };
+        let depth = path::depth_below(&self.starts[start].directory, &canonical);
+        let next = Task {
+            redirects: task.redirects + 1,
+            ..Task::new(target, TaskKind::Directory, start, depth)
+        };
+        self.enqueue(next, &canonical, sink);
+    }
+
+    /// Where a redirect leads, as a path, if the crawl may go there.
+    fn redirect_target(&self, task: &Task, location: Option<&[u8]>) -> Result<String, Cause> {
+        let location = location.ok_or(Cause::NoLocation)?;
+        if task.redirects >= self.policy.limits.redirects {
+            return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
+        }
+        let mut page = self.origin.clone();
+        page.set_path(&task.target);
+        let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
+        let to = page.join(reference).map_err(|_| Cause::NoLocation)?;
+        let same_host = to.origin() == self.origin.origin();
+        let plain = to.query().is_none_or(listing::is_sort_query);
+        let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();
+        let target = segments.join("/");
+        let canonical = path::canonical(&target);
+        if !same_host || !plain || self.innermost_start(&canonical).is_none() {
+            return Err(Cause::Elsewhere(to.into()));
+        }
+        if !target.ends_with('/') {
+            return Err(Cause::Elsewhere(to.into()));
+        }
+        if canonical == path::canonical(&task.target) {
+            return Err(Cause::RedirectLoop);
+        }
+        Ok(target)
+    }
+}
+
+/// Attempts and pauses.
+impl Frontier {
+    /// Tries again after `wait`, or gives up when that was the last attempt.
+    fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
+        if task.attempts >= self.policy.attempts.get() {
+            return self.give_up(&task, &cause, sink);
+        }
+        let number = self.number();
+        self.postponed.insert((now + wait, number), task);
+    }
+
+    /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
+    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
+    fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+        if self
+            .paused_until
+            .is_none_or(|until| task.sent_at >= Some(until))
+        {
+            self.absences += 1;
+            let wait = self.back_off(self.absences);
+            self.pause(now, wait);
+        }
+        if self.absences < self.policy.attempts.get() {
+            return self.retry(now, task, cause, Duration::ZERO, sink);
+        }
+        self.give_up(&task, &cause, sink);
+        self.give_up_waiting(&cause, sink);
+    }
+
+    fn give_up_waiting(&mut self, cause: &Cause, sink: Sink<'_>) {
+        let ready = mem::take(&mut self.ready);
+        let postponed = mem::take(&mut self.postponed);
+        for task in ready.into_iter().chain(postponed.into_values()) {
+            self.give_up(&task, cause, sink);
+        }
+    }
+
+    fn pause(&mut self, now: Instant, wait: Duration) {
+        self.paused_until = self.paused_until.max(Some(now + wait));
+    }
+
+    /// The pause after the `attempt`-th attempt.
+    fn back_off(&self, attempt: u32) -> Duration {
+        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
+        self.policy
+            .first_pause
+            .saturating_mul(doubled)
+            .min(self.policy.longest_pause)
+    }
+
+    /// What `Retry-After` says, or else the usual pause.
+    fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
+        reply
+            .retry_after
+            .and_then(|value| parse_retry_after(value, reply.date))
+            .unwrap_or_else(|| self.back_off(task.attempts))
+            .min(self.policy.longest_pause)
+    }
+
+    fn next_task(&mut self, now: Instant) -> Option<Task> {
+        if let Some(task) = self.ready.pop() {
+            return Some(task);
+        }
+        let (&(due, _), _) = self.postponed.first_key_value()?;
+        if due > now {
+            return None;
+        }
+        self.postponed.pop_first().map(|(_, task)| task)
+    }
+}
+
+/// Reports and bookkeeping.
+impl Frontier {
+    fn found(
+        &mut self,
+        target: &str,
+        kind: Kind,
+        depth: u32,
+        listing: Option<Shape>,
+        sink: Sink<'_>,
+    ) {
+        self.counts.files += u64::from(kind == Kind::File);
+        let trimmed = match target.strip_suffix('/') {
+            Some("") | None => target,
+            Some(trimmed) => trimmed,
+        };
+        let path = path::decode(trimmed);
+        let name = match path::split_last(trimmed) {
+            Some((_, segment, _)) => path::decode(segment),
+            None => b"/".to_vec(),
+        };
+        sink(Finding::Found(Found {
+            url: &self.url(target),
+            path: &path,
+            name: &name,
+            kind,
+            depth,
+            listing,
+        }));
+    }
+
+    fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+        if !matches!(task.kind, TaskKind::Unknown(_)) {
+            self.counts.directories_done += 1;
+        }
+        self.unread(&task.target, cause, sink);
+    }
+
+    fn unread(&mut self, target: &str, cause: &Cause, sink: Sink<'_>) {
+        self.counts.unread += 1;
+        sink(Finding::Unread(Unread {
+            url: &self.url(target),
+            cause,
+        }));
+    }
+
+    fn url(&self, target: &str) -> String {
+        format!("{}{}", self.origin.as_str().trim_end_matches('/'), target)
+    }
+
+    fn innermost_start(&self, canonical: &str) -> Option<usize> {
+        let holding = self.starts.iter().enumerate();
+        holding
+            .filter(|(_, start)| canonical.starts_with(&start.directory))
+            .max_by_key(|(_, start)| start.directory.len())
+            .map(|(index, _)| index)
+    }
+
+    fn mark(&mut self, canonical: &str) {
+        let fingerprint = self.fingerprint(canonical);
+        self.known.insert(fingerprint);
+        self.counts.directories += 1;
+    }
+
+    fn is_known(&self, canonical: &str) -> bool {
+        self.known.contains(&self.fingerprint(canonical))
+    }
+
+    /// 128 bits of two keyed hashes: no two of even 10^9 paths will ever share one.
+    fn fingerprint(&self, canonical: &str) -> u128 {
+        let [high, low] = &self.hashers;
+        (u128::from(high.hash_one(canonical)) << 64) | u128::from(low.hash_one(canonical))
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+}
+
+/// How often the most frequent segment of a path occurs in it.
+fn repeats(path: &str) -> usize {
+    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    segments.sort_unstable();
+    segments
+        .chunk_by(|a, b| a == b)
+        .map(<[_]>::len)
+        .max()
+        .unwrap_or(0)
+}
+
+/// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
+fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let until = httpdate::parse_http_date(text).ok()?;
+    let now = httpdate::parse_http_date(std::str::from_utf8(date?).ok()?.trim()).ok()?;
+    Some(until.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+fn is_html(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|&b| b == b';').next().unwrap_or(b"");
+    let essence = essence.trim_ascii();
+    essence.is_empty()
+        || essence.eq_ignore_ascii_case(b"text/html")
+        || essence.eq_ignore_ascii_case(b"application/xhtml+xml")
+}
+
+/// A header's value for a message.
+fn printable(value: &[u8]) -> String {
+    value.escape_ascii().to_string()
+}

@@ -1,0 +1,108 @@
+//! Why a URL could not be read.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::find::listing::Shape;
+
+/// Why a URL could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The exchange failed: connection, protocol, limit or time. What the engine says.
+    Transfer(Box<dyn Error + Send + Sync>),
+    /// The server answered with this status.
+    Status(u16),
+    /// The page ended before its end tag.
+    CutShort(Shape),
+    /// The page is of this content type.
+    NotHtml(String),
+    /// The page came in this content coding, which was not asked for.
+    Encoded(String),
+    /// The page has more links than this.
+    TooManyLinks(usize),
+    /// So many entries of the page were left out because their URLs are longer than so many bytes.
+    OverlongLinks(usize, usize),
+    /// A redirect to this URL, which is not a directory below the start.
+    Elsewhere(String),
+    /// A redirect that does not say where to, or not in a URL.
+    NoLocation,
+    /// A redirect to the URL itself.
+    RedirectLoop,
+    /// More redirects in a row than this.
+    TooManyRedirects(u32),
+    /// Deeper below the start than this.
+    TooDeep(u32),
+    /// One name occurs more often in the path than this: a loop of symbolic links.
+    Loop(usize),
+    /// More directories on one host than this.
+    TooManyDirectories(usize),
+    /// The URL's scheme cannot be fetched yet.
+    Scheme(String),
+    /// Host names other than localhost cannot be resolved yet.
+    HostName(String),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transfer(error) => error.fmt(f),
+            Self::Status(status) => write!(f, "the server answered {status}"),
+            Self::CutShort(Shape::Generic) => {
+                f.write_str("the listing was cut short: the connection closed before </html>")
+            }
+            Self::CutShort(shape) => {
+                write!(
+                    f,
+                    "the listing was cut short: an {shape} page without </html>"
+                )
+            }
+            Self::NotHtml(content_type) => {
+                write!(
+                    f,
+                    "not a directory listing: its content type is {content_type}"
+                )
+            }
+            Self::Encoded(coding) => write!(f, "content coding {coding} was not asked for"),
+            Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
+            Self::OverlongLinks(count, limit) => {
+                write!(
+                    f,
+                    "{count} entries left out: their URLs exceed {limit} bytes"
+                )
+            }
+            Self::Elsewhere(to) => {
+                write!(
+                    f,
+                    "redirects to {to}, which is not a directory below the start"
+                )
+            }
+            Self::NoLocation => f.write_str("redirects without saying where to"),
+            Self::RedirectLoop => f.write_str("redirects to itself"),
+            Self::TooManyRedirects(limit) => write!(f, "more than {limit} redirects in a row"),
+            Self::TooDeep(limit) => write!(f, "not read: deeper than {limit} below the start"),
+            Self::Loop(limit) => write!(
+                f,
+                "not read: one name occurs more than {limit} times in the path, probably a loop of links"
+            ),
+            Self::TooManyDirectories(limit) => {
+                write!(f, "not read: more than {limit} directories on this host")
+            }
+            Self::Scheme(scheme) => write!(f, "{scheme} URLs are not supported yet, only http"),
+            Self::HostName(name) => write!(
+                f,
+                "the host name {name} cannot be resolved: only localhost and IP addresses are supported yet"
+            ),
+        }
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // `Display` says what the engine's error says, so its source is next.
+            Self::Transfer(error) => error.source(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,697 @@
+//! Crawls of scripted hosts in virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What the scripted host does with a request.
+#[derive(Clone)]
+enum Answer {
+    /// An nginx page with these hrefs.
+    Page(Vec<String>),
+    /// A page of an unknown server, exactly so.
+    Html(&'static str, BodyEnd),
+    Status(u16),
+    /// Status and `Retry-After`.
+    Later(u16, &'static str),
+    Redirect(u16, &'static str),
+    Fail(Blame),
+    /// Status 200 with this content type.
+    Typed(&'static str),
+}
+
+fn page(hrefs: &[&str]) -> Answer {
+    Answer::Page(hrefs.iter().map(|&href| href.to_owned()).collect())
+}
+
+fn nginx(hrefs: &[String]) -> String {
+    let mut body = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n".to_owned();
+    for href in hrefs {
+        body.push_str(&format!("<a href=\"{href}\">some text..&gt;</a>\r\n"));
+    }
+    body + "</pre><hr></body>\r\n</html>\r\n"
+}
+
+/// What came out of a crawl.
+#[derive(Debug, Default)]
+struct Outcome {
+    found: Vec<(String, Kind, u32)>,
+    unread: Vec<(String, String)>,
+    /// Milliseconds since the start, method, target.
+    log: Vec<(u64, Ask, String)>,
+    counts: Counts,
+}
+
+impl Outcome {
+    fn urls(&self) -> Vec<&str> {
+        let mut urls: Vec<&str> = self.found.iter().map(|(url, ..)| url.as_str()).collect();
+        urls.sort_unstable();
+        urls
+    }
+
+    fn targets(&self) -> Vec<&str> {
+        self.log
+            .iter()
+            .map(|(_, _, target)| target.as_str())
+            .collect()
+    }
+
+    fn times(&self, wanted: &str) -> Vec<u64> {
+        let of = self.log.iter().filter(|(_, _, target)| target == wanted);
+        of.map(|&(at, ..)| at).collect()
+    }
+}
+
+/// A crawl with `slots` requests under way at most; `pick` chooses which of them is answered next.
+struct Crawl<'a> {
+    starts: &'a [&'a str],
+    policy: Policy,
+    slots: usize,
+    pick: Box<dyn FnMut(usize) -> usize + 'a>,
+}
+
+impl<'a> Crawl<'a> {
+    fn of(starts: &'a [&'a str]) -> Self {
+        Self {
+            starts,
+            policy: Policy::default(),
+            slots: 1,
+            pick: Box::new(|_| 0),
+        }
+    }
+
+    /// `answer` gets the milliseconds since the start, the method and the target. Every answer takes 1 ms.
+    fn run(mut self, mut answer: impl FnMut(u64, Ask, &str) -> Answer) -> Outcome {
+        let origin = Url::parse("http://h:8080/ignored/").expect("valid");
+        let mut frontier = Frontier::new(&origin, self.policy);
+        for start in self.starts {
+            frontier.add_start(start);
+        }
+        let epoch = Instant::now();
+        let mut now = epoch;
+        let mut outcome = Outcome::default();
+        let mut under_way: Vec<(FetchId, Ask, String)> = Vec::new();
+        while !frontier.is_done() {
+            while under_way.len() < self.slots
+                && let Some(fetch) = frontier.poll_request(now)
+            {
+                let at = (now - epoch).as_millis() as u64;
+                outcome.log.push((at, fetch.ask, fetch.target.to_owned()));
+                under_way.push((fetch.id, fetch.ask, fetch.target.to_owned()));
+            }
+            if under_way.is_empty() {
+                let due = frontier.poll_timeout().expect("something to wait for");
+                assert!(due > now, "a wake-up in the past would spin");
+                now = due;
+                continue;
+            }
+            let picked = (self.pick)(under_way.len());
+            let (id, ask, target) = under_way.remove(picked);
+            let given = answer((now - epoch).as_millis() as u64, ask, &target);
+            now += Duration::from_millis(1);
+            give(&mut frontier, now, id, given, &mut outcome);
+        }
+        assert!(frontier.poll_request(now).is_none());
+        outcome.counts = frontier.counts();
+        assert_eq!(outcome.counts.directories, outcome.counts.directories_done);
+        assert_eq!(outcome.counts.requests, outcome.log.len() as u64);
+        assert_eq!(outcome.counts.unread, outcome.unread.len() as u64);
+        outcome
+    }
+}
+
+fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
+    let sink = &mut |finding: Finding<'_>| match finding {
+        Finding::Found(found) => {
+            outcome
+                .found
+                .push((found.url.to_owned(), found.kind, found.depth));
+        }
+        Finding::Unread(unread) => {
+            outcome
+                .unread
+                .push((unread.url.to_owned(), unread.cause.to_string()));
+        }
+    };
+    let body;
+    let mut reply = Reply {
+        status: 200,
+        content_type: Some(b"text/html; charset=utf-8"),
+        ..Reply::default()
+    };
+    match answer {
+        Answer::Page(hrefs) => {
+            body = nginx(&hrefs);
+            reply.body = body.as_bytes();
+        }
+        Answer::Html(text, end) => {
+            reply.body = text.as_bytes();
+            reply.end = end;
+        }
+        Answer::Status(status) => reply.status = status,
+        Answer::Later(status, wait) => {
+            reply.status = status;
+            reply.retry_after = Some(wait.as_bytes());
+            reply.date = Some(b"Sun, 06 Nov 1994 08:49:37 GMT");
+        }
+        Answer::Redirect(status, to) => {
+            reply.status = status;
+            reply.location = Some(to.as_bytes());
+        }
+        Answer::Typed(content_type) => reply.content_type = Some(content_type.as_bytes()),
+        Answer::Fail(blame) => {
+            let cause = Cause::Transfer("connection reset".into());
+            return frontier.handle_failure(now, id, Failure { cause, blame }, sink);
+        }
+    }
+    frontier.handle_reply(now, id, &reply, sink);
+}
+
+#[test]
+fn a_tree_is_read_with_one_get_per_directory() {
+    let outcome = Crawl::of(&["/pub/"]).run(|_, ask, target| {
+        assert_eq!(ask, Ask::List);
+        match target {
+            "/pub/" => page(&["a/", "caf%c3%a9.txt", "a%20b.txt"]),
+            "/pub/a/" => page(&["x.iso", "b/"]),
+            "/pub/a/b/" => page(&[]),
+            other => panic!("{other} was asked for"),
+        }
+    });
+    assert_eq!(
+        outcome.found,
+        [
+            ("http://h:8080/pub/".to_owned(), Kind::Directory, 0),
+            ("http://h:8080/pub/a/".to_owned(), Kind::Directory, 1),
+            ("http://h:8080/pub/caf%C3%A9.txt".to_owned(), Kind::File, 1),
+            ("http://h:8080/pub/a%20b.txt".to_owned(), Kind::File, 1),
+            ("http://h:8080/pub/a/x.iso".to_owned(), Kind::File, 2),
+            ("http://h:8080/pub/a/b/".to_owned(), Kind::Directory, 2),
+        ]
+    );
+    assert_eq!(outcome.targets(), ["/pub/", "/pub/a/", "/pub/a/b/"]);
+    assert_eq!(outcome.unread, []);
+}
+
+#[test]
+fn names_and_paths_are_decoded_for_matching() {
+    let origin = Url::parse("http://h/").expect("valid");
+    let mut frontier = Frontier::new(&origin, Policy::default());
+    frontier.add_start("/");
+    let now = Instant::now();
+    let id = frontier.poll_request(now).expect("the start").id;
+    let body = nginx(&["dir%20x/".into(), "50%25.bin".into()]);
+    let reply = Reply {
+        status: 200,
+        body: body.as_bytes(),
+        ..Reply::default()
+    };
+    let mut seen = Vec::new();
+    frontier.handle_reply(now, id, &reply, &mut |finding| {
+        if let Finding::Found(f) = finding {
+            seen.push((f.path.to_vec(), f.name.to_vec(), f.listing));
+        }
+    });
+    let expected: [(&[u8], &[u8], _); 3] = [
+        (b"/", b"/", None),
+        (b"/dir x", b"dir x", Some(Shape::Nginx)),
+        (b"/50%.bin", b"50%.bin", Some(Shape::Nginx)),
+    ];
+    assert_eq!(seen, expected.map(|(p, n, l)| (p.to_vec(), n.to_vec(), l)));
+}
+
+/// The trap: a black-holed URL asked for again at once and for ever.
+#[test]
+fn attempts_back_off_and_end() {
+    for failing in [
+        Answer::Fail(Blame::Request),
+        Answer::Status(500),
+        Answer::Status(503),
+        Answer::Status(429),
+    ] {
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+            "/" => page(&["dead/", "live/"]),
+            "/live/" => page(&["x"]),
+            _ => failing.clone(),
+        });
+        let times = outcome.times("/dead/");
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps, [501, 1001, 2001]);
+        assert_eq!(outcome.unread.len(), 1);
+        assert_eq!(outcome.unread[0].0, "http://h:8080/dead/");
+        assert!(outcome.urls().contains(&"http://h:8080/live/x"));
+        assert_eq!(outcome.counts.retries, 3);
+    }
+}
+
+#[test]
+fn a_passing_failure_costs_nothing_but_time() {
+    for failing in [
+        Answer::Fail(Blame::Request),
+        Answer::Fail(Blame::Host),
+        Answer::Status(502),
+        Answer::Later(503, "1"),
+    ] {
+        let mut failures = 3;
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+            "/" if failures > 0 => {
+                failures -= 1;
+                failing.clone()
+            }
+            "/" => page(&["a/"]),
+            _ => page(&["x"]),
+        });
+        assert_eq!(outcome.urls().len(), 3);
+        assert_eq!(outcome.unread, []);
+    }
+}
+
+#[test]
+fn retry_after_pauses_the_whole_host_up_to_a_cap() {
+    for (value, pause) in [
+        ("7", 7_000),
+        ("0", 0),
+        ("Sun, 06 Nov 1994 08:49:40 GMT", 3_000),
+        ("Sun, 06 Nov 1994 08:00:00 GMT", 0),
+        ("99999", 60_000),
+        ("99999999999999999999999", 60_000),
+        ("soon", 500),
+        ("-1", 500),
+        ("", 500),
+    ] {
+        let mut asked = 0;
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+            "/" => page(&["a/", "b/"]),
+            "/b/" => {
+                asked += 1;
+                if asked == 1 {
+                    Answer::Later(429, value)
+                } else {
+                    page(&[])
+                }
+            }
+            _ => page(&[]),
+        });
+        assert_eq!(outcome.unread, [], "{value}");
+        // The first is at 1 ms and answered at 2; then nobody is asked until the pause is over.
+        assert_eq!(outcome.times("/a/"), [2 + pause], "{value}");
+        assert_eq!(outcome.times("/b/").len(), 2, "{value}");
+    }
+}
+
+/// The trap: a host that went away is asked for each of its directories, one patient cycle after the other.
+#[test]
+fn a_host_that_stays_away_is_given_up_with_every_url_named() {
+    let names: Vec<String> = (0..1000).map(|i| format!("d{i}/")).collect();
+    for slots in [1, 8] {
+        let mut crawl = Crawl::of(&["/"]);
+        crawl.slots = slots;
+        let outcome = crawl.run(|_, _, target| match target {
+            "/" => Answer::Page(names.clone()),
+            _ => Answer::Fail(Blame::Host),
+        });
+        assert_eq!(outcome.unread.len(), 1000);
+        assert!(outcome.counts.requests <= 1 + 4 * slots as u64);
+        assert!(
+            outcome
+                .log
+                .last()
+                .is_some_and(|&(at, ..)| (3_500..5_000).contains(&at))
+        );
+    }
+}
+
+/// The trap: any status but 200 drops a subtree without a word.
+#[test]
+fn every_url_that_cannot_be_read_is_named_with_its_cause() {
+    for (answer, cause) in [
+        (Answer::Status(403), "the server answered 403"),
+        (Answer::Status(404), "the server answered 404"),
+        (Answer::Status(410), "the server answered 410"),
+        (Answer::Status(204), "the server answered 204"),
+        (Answer::Status(206), "the server answered 206"),
+        (Answer::Status(304), "the server answered 304"),
+        (Answer::Status(599), "the server answered 599"),
+        (Answer::Fail(Blame::Final), "connection reset"),
+        (Answer::Fail(Blame::Request), "connection reset"),
+        (Answer::Fail(Blame::Host), "connection reset"),
+        (
+            Answer::Typed("application/json"),
+            "not a directory listing: its content type is application/json",
+        ),
+        (
+            Answer::Redirect(302, "/login.html"),
+            "redirects to http://h:8080/login.html, which is not a directory below the start",
+        ),
+        (
+            Answer::Redirect(301, "/"),
+            "redirects to http://h:8080/, which is not a directory below the start",
+        ),
+        (
+            Answer::Redirect(301, "/pub/x/?dir=3"),
+            "redirects to http://h:8080/pub/x/?dir=3, which is not a directory below the start",
+        ),
+        (
+            Answer::Redirect(301, "https://h:8080/pub/d/"),
+            "redirects to https://h:8080/pub/d/, which is not a directory below the start",
+        ),
+        (
+            Answer::Redirect(301, "http://other/pub/d/"),
+            "redirects to http://other/pub/d/, which is not a directory below the start",
+        ),
+        (Answer::Redirect(308, "/pub/%64/"), "redirects to itself"),
+        (
+            Answer::Redirect(308, "http://["),
+            "redirects without saying where to",
+        ),
+    ] {
+        let mut crawl = Crawl::of(&["/pub/"]);
+        crawl.slots = 2;
+        let outcome = crawl.run(|_, _, target| match target {
+            "/pub/" => page(&["d/", "f"]),
+            _ => answer.clone(),
+        });
+        let expected = ("http://h:8080/pub/d/".to_owned(), cause.to_owned());
+        assert_eq!(outcome.unread, [expected]);
+        assert_eq!(outcome.urls().len(), 3, "what was known is still reported");
+    }
+}
+
+/// The trap: a listing that was cut is taken for a short one.
+#[test]
+fn a_cut_listing_is_retried_and_then_an_error() {
+    let cut = "<html><h1>Index of /d/</h1><hr><pre><a href=\"../\">../</a>\r\n<a href=\"x\">x</a>";
+    for (html, end) in [
+        (cut, BodyEnd::Framed),
+        (cut, BodyEnd::Closed),
+        (
+            "<ul><li><a href=\"../\">up</a><li><a href=x>x</a>",
+            BodyEnd::Closed,
+        ),
+    ] {
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+            "/" => page(&["d/"]),
+            _ => Answer::Html(html, end),
+        });
+        assert_eq!(outcome.urls(), ["http://h:8080/", "http://h:8080/d/"]);
+        assert_eq!(outcome.times("/d/").len(), 4);
+        assert_eq!(outcome.unread.len(), 1);
+        assert!(
+            outcome.unread[0].1.contains("cut short"),
+            "{}",
+            outcome.unread[0].1
+        );
+    }
+    // An unknown server need not write end tags when the framing shows the end.
+    let outcome = Crawl::of(&["/"])
+        .run(|_, _, _| Answer::Html("<a href=\"../\">up</a><a href=x>x</a>", BodyEnd::Framed));
+    assert_eq!(outcome.urls(), ["http://h:8080/", "http://h:8080/x"]);
+}
+
+/// The trap: Apache's absolute parent link, a sort link, and a link elsewhere.
+#[test]
+fn a_crawl_never_leaves_its_start() {
+    let outcome = Crawl::of(&["/pub/deb/"]).run(|_, _, target| match target {
+        "/pub/deb/" => page(&[
+            "?C=N;O=D",
+            "/pub/",
+            "/",
+            "../",
+            "/icons/",
+            "https://other/f.iso",
+            "..%2f",
+            "/pub/deb/a/",
+            "/pub/deb/a/b/",
+        ]),
+        "/pub/deb/a/" => page(&["/pub/deb/", "?C=M;O=A", "x"]),
+        other => panic!("{other} was asked for"),
+    });
+    assert_eq!(
+        outcome.urls(),
+        [
+            "http://h:8080/pub/deb/",
+            "http://h:8080/pub/deb/a/",
+            "http://h:8080/pub/deb/a/x"
+        ]
+    );
+}
+
+#[test]
+fn depth_limits_what_is_read_not_what_is_seen() {
+    for (max, found, requests) in [(0, 1, 1), (1, 3, 1), (2, 5, 2)] {
+        let mut crawl = Crawl::of(&["/"]);
+        crawl.policy.max_depth = Some(max);
+        let outcome = crawl.run(|_, _, _| page(&["d/", "f"]));
+        assert_eq!(
+            (outcome.found.len(), outcome.log.len()),
+            (found, requests),
+            "-maxdepth {max}"
+        );
+    }
+}
+
+#[test]
+fn loops_of_links_end_and_are_reported() {
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| page(&["self/", "f"]));
+    assert_eq!(outcome.unread.len(), 1);
+    assert!(outcome.unread[0].1.contains("loop"));
+    assert_eq!(outcome.log.len(), 1 + 8);
+
+    // Two loops that cross.
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.limits.repeats = 2;
+    let outcome = crawl.run(|_, _, _| page(&["up/", "self/"]));
+    assert!(outcome.log.len() < 40, "{}", outcome.log.len());
+    assert!(
+        outcome
+            .unread
+            .iter()
+            .all(|(_, cause)| cause.contains("loop"))
+    );
+}
+
+#[test]
+fn an_endless_tree_ends_at_the_limits() {
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.limits.depth = 5;
+    let mut n = 0;
+    let outcome = crawl.run(|_, _, _| {
+        n += 1;
+        Answer::Page(vec![format!("d{n}/")])
+    });
+    assert_eq!(outcome.log.len(), 6);
+    assert!(outcome.unread[0].1.contains("deeper than 5"));
+
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.limits.directories = 10;
+    let mut n = 0;
+    let outcome = crawl.run(|_, _, _| {
+        n += 3;
+        Answer::Page(vec![format!("d{n}/"), format!("e{n}/"), format!("f{n}/")])
+    });
+    assert_eq!(outcome.log.len(), 10);
+    assert_eq!(outcome.unread.len(), 10 * 3 - 9);
+
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.limits.page = PageLimits {
+        links: 2,
+        url_bytes: 30,
+    };
+    let outcome = crawl.run(|_, _, target| match target {
+        "/" => page(&["d/"]),
+        _ => page(&["a-name-that-is-too-long-to-be-fetched"]),
+    });
+    assert!(
+        outcome.unread[0].1.starts_with("1 entries left out"),
+        "{:?}",
+        outcome.unread
+    );
+}
+
+#[test]
+fn redirects_of_directories_are_followed_inside_the_start() {
+    for status in [301, 302, 303, 307, 308] {
+        let outcome = Crawl::of(&["/pub/"]).run(|_, _, target| match target {
+            "/pub/" => page(&["latest/", "v3/"]),
+            "/pub/latest/" => Answer::Redirect(status, "/pub/v3/"),
+            "/pub/v3/" => page(&["x"]),
+            other => panic!("{other} was asked for"),
+        });
+        assert_eq!(
+            outcome.urls(),
+            [
+                "http://h:8080/pub/",
+                "http://h:8080/pub/latest/",
+                "http://h:8080/pub/v3/",
+                "http://h:8080/pub/v3/x"
+            ]
+        );
+        assert_eq!(outcome.log.len(), 3);
+        assert_eq!(outcome.unread, []);
+    }
+    let mut n = 0;
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| {
+        n += 1;
+        Answer::Redirect(
+            302,
+            ["/a/", "/b/", "/c/", "/d/", "/e/", "/f/", "/g/"][n - 1],
+        )
+    });
+    assert_eq!(outcome.unread[0].1, "more than 5 redirects in a row");
+}
+
+#[test]
+fn a_start_without_a_slash_may_be_a_directory_or_a_file() {
+    let outcome = Crawl::of(&["/pub"]).run(|_, ask, target| match (ask, target) {
+        (Ask::Probe, "/pub") => Answer::Redirect(301, "http://h:8080/pub/"),
+        (Ask::List, "/pub/") => page(&["x"]),
+        other => panic!("{other:?} was asked for"),
+    });
+    assert_eq!(
+        outcome.urls(),
+        ["http://h:8080/pub/", "http://h:8080/pub/x"]
+    );
+
+    let outcome = Crawl::of(&["/f.iso"]).run(|_, _, _| Answer::Status(200));
+    assert_eq!(
+        outcome.found,
+        [("http://h:8080/f.iso".to_owned(), Kind::File, 0)]
+    );
+
+    let outcome = Crawl::of(&["/gone"]).run(|_, _, _| Answer::Status(404));
+    assert_eq!(outcome.unread.len(), 1);
+}
+
+#[test]
+fn starts_that_overlap_report_everything_once() {
+    let outcome = Crawl::of(&["/a/", "/a/b/", "/a/", "/%61/b/"]).run(|_, _, target| match target {
+        "/a/" => page(&["b/", "x"]),
+        "/a/b/" => page(&["c/"]),
+        "/a/b/c/" => page(&["y"]),
+        other => panic!("{other} was asked for"),
+    });
+    assert_eq!(outcome.log.len(), 3);
+    let mut depths: Vec<(&str, u32)> = outcome
+        .found
+        .iter()
+        .map(|(url, _, depth)| (url.as_str(), *depth))
+        .collect();
+    depths.sort_unstable();
+    assert_eq!(
+        depths,
+        [
+            ("http://h:8080/a/", 0),
+            ("http://h:8080/a/b/", 0),
+            ("http://h:8080/a/b/c/", 1),
+            ("http://h:8080/a/b/c/y", 2),
+            ("http://h:8080/a/x", 1),
+        ]
+    );
+}
+
+#[test]
+fn undecided_names_are_probed_unless_the_host_marks_directories() {
+    let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
+        (Ask::List, "/") => Answer::Html(
+            "<a href=.>.</a><a href=sub>sub</a><a href=f>f</a><a href=broken>b</a>",
+            BodyEnd::Framed,
+        ),
+        (Ask::Probe, "/sub") => Answer::Redirect(302, "/sub/"),
+        (Ask::Probe, "/f") => Answer::Status(200),
+        (Ask::Probe, "/broken") => Answer::Status(404),
+        (Ask::List, "/sub/") => Answer::Html("<p>empty", BodyEnd::Framed),
+        other => panic!("{other:?} was asked for"),
+    });
+    assert_eq!(
+        outcome.urls(),
+        ["http://h:8080/", "http://h:8080/f", "http://h:8080/sub/"]
+    );
+    assert_eq!(outcome.unread.len(), 1);
+
+    // A leaf page without any slash, on a host that has shown one before.
+    let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
+        (Ask::List, "/") => Answer::Html("<a href=d/>d</a>", BodyEnd::Framed),
+        (Ask::List, "/d/") => Answer::Html("<a href=f>f</a>", BodyEnd::Framed),
+        other => panic!("{other:?} was asked for"),
+    });
+    assert_eq!(outcome.urls().len(), 3);
+}
+
+#[test]
+fn a_very_long_listing_is_read_to_its_end() {
+    let names: Vec<String> = (0..50_000)
+        .map(|i| format!("a-file-with-a-long-name-{i:08}.rpm"))
+        .collect();
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Page(names.clone()));
+    assert_eq!(outcome.counts.files, 50_000);
+}
+
+/// A tree of up to some dozens of directories: each node's index picks its parent among those before it.
+fn tree() -> impl Strategy<Value = Vec<(usize, bool)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60).prop_map(|nodes| {
+        let mut directories = vec![0];
+        let mut tree = Vec::new();
+        for (i, (parent, is_directory)) in nodes.into_iter().enumerate() {
+            tree.push((*parent.get(&directories), is_directory));
+            if is_directory {
+                directories.push(i + 1);
+            }
+        }
+        tree
+    })
+}
+
+proptest! {
+    /// Any order of replies, any concurrency, any failures that pass: the same results, each once, and one
+    /// successful request per directory.
+    #[test]
+    fn results_do_not_depend_on_the_order_of_replies(
+        tree in tree(),
+        slots in 1usize..20,
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
+        failures in prop::collection::vec(0u8..12, 1..40),
+    ) {
+        let mut paths = vec!["/".to_owned()];
+        let mut pages: BTreeMap<String, Vec<String>> = BTreeMap::from([("/".to_owned(), Vec::new())]);
+        for (i, (parent, is_directory)) in tree.iter().enumerate() {
+            let name = format!("n{i}{}", if *is_directory { "/" } else { "" });
+            let path = format!("{}{name}", paths[*parent]);
+            if let Some(page) = pages.get_mut(&paths[*parent]) {
+                page.push(name);
+            }
+            if *is_directory {
+                pages.insert(path.clone(), Vec::new());
+            }
+            paths.push(path);
+        }
+        let mut turn = 0;
+        let mut crawl = Crawl::of(&["/"]);
+        crawl.slots = slots;
+        crawl.pick = Box::new(|n| { turn += 1; picks[turn % picks.len()].index(n) });
+        let mut attempts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut reads: BTreeMap<String, usize> = BTreeMap::new();
+        let outcome = crawl.run(|_, _, target| {
+            let attempt = attempts.entry(target.to_owned()).or_default();
+            *attempt += 1;
+            let failure = failures[(target.len() + *attempt) % failures.len()];
+            match failure {
+                0 if *attempt < 4 => Answer::Fail(Blame::Request),
+                1 if *attempt < 4 => Answer::Status(503),
+                2 if *attempt < 4 => Answer::Html("<p>cut", BodyEnd::Closed),
+                _ => {
+                    *reads.entry(target.to_owned()).or_default() += 1;
+                    Answer::Page(pages[target].clone())
+                }
+            }
+        });
+        let expected: BTreeSet<String> = paths.iter().map(|path| format!("http://h:8080{path}")).collect();
+        let found: BTreeSet<String> = outcome.found.iter().map(|(url, ..)| url.clone()).collect();
+        prop_assert_eq!(outcome.found.len(), found.len());
+        prop_assert_eq!(found, expected);
+        prop_assert!(outcome.unread.is_empty());
+        prop_assert!(reads.values().all(|&n| n == 1));
+        prop_assert_eq!(reads.len(), pages.len());
+    }
+}

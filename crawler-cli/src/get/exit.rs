@@ -1,0 +1,211 @@
+//! curl's exit codes, and which of them a failure of the engine is.
+
+use std::error::Error as _;
+use std::fmt;
+use std::process::ExitCode;
+
+use courser::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase};
+
+/// How a transfer, or the whole command, ended: the numbers of curl's manual.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[repr(u8)]
+pub(super) enum Exit {
+    #[default]
+    Ok = 0,
+    UnsupportedScheme = 1,
+    Usage = 2,
+    MalformedUrl = 3,
+    NotResolved = 6,
+    NotConnected = 7,
+    WeirdReply = 8,
+    Partial = 18,
+    HttpError = 22,
+    Write = 23,
+    Read = 26,
+    Timeout = 28,
+    Aborted = 42,
+    Empty = 52,
+    Send = 55,
+    Receive = 56,
+    BadEncoding = 61,
+    TooLarge = 63,
+}
+
+impl Exit {
+    pub(super) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// The exit code for a failure of the engine with that cause while it waited for `phase`.
+fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
+    match kind {
+        ErrorKind::Misuse(Misuse::BodySource(_) | Misuse::BodyLength { .. }) => Exit::Read,
+        ErrorKind::Misuse(_) => Exit::Usage,
+        ErrorKind::Peer(PeerFault::Empty) => Exit::Empty,
+        ErrorKind::Peer(PeerFault::Truncated) if phase == Phase::Body => Exit::Partial,
+        ErrorKind::Peer(PeerFault::UnsupportedTransferEncoding) => Exit::BadEncoding,
+        ErrorKind::Peer(
+            PeerFault::BadStatusLine
+            | PeerFault::BadHeader
+            | PeerFault::BadContentLength
+            | PeerFault::ConflictingContentLength
+            | PeerFault::UnexpectedUpgrade,
+        ) => Exit::WeirdReply,
+        ErrorKind::Limit(LimitExceeded::BodyBytes(_)) => Exit::TooLarge,
+        ErrorKind::Timeout(_) => Exit::Timeout,
+        ErrorKind::Cancelled => Exit::Aborted,
+        ErrorKind::Limit(LimitExceeded::Waiting(_) | LimitExceeded::Connections(_)) => {
+            Exit::NotConnected
+        }
+        ErrorKind::Io(_) if matches!(phase, Phase::Queue | Phase::Connect) => Exit::NotConnected,
+        ErrorKind::Io(_) if phase == Phase::Send => Exit::Send,
+        // The rest came wrong: curl's "failure in receiving network data".
+        _ => Exit::Receive,
+    }
+}
+
+/// Why a transfer failed. `Display` is one line without the URL: what was being done, and what went wrong.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Failure {
+    pub(super) exit: Exit,
+    phase: String,
+    cause: String,
+    /// Nobody reads stdout any more: nothing is said about it, and nothing else is worth starting.
+    pub(super) reader_gone: bool,
+}
+
+impl Failure {
+    pub(super) fn new(exit: Exit, phase: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self {
+            exit,
+            phase: phase.into(),
+            cause: cause.to_string(),
+            reader_gone: false,
+        }
+    }
+
+    /// A write to `place` that failed.
+    pub(super) fn write(place: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(Exit::Write, "write", format_args!("{place}: {error}"))
+    }
+
+    /// A write to stdout that failed.
+    pub(super) fn stdout(error: &std::io::Error) -> Self {
+        Self {
+            reader_gone: error.kind() == std::io::ErrorKind::BrokenPipe,
+            ..Self::write("stdout", error)
+        }
+    }
+}
+
+impl From<&courser::Error> for Failure {
+    fn from(error: &courser::Error) -> Self {
+        let phase = match (error.kind(), error.phase(), error.remote()) {
+            (ErrorKind::Misuse(_), ..) => "request".into(),
+            (_, Phase::Connect, Some(remote)) => format!("connecting to {remote}"),
+            (_, phase, _) => phase.to_string(),
+        };
+        let cause = match error.kind() {
+            // These two repeat the phase in their own text.
+            ErrorKind::Io(error) => error.to_string(),
+            ErrorKind::Timeout(limit) => format!("timed out ({limit})"),
+            _ => match error.source() {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            },
+        };
+        Self::new(exit_for(error.kind(), error.phase()), phase, cause)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.phase, self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use courser::{Part, TimeLimit};
+
+    use super::*;
+
+    const PHASES: [Phase; 6] = [
+        Phase::Queue,
+        Phase::Connect,
+        Phase::Send,
+        Phase::FirstByte,
+        Phase::Head,
+        Phase::Body,
+    ];
+
+    #[test]
+    fn codes_by_cause_and_phase() {
+        use LimitExceeded::*;
+        use PeerFault::*;
+        let io = || ErrorKind::Io(io::ErrorKind::ConnectionReset.into());
+        let invalid = Misuse::Invalid {
+            part: Part::Method,
+            at: 0,
+            byte: 0,
+        };
+        // In the order of `PHASES`.
+        let cases: [(ErrorKind, [u8; 6]); 26] = [
+            (io(), [7, 7, 55, 56, 56, 56]),
+            (TimeLimit::Total.into(), [28; 6]),
+            (TimeLimit::Queue.into(), [28; 6]),
+            (TimeLimit::Connect.into(), [28; 6]),
+            (TimeLimit::BetweenBytes.into(), [28; 6]),
+            (invalid.into(), [2; 6]),
+            (Misuse::FramingHeader("Expect").into(), [2; 6]),
+            (
+                Misuse::BodySource(io::ErrorKind::NotFound.into()).into(),
+                [26; 6],
+            ),
+            (Empty.into(), [52; 6]),
+            (Truncated.into(), [56, 56, 56, 56, 56, 18]),
+            (BadStatusLine.into(), [8; 6]),
+            (BadHeader.into(), [8; 6]),
+            (BadContentLength.into(), [8; 6]),
+            (ConflictingContentLength.into(), [8; 6]),
+            (UnexpectedUpgrade.into(), [8; 6]),
+            (UnsupportedTransferEncoding.into(), [61; 6]),
+            (BadChunk.into(), [56; 6]),
+            (BadTrailer.into(), [56; 6]),
+            (BodyBytes(1).into(), [63; 6]),
+            (HeadBytes(1).into(), [56; 6]),
+            (HeaderCount(1).into(), [56; 6]),
+            (ChunkLine(1).into(), [56; 6]),
+            (InterimResponses(1).into(), [56; 6]),
+            (Waiting(1).into(), [7; 6]),
+            (Connections(1).into(), [7; 6]),
+            (ErrorKind::Cancelled, [42; 6]),
+        ];
+        for (kind, codes) in &cases {
+            for (phase, code) in PHASES.into_iter().zip(codes) {
+                let exit = exit_for(kind, phase);
+                assert_eq!(exit.code(), *code, "{kind:?} while {phase}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_closed_stdout_is_quiet() {
+        let broken = || io::ErrorKind::BrokenPipe.into();
+        assert!(Failure::stdout(&broken()).reader_gone);
+        assert!(!Failure::write("fifo", &broken()).reader_gone);
+        let full = Failure::stdout(&io::ErrorKind::StorageFull.into());
+        assert!(!full.reader_gone);
+        assert_eq!(full.exit, Exit::Write);
+        assert_eq!(full.to_string(), "write: stdout: no storage space");
+    }
+}

@@ -1,0 +1,484 @@
+//! What was typed: curl's option names, their bundles and their order, as a [`LowArgs`].
+//!
+//! One table names every option, so that the parser, the help text and the `--no-` forms cannot disagree. What an
+//! option means together with others (and every file that it names) is left to [`super::plan`].
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use super::rate::Rate;
+
+/// Everything typed on one command line.
+#[derive(Debug, Default)]
+pub(super) struct LowArgs {
+    pub(super) global: Global,
+    /// The options and URLs between two `--next`. Invariant: never empty after [`parse`].
+    pub(super) groups: Vec<Group>,
+    pub(super) help: bool,
+}
+
+/// Options that hold for every URL, wherever they stand.
+#[derive(Debug, Default)]
+pub(super) struct Global {
+    pub(super) silent: bool,
+    pub(super) show_error: bool,
+    pub(super) verbose: bool,
+    pub(super) fail_early: bool,
+    pub(super) rate: Option<Rate>,
+}
+
+/// Options that hold for the URLs of one group.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) urls: Vec<OsString>,
+    pub(super) outputs: Vec<OsString>,
+    pub(super) method: Option<OsString>,
+    pub(super) head: bool,
+    pub(super) headers: Vec<OsString>,
+    pub(super) data: Vec<Data>,
+    pub(super) user_agent: Option<OsString>,
+    pub(super) user: Option<OsString>,
+    pub(super) include: bool,
+    pub(super) fail: bool,
+    pub(super) path_as_is: bool,
+    pub(super) max_time: Option<Duration>,
+    pub(super) connect_timeout: Option<Duration>,
+    pub(super) max_filesize: Option<u64>,
+    pub(super) unix_socket: Option<OsString>,
+    pub(super) write_out: Option<OsString>,
+}
+
+/// One piece of a request body, still as typed: text, or `@` and a file name.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Data {
+    /// `-d`: a file loses its line ends and NUL bytes.
+    Ascii(OsString),
+    /// `--data-binary`: a file is sent as it is.
+    Binary(OsString),
+}
+
+/// A command line that means nothing. `Display` is what the user reads.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Usage(pub(super) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads a command line, without the names of the program and of the command.
+///
+/// # Errors
+/// The first argument that cannot be understood, or a group without a URL.
+pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<LowArgs, Usage> {
+    let mut parser = Parser {
+        args,
+        low: LowArgs::default(),
+        group: Group::default(),
+    };
+    let mut options_ended = false;
+    while let Some(arg) = parser.args.next() {
+        match arg.as_bytes() {
+            _ if options_ended => parser.group.urls.push(arg),
+            b"--" => options_ended = true,
+            [b'-', b'-', long @ ..] => parser.long(long)?,
+            [b'-', bundle @ ..] if !bundle.is_empty() => parser.bundle(bundle)?,
+            _ => parser.group.urls.push(arg),
+        }
+    }
+    if !parser.low.help {
+        parser.end_group("no URL specified")?;
+    }
+    Ok(parser.low)
+}
+
+/// The help text, made from the option table.
+pub(super) fn help() -> String {
+    let mut text = String::from(
+        "Usage: crawler-cli get [options...] <url>...\n\n\
+         Fetches each URL in order, with curl's options and exit codes.\n\n",
+    );
+    for option in OPTIONS {
+        let short = match option.short {
+            Some(letter) => format!("-{}, ", char::from(letter)),
+            None => "    ".into(),
+        };
+        let value = match option.action {
+            Action::Value(name, _) => format!(" <{name}>"),
+            _ => String::new(),
+        };
+        let names = format!("{short}--{}{value}", option.long);
+        text.push_str(&format!("  {names:<31} {}\n", option.help));
+    }
+    text
+}
+
+struct Parser<I> {
+    args: I,
+    low: LowArgs,
+    group: Group,
+}
+
+impl<I: Iterator<Item = OsString>> Parser<I> {
+    /// `--name` or `--no-name`, without the dashes.
+    fn long(&mut self, name: &[u8]) -> Result<(), Usage> {
+        let typed = || format!("--{}", name.escape_ascii());
+        if let Some(option) = OPTIONS.iter().find(|o| o.long.as_bytes() == name) {
+            return self.apply(option, &typed(), None, true);
+        }
+        let positive = name.strip_prefix(b"no-").unwrap_or(name);
+        match OPTIONS.iter().find(|o| o.long.as_bytes() == positive) {
+            Some(option) if matches!(option.action, Action::Switch(_)) => {
+                self.apply(option, &typed(), None, false)
+            }
+            Some(_) => Err(Usage(format!(
+                "option {}: used '--no-' for option that isn't a boolean",
+                typed()
+            ))),
+            None => Err(Usage(format!("option {}: is unknown", typed()))),
+        }
+    }
+
+    /// Letters after one dash: switches, and at most one option that takes the rest (or the next argument).
+    fn bundle(&mut self, letters: &[u8]) -> Result<(), Usage> {
+        for (at, letter) in letters.iter().enumerate() {
+            let typed = format!("-{}", letter.escape_ascii());
+            let Some(option) = OPTIONS.iter().find(|o| o.short == Some(*letter)) else {
+                return Err(Usage(format!("option {typed}: is unknown")));
+            };
+            if matches!(option.action, Action::Value(..)) {
+                let rest = &letters[at + 1..];
+                let rest = (!rest.is_empty()).then(|| OsStr::from_bytes(rest).to_owned());
+                return self.apply(option, &typed, rest, true);
+            }
+            self.apply(option, &typed, None, true)?;
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        option: &Opt,
+        typed: &str,
+        attached: Option<OsString>,
+        on: bool,
+    ) -> Result<(), Usage> {
+        match option.action {
+            Action::Switch(set) => set(&mut self.low.global, &mut self.group, on),
+            Action::Value(_, set) => {
+                let Some(value) = attached.or_else(|| self.args.next()) else {
+                    return Err(Usage(format!("option {typed}: requires parameter")));
+                };
+                set(&mut self.low.global, &mut self.group, value)
+                    .map_err(|why| Usage(format!("option {typed}: {why}")))?;
+            }
+            Action::Next => self.end_group("missing URL before --next")?,
+            Action::Help => self.low.help = true,
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self, if_empty: &str) -> Result<(), Usage> {
+        let group = std::mem::take(&mut self.group);
+        if group.urls.is_empty() {
+            return Err(Usage(if_empty.into()));
+        }
+        self.low.groups.push(group);
+        Ok(())
+    }
+}
+
+struct Opt {
+    short: Option<u8>,
+    long: &'static str,
+    action: Action,
+    help: &'static str,
+}
+
+enum Action {
+    /// Takes no value; `--no-...` turns it off.
+    Switch(fn(&mut Global, &mut Group, bool)),
+    /// Takes a value, which the help text calls by the given name.
+    Value(&'static str, SetValue),
+    Next,
+    Help,
+}
+
+type SetValue = fn(&mut Global, &mut Group, OsString) -> Result<(), &'static str>;
+
+const fn opt(short: u8, long: &'static str, action: Action, help: &'static str) -> Opt {
+    let short = if short == b' ' { None } else { Some(short) };
+    Opt {
+        short,
+        long,
+        action,
+        help,
+    }
+}
+
+use Action::{Help, Next, Switch, Value};
+
+/// Every option, in the order of the help text.
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    // The request
+    opt(b'X', "request", Value("method", |_, g, v| set(&mut g.method, v)), "Request method to use"),
+    opt(b'I', "head", Switch(|_, g, on| g.head = on), "Ask for the head only, and print it"),
+    opt(b'H', "header", Value("header/@file", |_, g, v| push(&mut g.headers, v)), "Send this header; 'Name:' removes, 'Name;' sends it empty"),
+    opt(b'd', "data", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "POST this, without the line ends of a file; @- is stdin"),
+    opt(b' ', "data-ascii", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "Same as --data"),
+    opt(b' ', "data-binary", Value("data/@file", |_, g, v| push(&mut g.data, Data::Binary(v))), "POST this byte for byte; @- is stdin"),
+    opt(b'A', "user-agent", Value("name", |_, g, v| set(&mut g.user_agent, v)), "Send this User-Agent; '' sends none"),
+    opt(b'u', "user", Value("user:password", |_, g, v| set(&mut g.user, v)), "Basic authentication"),
+    opt(b' ', "path-as-is", Switch(|_, g, on| g.path_as_is = on), "Keep /../ and /./ in the path"),
+    opt(b' ', "url", Value("url", |_, g, v| push(&mut g.urls, v)), "URL to fetch, as without this option"),
+    opt(b' ', "unix-socket", Value("path", |_, g, v| set(&mut g.unix_socket, v)), "Connect through this Unix domain socket"),
+    // The result
+    opt(b'o', "output", Value("file", |_, g, v| push(&mut g.outputs, v)), "Write to this file; once for each URL; - is stdout"),
+    opt(b'i', "include", Switch(|_, g, on| g.include = on), "Print response heads too"),
+    opt(b'f', "fail", Switch(|_, g, on| g.fail = on), "Exit 22 without a body on a status of 400 or more"),
+    opt(b'w', "write-out", Value("format/@file", |_, g, v| set(&mut g.write_out, v)), "Print this after each URL, with %{variables}"),
+    opt(b's', "silent", Switch(|a, _, on| a.silent = on), "Print no errors"),
+    opt(b'S', "show-error", Switch(|a, _, on| a.show_error = on), "Print errors even with -s"),
+    opt(b'v', "verbose", Switch(|a, _, on| a.verbose = on), "Show the heads and what happens on stderr"),
+    // Limits
+    opt(b'm', "max-time", Value("seconds", |_, g, v| duration(&mut g.max_time, &v)), "Longest time for each URL"),
+    opt(b' ', "connect-timeout", Value("seconds", |_, g, v| duration(&mut g.connect_timeout, &v)), "Longest time to connect"),
+    opt(b' ', "max-filesize", Value("bytes", |_, g, v| size(&mut g.max_filesize, &v)), "Longest body; k, M, G, T, P multiply by 1024"),
+    opt(b' ', "rate", Value("N/unit", |a, _, v| rate(&mut a.rate, &v)), "Start at most N URLs per s, m, h or d"),
+    // The command line
+    opt(b' ', "fail-early", Switch(|a, _, on| a.fail_early = on), "Stop at the first URL that fails"),
+    opt(b':', "next", Next, "Start a new group of options and URLs"),
+    opt(b'h', "help", Help, "Print this"),
+];
+
+fn set(to: &mut Option<OsString>, value: OsString) -> Result<(), &'static str> {
+    *to = Some(value);
+    Ok(())
+}
+
+fn push<T>(to: &mut Vec<T>, value: T) -> Result<(), &'static str> {
+    to.push(value);
+    Ok(())
+}
+
+fn rate(to: &mut Option<Rate>, value: &OsStr) -> Result<(), &'static str> {
+    *to = Some(value.to_str().unwrap_or_default().parse()?);
+    Ok(())
+}
+
+/// Seconds with an optional fraction. 0 means no limit, as in curl.
+fn duration(to: &mut Option<Duration>, value: &OsStr) -> Result<(), &'static str> {
+    const BAD: &str = "expected a proper numerical parameter";
+    let text = value.to_str().ok_or(BAD)?;
+    if text.starts_with('-') {
+        return Err("expected a positive numerical parameter");
+    }
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let seconds: f64 = text.parse().map_err(|_| BAD)?;
+    if !plain {
+        return Err(BAD);
+    }
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| "number is too large")?;
+    *to = (!duration.is_zero()).then_some(duration);
+    Ok(())
+}
+
+/// Bytes with an optional unit. 0 means no limit, as in curl.
+fn size(to: &mut Option<u64>, value: &OsStr) -> Result<(), &'static str> {
+    let text = value.to_str().unwrap_or_default();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match &text[digits.len()..] {
+        "" | "b" | "B" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        "p" | "P" => 50,
+        _ => return Err("unsupported unit, use B, k, M, G, T or P"),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("expected a proper numerical parameter");
+    }
+    let bytes = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or("number is too large")?;
+    *to = (bytes > 0).then_some(bytes);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn low(args: &[&str]) -> Result<LowArgs, Usage> {
+        parse(args.iter().map(OsString::from))
+    }
+
+    fn first(args: &[&str]) -> Group {
+        low(args).unwrap().groups.remove(0)
+    }
+
+    #[test]
+    fn bundles_take_switches_and_then_one_value() {
+        let args = low(&["-sSfo", "file", "u1", "-Iofile2", "u2", "-ih"]).unwrap();
+        assert!(args.global.silent && args.global.show_error && args.help);
+        let group = first(&["-sSfo", "file", "u1", "-Iofile2", "u2"]);
+        assert!(group.fail && group.head && !group.include);
+        assert_eq!(group.outputs, ["file", "file2"]);
+        assert_eq!(group.urls, ["u1", "u2"]);
+    }
+
+    #[test]
+    fn next_starts_a_group_but_keeps_the_global_options() {
+        let args = low(&["-sf", "-A", "x", "u1", "--next", "-i", "u2", "-:", "u3"]).unwrap();
+        assert!(args.global.silent);
+        let [one, two, three] = &args.groups[..] else {
+            panic!("{args:?}");
+        };
+        assert!(one.fail && one.user_agent.is_some() && !one.include);
+        assert!(!two.fail && two.user_agent.is_none() && two.include);
+        assert!(!three.include);
+        assert_eq!(three.urls, ["u3"]);
+    }
+
+    #[test]
+    fn two_dashes_end_the_options_and_one_is_an_operand() {
+        let group = first(&["-", "--", "-f", "--", "--next"]);
+        assert!(!group.fail);
+        assert_eq!(group.urls, ["-", "-f", "--", "--next"]);
+    }
+
+    #[test]
+    fn a_value_may_look_like_an_option_and_need_not_be_unicode() {
+        let mut args = vec![OsString::from("-o"), "-f".into(), "-d".into()];
+        args.push(OsString::from_vec(vec![0xff, 0]));
+        args.push("u".into());
+        let group = parse(args.into_iter()).unwrap().groups.remove(0);
+        assert_eq!(group.outputs, ["-f"]);
+        assert_eq!(group.data, [Data::Ascii(OsString::from_vec(vec![0xff, 0]))]);
+        assert!(!group.fail);
+    }
+
+    #[test]
+    fn long_forms_and_their_negation() {
+        let group = first(&[
+            "--fail",
+            "--include",
+            "--no-fail",
+            "--url",
+            "u",
+            "--request",
+            "PUT",
+        ]);
+        assert!(group.include && !group.fail);
+        assert_eq!(group.urls, ["u"]);
+        assert_eq!(group.method.unwrap(), "PUT");
+    }
+
+    #[test]
+    fn every_option_is_documented_and_named_once() {
+        let mut names = std::collections::HashSet::new();
+        let help = help();
+        for option in OPTIONS {
+            assert!(names.insert(option.long.to_owned()), "{}", option.long);
+            if let Some(letter) = option.short {
+                assert!(names.insert(char::from(letter).to_string()));
+            }
+            assert!(help.contains(&format!("--{}", option.long)));
+            assert!(!option.help.is_empty());
+        }
+        assert!(help.lines().all(|line| line.len() <= 100), "{help}");
+    }
+
+    #[test]
+    fn numbers() {
+        let cases = [("1", 1000), ("1.5", 1500), (".5", 500), ("007", 7000)];
+        for (text, milliseconds) in cases {
+            let group = first(&["-m", text, "--connect-timeout", text, "u"]);
+            let expected = Some(Duration::from_millis(milliseconds));
+            assert_eq!(group.max_time, expected, "{text}");
+            assert_eq!(group.connect_timeout, expected, "{text}");
+        }
+        assert_eq!(first(&["-m", "5", "-m", "0", "u"]).max_time, None);
+        let cases = [
+            ("0", None),
+            ("7", Some(7)),
+            ("2k", Some(2048)),
+            ("1B", Some(1)),
+            ("1G", Some(1 << 30)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(
+                first(&["--max-filesize", text, "u"]).max_filesize,
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn usage_errors() {
+        let cases: &[(&[&str], &str)] = &[
+            (&[], "no URL specified"),
+            (&["-s"], "no URL specified"),
+            (&["u", "--next"], "no URL specified"),
+            (&["--next", "u"], "missing URL before --next"),
+            (&["--foo", "u"], "option --foo: is unknown"),
+            (&["-sQ", "u"], "option -Q: is unknown"),
+            (
+                &["-sm5fi", "u"],
+                "option -m: expected a proper numerical parameter",
+            ),
+            (&["u", "-o"], "option -o: requires parameter"),
+            (&["u", "--output"], "option --output: requires parameter"),
+            (
+                &["--no-output", "u"],
+                "option --no-output: used '--no-' for option that isn't a boolean",
+            ),
+            (&["--no-foo", "u"], "option --no-foo: is unknown"),
+            (
+                &["--rate", "3/x", "u"],
+                "option --rate: unsupported unit, use s, m, h or d",
+            ),
+            (
+                &["-m", "-1", "u"],
+                "option -m: expected a positive numerical parameter",
+            ),
+            (
+                &["-m", "", "u"],
+                "option -m: expected a proper numerical parameter",
+            ),
+            (
+                &["-m", "1e300", "u"],
+                "option -m: expected a proper numerical parameter",
+            ),
+            (
+                &["-m", "99999999999999999999999", "u"],
+                "option -m: number is too large",
+            ),
+            (
+                &["--max-filesize", "1z", "u"],
+                "option --max-filesize: unsupported unit, use B, k, M, G, T or P",
+            ),
+            (
+                &["--max-filesize", "-1", "u"],
+                "option --max-filesize: expected a proper numerical parameter",
+            ),
+            (
+                &["--max-filesize", "9999999P", "u"],
+                "option --max-filesize: number is too large",
+            ),
+        ];
+        for (args, error) in cases {
+            assert_eq!(low(args).unwrap_err().0, *error, "{args:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `crawler-cli get`: fetches URLs in order, with curl's option names and exit codes, on the engine's
+//! [`HostClient`](courser::HostClient).
+//!
+//! ```text
+//!  arguments ─▶ LowArgs (what was typed) ─▶ HiArgs (what it means) ─▶ Session::run for each URL ─▶ Facts ─▶ -w, errors
+//! ```
+//!
+//! Where this differs from curl, on purpose:
+//! - Nothing is sent before the whole command line is understood and every file that it names is read; a file that
+//!   cannot be read is exit 26, never an empty body.
+//! - Credentials appear in no message, in no `-v` line and in no `-w` variable. Passwords are not asked for.
+//! - `--max-filesize` holds for bodies of unannounced length too: the transfer ends at the limit.
+//! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
+//!   errors.
+//! - `-v` shows the request when the response's head is there, or when it is clear that none comes.
+//! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
+//! - There is no URL globbing, no progress meter and no configuration file.
+
+mod exit;
+mod low;
+mod output;
+mod plan;
+mod rate;
+mod target;
+mod transfer;
+mod write_out;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Instant;
+
+use exit::{Exit, Failure};
+use output::{say, write_stdout};
+use plan::HiArgs;
+use rate::Pacer;
+use transfer::Session;
+use write_out::{Facts, WriteOut};
+
+/// Runs the command with the arguments that follow its name, and returns curl's exit code for what happened to the
+/// last URL.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let low = match low::parse(args) {
+        Ok(low) => low,
+        Err(usage) => {
+            say(&format!("crawler-cli: {usage}"));
+            say("crawler-cli: try 'crawler-cli get --help' for more information");
+            return Exit::Usage.into();
+        }
+    };
+    if low.help {
+        let written = write_stdout(low::help().as_bytes());
+        return written
+            .map_or_else(|failure| failure.exit, |()| Exit::Ok)
+            .into();
+    }
+    match HiArgs::new(low) {
+        Ok(args) => run(&args).into(),
+        Err(failure) => {
+            say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(args: &HiArgs) -> Exit {
+    let global = &args.global;
+    let mut session = Session::new(global.verbose);
+    let mut pacer = Pacer::default();
+    let mut exit = Exit::Ok;
+    for (urlnum, transfer) in args.transfers.iter().enumerate() {
+        if let Some(rate) = global.rate {
+            thread::sleep(pacer.delay(rate, Instant::now()));
+        }
+        let (facts, mut outcome) = session.run(transfer, urlnum);
+        let show = |failure: &Failure| {
+            if (!global.silent || global.show_error) && !failure.reader_gone {
+                let code = failure.exit.code();
+                say(&format!("crawler-cli: ({code}) {}: {failure}", facts.url));
+            }
+        };
+        if let Err(failure) = &outcome {
+            show(failure);
+        }
+        if let Some(format) = &transfer.options.write_out {
+            let written = write_out(format, &facts);
+            if let (Ok(()), Err(failure)) = (&outcome, &written) {
+                show(failure);
+                outcome = written;
+            }
+        }
+        exit = match outcome {
+            Ok(()) => Exit::Ok,
+            Err(failure) if failure.reader_gone || global.fail_early => return failure.exit,
+            Err(failure) => failure.exit,
+        };
+    }
+    exit
+}
+
+fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    format
+        .fill(facts, &mut stdout, &mut stderr)
+        .map_err(|error| Failure::write("--write-out", &error))?;
+    // There is no one left to tell if stderr fails.
+    let _ = io::stderr().lock().write_all(&stderr);
+    write_stdout(&stdout)
+}

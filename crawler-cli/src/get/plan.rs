@@ -1,0 +1,503 @@
+//! What the options mean together: one [`Transfer`] for each URL, with every file that they name already read.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::exit::{Exit, Failure};
+use super::low::{Data, Global, Group, LowArgs};
+use super::target::Target;
+use super::write_out::WriteOut;
+
+/// A command line, understood.
+#[derive(Debug)]
+pub(super) struct HiArgs {
+    pub(super) global: Global,
+    pub(super) transfers: Vec<Transfer>,
+}
+
+/// One URL and where its output goes.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    /// As typed. Whether it means anything is found out when its turn comes.
+    pub(super) url: OsString,
+    pub(super) output: Option<OsString>,
+    pub(super) options: Rc<Options>,
+}
+
+/// What the transfers of one group have in common.
+#[derive(Debug)]
+pub(super) struct Options {
+    method: String,
+    headers: Vec<HeaderRule>,
+    /// `user:password`.
+    user: Option<Vec<u8>>,
+    user_agent: Option<Vec<u8>>,
+    pub(super) body: Option<Vec<u8>>,
+    /// Only the head is wanted, whatever the method.
+    pub(super) head_only: bool,
+    /// Response heads are part of the output.
+    pub(super) include: bool,
+    pub(super) fail: bool,
+    pub(super) path_as_is: bool,
+    pub(super) max_time: Option<Duration>,
+    pub(super) connect_timeout: Option<Duration>,
+    pub(super) max_filesize: Option<u64>,
+    pub(super) unix_socket: Option<PathBuf>,
+    pub(super) write_out: Option<WriteOut>,
+}
+
+/// One `-H`.
+#[derive(Debug, Eq, PartialEq)]
+enum HeaderRule {
+    Send(String, Vec<u8>),
+    /// `Name:` takes away what would be sent by default.
+    Remove(String),
+}
+
+/// A request as it will be sent, but for the framing of its body.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Composed {
+    pub(super) method: String,
+    pub(super) target: String,
+    /// In order, but that the engine puts `Host` and `User-Agent` first.
+    pub(super) headers: Vec<(String, Vec<u8>)>,
+}
+
+impl HiArgs {
+    /// Reads the files (and stdin) that the options name.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] for options that contradict each other, [`Exit::Read`] for a file that cannot be read.
+    pub(super) fn new(low: LowArgs) -> Result<Self, Failure> {
+        let mut transfers = Vec::new();
+        for mut group in low.groups {
+            let urls = std::mem::take(&mut group.urls);
+            let mut outputs = std::mem::take(&mut group.outputs).into_iter();
+            let options = Rc::new(Options::new(group)?);
+            transfers.extend(urls.into_iter().map(|url| Transfer {
+                url,
+                output: outputs.next(),
+                options: options.clone(),
+            }));
+            if outputs.next().is_some() {
+                return Err(usage("more --output than URLs"));
+            }
+        }
+        Ok(Self {
+            global: low.global,
+            transfers,
+        })
+    }
+}
+
+impl Options {
+    fn new(group: Group) -> Result<Self, Failure> {
+        if group.head && !group.data.is_empty() {
+            return Err(usage(
+                "you can only select one of POST (-d, --data) and HEAD (-I, --head)",
+            ));
+        }
+        let method = match group.method {
+            Some(method) => text(method, "method")?,
+            None if group.head => "HEAD".into(),
+            None if !group.data.is_empty() => "POST".into(),
+            None => "GET".into(),
+        };
+        let mut headers = Vec::new();
+        for typed in group.headers {
+            read_headers(&typed, &mut headers)?;
+        }
+        let write_out = match &group.write_out {
+            Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
+            None => None,
+        };
+        Ok(Self {
+            method,
+            headers,
+            user: group.user.map(credentials).transpose()?,
+            user_agent: group.user_agent.map(OsString::into_vec),
+            body: read_body(&group.data)?,
+            head_only: group.head,
+            include: group.include || group.head,
+            fail: group.fail,
+            path_as_is: group.path_as_is,
+            max_time: group.max_time,
+            connect_timeout: group.connect_timeout,
+            max_filesize: group.max_filesize,
+            unix_socket: group.unix_socket.map(PathBuf::from),
+            write_out: write_out.map(|format| WriteOut::parse(&format)),
+        })
+    }
+
+    /// The request for `target`: the default headers in curl's order, each unless a `-H` replaces or removes it,
+    /// then those of the `-H` as typed.
+    pub(super) fn compose(&self, target: &Target) -> Composed {
+        let user = self.user.as_ref().or(target.user.as_ref());
+        let user_agent = match &self.user_agent {
+            Some(name) => name.clone(),
+            None => DEFAULT_USER_AGENT.into(),
+        };
+        let defaults = [
+            ("Host", Some(target.authority.clone().into_bytes())),
+            ("Authorization", user.map(|user| basic(user))),
+            (
+                "User-Agent",
+                Some(user_agent).filter(|name| !name.is_empty()),
+            ),
+            ("Accept", Some(b"*/*".to_vec())),
+        ];
+        let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
+        let default = |(name, value): (&str, Option<Vec<u8>>)| {
+            let value = value.filter(|_| !self.names(name))?;
+            Some((name.to_owned(), value))
+        };
+        headers.extend(defaults.into_iter().filter_map(default));
+        for rule in &self.headers {
+            if let HeaderRule::Send(name, value) = rule {
+                headers.push((name.clone(), value.clone()));
+            }
+        }
+        let form = self.body.as_ref().map(|_| FORM.to_vec());
+        headers.extend(default(("Content-Type", form)));
+        Composed {
+            method: self.method.clone(),
+            target: target.path_and_query.clone(),
+            headers,
+        }
+    }
+
+    /// Whether a `-H` speaks of the header `name`.
+    fn names(&self, name: &str) -> bool {
+        self.headers.iter().any(|rule| match rule {
+            HeaderRule::Send(n, _) | HeaderRule::Remove(n) => n.eq_ignore_ascii_case(name),
+        })
+    }
+}
+
+const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+/// `-H LINE`, or `-H @file` with one header on each line.
+fn read_headers(typed: &OsStr, rules: &mut Vec<HeaderRule>) -> Result<(), Failure> {
+    let Some(file) = typed.as_bytes().strip_prefix(b"@") else {
+        rules.push(header_rule(typed.as_bytes())?);
+        return Ok(());
+    };
+    for line in read_file(OsStr::from_bytes(file))?.split(|b| *b == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if !line.trim_ascii().is_empty() {
+            rules.push(header_rule(line)?);
+        }
+    }
+    Ok(())
+}
+
+fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
+    let name = |bytes: &[u8]| text(OsStr::from_bytes(bytes).to_owned(), "header name");
+    if let Some(colon) = line.iter().position(|b| *b == b':') {
+        let value = line[colon + 1..].trim_ascii();
+        let name = name(&line[..colon])?;
+        return match value {
+            [] if name.eq_ignore_ascii_case("Host") => {
+                Err(usage("HTTP/1.1 needs a Host, 'Host;' sends an empty one"))
+            }
+            [] => Ok(HeaderRule::Remove(name)),
+            value => Ok(HeaderRule::Send(name, value.to_vec())),
+        };
+    }
+    match line.trim_ascii_end() {
+        [empty @ .., b';'] => Ok(HeaderRule::Send(name(empty)?, Vec::new())),
+        // The line itself may be a secret whose name was forgotten.
+        _ => Err(usage("a header needs a colon after its name")),
+    }
+}
+
+/// All pieces of data, joined by `&`; nothing if there are none.
+fn read_body(data: &[Data]) -> Result<Option<Vec<u8>>, Failure> {
+    let mut body: Option<Vec<u8>> = None;
+    for piece in data {
+        let piece = match piece {
+            Data::Ascii(typed) => typed_or_file(typed, FileText::WithoutLineEnds)?,
+            Data::Binary(typed) => typed_or_file(typed, FileText::AsIs)?,
+        };
+        match &mut body {
+            Some(body) => {
+                body.push(b'&');
+                body.extend(piece);
+            }
+            None => body = Some(piece),
+        }
+    }
+    Ok(body)
+}
+
+/// What of a file named by `@` counts.
+#[derive(Clone, Copy)]
+enum FileText {
+    AsIs,
+    /// CR, LF and NUL are dropped.
+    WithoutLineEnds,
+}
+
+/// The bytes typed, or those of the file that `@name` names.
+fn typed_or_file(typed: &OsStr, keep: FileText) -> Result<Vec<u8>, Failure> {
+    let Some(file) = typed.as_bytes().strip_prefix(b"@") else {
+        return Ok(typed.as_bytes().to_vec());
+    };
+    let mut bytes = read_file(OsStr::from_bytes(file))?;
+    if matches!(keep, FileText::WithoutLineEnds) {
+        bytes.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
+    }
+    Ok(bytes)
+}
+
+/// A whole file; `-` is stdin.
+fn read_file(name: &OsStr) -> Result<Vec<u8>, Failure> {
+    let read = if name == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(name)
+    };
+    read.map_err(|error| {
+        let name = Path::new(name).display();
+        Failure::new(Exit::Read, "read", format_args!("{name}: {error}"))
+    })
+}
+
+fn credentials(typed: OsString) -> Result<Vec<u8>, Failure> {
+    let typed = typed.into_vec();
+    if !typed.contains(&b':') {
+        return Err(usage("-u needs user:password, passwords are not asked for"));
+    }
+    Ok(typed)
+}
+
+/// The value of `Authorization` for `user:password` (RFC 7617).
+fn basic(user: &[u8]) -> Vec<u8> {
+    [b"Basic ", &base64(user)[..]].concat()
+}
+
+/// RFC 4648 §4, padded.
+fn base64(bytes: &[u8]) -> Vec<u8> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            encoded.push(if digit <= chunk.len() {
+                ALPHABET[(bits >> (18 - 6 * digit)) as usize & 63]
+            } else {
+                b'='
+            });
+        }
+    }
+    encoded
+}
+
+fn text(typed: OsString, what: &str) -> Result<String, Failure> {
+    typed
+        .into_string()
+        .map_err(|_| usage(format_args!("the {what} is not UTF-8")))
+}
+
+fn usage(cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Usage, "options", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::get::low;
+
+    fn plan(args: &[&str]) -> Result<HiArgs, Failure> {
+        let low = low::parse(args.iter().map(OsString::from)).expect("a usable command line");
+        HiArgs::new(low)
+    }
+
+    fn options(args: &[&str]) -> Options {
+        let mut plan = plan(&[args, &["u"]].concat()).unwrap();
+        Rc::into_inner(plan.transfers.remove(0).options).unwrap()
+    }
+
+    /// The request line and the headers for `http://h:8/p?q` with `args`, one line each.
+    fn composed(args: &[&str]) -> String {
+        composed_for("http://h:8/p?q", args)
+    }
+
+    fn composed_for(url: &str, args: &[&str]) -> String {
+        let target = Target::parse(url.as_bytes(), false).unwrap();
+        let request = options(args).compose(&target);
+        let mut lines = vec![format!("{} {}", request.method, request.target)];
+        for (name, value) in request.headers {
+            lines.push(format!("{name}: {}", value.escape_ascii()));
+        }
+        lines.join("\n").replace(DEFAULT_USER_AGENT, "UA")
+    }
+
+    #[test]
+    fn requests() {
+        let cases: &[(&[&str], &str)] = &[
+            (&[], "GET /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*"),
+            (&["-I"], "HEAD /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*"),
+            (
+                &["-IX", "get"],
+                "get /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*",
+            ),
+            (&["-A", "", "-H", "accept:"], "GET /p?q\nHost: h:8"),
+            (
+                &["-A", "me"],
+                "GET /p?q\nHost: h:8\nUser-Agent: me\nAccept: */*",
+            ),
+            (
+                &["-H", "User-Agent:", "-H", "Accept: a"],
+                "GET /p?q\nHost: h:8\nAccept: a",
+            ),
+            (
+                &[
+                    "-A",
+                    "x",
+                    "-H",
+                    "X-b:  c:d  ",
+                    "-H",
+                    "user-agent: me",
+                    "-H",
+                    "E;",
+                ],
+                "GET /p?q\nHost: h:8\nAccept: */*\nX-b: c:d\nuser-agent: me\nE: ",
+            ),
+            (
+                &["-HA: 1", "-HHost: other", "-HA: 2"],
+                "GET /p?q\nUser-Agent: UA\nAccept: */*\nA: 1\nHost: other\nA: 2",
+            ),
+            (
+                &["-u", "user:pass"],
+                "GET /p?q\nHost: h:8\nAuthorization: Basic dXNlcjpwYXNz\nUser-Agent: UA\nAccept: */*",
+            ),
+            (
+                &["-u", "a:b", "-A", "", "-HAuthorization: Bearer x"],
+                "GET /p?q\nHost: h:8\nAccept: */*\nAuthorization: Bearer x",
+            ),
+            (
+                &["-d", "x", "-A", ""],
+                "POST /p?q\nHost: h:8\nAccept: */*\nContent-Type: application/x-www-form-urlencoded",
+            ),
+            (
+                &["-dx", "-XPUT", "-A", "", "-Hcontent-type: t"],
+                "PUT /p?q\nHost: h:8\nAccept: */*\ncontent-type: t",
+            ),
+            (
+                &["-dx", "-A", "", "-Hcontent-type:"],
+                "POST /p?q\nHost: h:8\nAccept: */*",
+            ),
+        ];
+        for (args, expected) in cases {
+            assert_eq!(composed(args), *expected, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_of_the_url_yield_to_the_option() {
+        let authorization = |url, args: &[&str]| {
+            let request = composed_for(url, args);
+            let line = request.lines().find(|l| l.starts_with("Authorization"));
+            line.map(str::to_owned)
+        };
+        let expected = Some("Authorization: Basic dTpw".to_owned());
+        assert_eq!(authorization("http://u:p@h/", &[]), expected);
+        assert_eq!(authorization("http://a:b@h/", &["-u", "u:p"]), expected);
+        assert_eq!(
+            authorization("http://u:p@h/", &["-H", "Authorization:"]),
+            None
+        );
+    }
+
+    #[test]
+    fn base64_as_in_rfc_4648() {
+        let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let expected = [
+            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
+        ];
+        for (text, expected) in cases.iter().zip(expected) {
+            assert_eq!(base64(text.as_bytes()), expected.as_bytes());
+        }
+        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), b"+//+");
+    }
+
+    #[test]
+    fn data_is_joined_and_only_files_lose_their_line_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, b"x\r\ny\0\xff\n").unwrap();
+        let file = format!("@{}", path.display());
+        let body = |args: &[&str]| options(args).body;
+        assert_eq!(body(&[]), None);
+        assert_eq!(body(&["-d", ""]).unwrap(), b"");
+        assert_eq!(
+            body(&["-d", "a\n", "-d", "", "--data-ascii", "b"]).unwrap(),
+            b"a\n&&b"
+        );
+        assert_eq!(body(&["-d", "a", "-d", &file]).unwrap(), b"a&xy\xff");
+        assert_eq!(
+            body(&["--data-binary", &file, "-d=1"]).unwrap(),
+            b"x\r\ny\0\xff\n&=1"
+        );
+    }
+
+    #[test]
+    fn headers_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("headers");
+        std::fs::write(&path, "X: y\r\n\n  \nZ: w\nAccept:").unwrap();
+        let args = ["-A", "", "-H", &format!("@{}", path.display())];
+        assert_eq!(composed(&args), "GET /p?q\nHost: h:8\nX: y\nZ: w");
+    }
+
+    #[test]
+    fn outputs_go_to_urls_in_order_within_their_group() {
+        let plan = plan(&["-o", "a", "u1", "u2", "--next", "u3", "-o", "b"]).unwrap();
+        let outputs: Vec<_> = plan.transfers.iter().map(|t| t.output.as_deref()).collect();
+        assert_eq!(outputs, [Some("a".as_ref()), None, Some("b".as_ref())]);
+    }
+
+    #[test]
+    fn refused() {
+        let cases: &[(&[&str], u8, &str)] = &[
+            (
+                &["-I", "-d", "x", "u"],
+                2,
+                "options: you can only select one of POST",
+            ),
+            (
+                &["-o", "a", "-o", "b", "u"],
+                2,
+                "options: more --output than URLs",
+            ),
+            (
+                &["-H", "secret", "u"],
+                2,
+                "options: a header needs a colon after its name",
+            ),
+            (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
+            (&["-u", "me", "u"], 2, "options: -u needs user:password"),
+            (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
+            (
+                &["--data-binary", "@/nonexistent", "u"],
+                26,
+                "read: /nonexistent: ",
+            ),
+            (&["-H", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
+            (&["-w", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
+        ];
+        for (args, code, message) in cases {
+            let failure = plan(args).unwrap_err();
+            assert_eq!(failure.exit.code(), *code, "{args:?}");
+            assert!(failure.to_string().starts_with(message), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `--rate N/unit`: the shortest time between the starts of two transfers, as in curl.
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// At most one start per interval.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Rate {
+    interval: Duration,
+}
+
+impl FromStr for Rate {
+    type Err = &'static str;
+
+    /// `N/s`, `N/m`, `N/h` or `N/d`; only the first letter of the unit counts, and without a unit it is hours.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (count, unit) = text.split_once('/').unwrap_or((text, "h"));
+        let seconds = match unit.bytes().next() {
+            Some(b's') => 1,
+            Some(b'm') => 60,
+            Some(b'h') => 60 * 60,
+            Some(b'd') => 24 * 60 * 60,
+            _ => return Err("unsupported unit, use s, m, h or d"),
+        };
+        if count.is_empty() || !count.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("expected a proper numerical parameter");
+        }
+        match count.parse::<u32>() {
+            Ok(0) => Err("at least 1 is needed"),
+            Ok(count) => Ok(Self {
+                interval: Duration::from_secs(seconds) / count,
+            }),
+            Err(_) => Err("number is too large"),
+        }
+    }
+}
+
+/// Spaces out the starts of transfers by a [`Rate`].
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    last_start: Option<Instant>,
+}
+
+impl Pacer {
+    /// How long the next transfer has to wait at `now`. It counts as started after that wait.
+    pub(super) fn delay(&mut self, rate: Rate, now: Instant) -> Duration {
+        let delay = match self.last_start {
+            Some(last) => rate.interval.saturating_sub(now.duration_since(last)),
+            None => Duration::ZERO,
+        };
+        self.last_start = Some(now + delay);
+        delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        let cases = [
+            ("1/s", Ok(1_000_000_000)),
+            ("4/s", Ok(250_000_000)),
+            ("3/s", Ok(333_333_333)),
+            ("2/m", Ok(30_000_000_000)),
+            ("1/h", Ok(3_600_000_000_000)),
+            ("3600", Ok(1_000_000_000)),
+            ("2/d", Ok(43_200_000_000_000)),
+            ("1/sec", Ok(1_000_000_000)),
+            ("3/x", Err("unsupported unit, use s, m, h or d")),
+            ("3/", Err("unsupported unit, use s, m, h or d")),
+            ("0/s", Err("at least 1 is needed")),
+            ("", Err("expected a proper numerical parameter")),
+            ("1.5/s", Err("expected a proper numerical parameter")),
+            ("+1/s", Err("expected a proper numerical parameter")),
+            ("-1/s", Err("expected a proper numerical parameter")),
+            ("99999999999/s", Err("number is too large")),
+        ];
+        for (text, expected) in cases {
+            let rate = text.parse::<Rate>().map(|r| r.interval.as_nanos());
+            assert_eq!(rate, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_pacer_counts_from_start_to_start() {
+        let rate: Rate = "2/s".parse().unwrap();
+        let (start, ms) = (Instant::now(), Duration::from_millis);
+        let mut pacer = Pacer::default();
+        assert_eq!(pacer.delay(rate, start), ms(0));
+        assert_eq!(pacer.delay(rate, start + ms(100)), ms(400), "starts at 500");
+        assert_eq!(
+            pacer.delay(rate, start + ms(900)),
+            ms(100),
+            "starts at 1000"
+        );
+        assert_eq!(
+            pacer.delay(rate, start + ms(5000)),
+            ms(0),
+            "no credit for a slow one"
+        );
+        assert_eq!(pacer.delay(rate, start + ms(5000)), ms(500));
+    }
+}

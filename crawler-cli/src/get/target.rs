@@ -1,0 +1,367 @@
+//! What a typed URL means: where to connect, and the request target to send.
+//!
+//! The authority is parsed by the `url` crate. Path and query are not: they go to the server as they were typed. Only
+//! these change, as in curl: `/./` and `/../` are resolved unless `--path-as-is` is given (encoded dots are left
+//! alone), a missing path is `/`, the fragment is dropped, and bytes outside ASCII are percent-encoded. Spaces and
+//! control characters, which cannot be in a request line, are refused.
+
+use std::fmt::Write as _;
+
+use percent_encoding::percent_decode;
+use url::{Host, Url};
+
+use super::exit::{Exit, Failure};
+
+/// A parsed URL. Its `Debug` form shows no credentials.
+#[derive(Clone, Eq, PartialEq)]
+pub(super) struct Target {
+    /// Lower case; a literal in its usual form.
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+    /// The value of `Host`: without the port if it is 80.
+    pub(super) authority: String,
+    /// Visible ASCII only; begins with `/`.
+    pub(super) path_and_query: String,
+    /// `user:password` from the URL, decoded.
+    pub(super) user: Option<Vec<u8>>,
+}
+
+impl Target {
+    /// Understands `typed`. A missing scheme is `http`.
+    ///
+    /// # Errors
+    /// [`Exit::MalformedUrl`] or [`Exit::UnsupportedScheme`].
+    pub(super) fn parse(typed: &[u8], path_as_is: bool) -> Result<Self, Failure> {
+        if let Some(byte) = typed.iter().find(|b| b.is_ascii_control() || **b == b' ') {
+            return Err(malformed(format_args!(
+                "byte 0x{byte:02x} has to be percent-encoded"
+            )));
+        }
+        let parts = Parts::split(typed);
+        check_scheme(parts.scheme)?;
+        let (host, port, user) = parse_authority(parts.authority)?;
+        let authority = match port {
+            80 => host.to_string(),
+            port => format!("{host}:{port}"),
+        };
+        Ok(Self {
+            host,
+            port,
+            authority,
+            path_and_query: path_and_query(parts.path, parts.query, path_as_is),
+            user,
+        })
+    }
+
+    /// The URL that is fetched, without credentials and fragment.
+    pub(super) fn effective(&self) -> String {
+        format!("http://{}{}", self.authority, self.path_and_query)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.effective())
+    }
+}
+
+/// `typed` without its credentials: what is shown of a URL in messages and `%{url}`.
+pub(super) fn without_credentials(typed: &[u8]) -> String {
+    let parts = Parts::split(typed);
+    // A password with a bare `/` makes what stands before it the authority, a senseless one.
+    let searched = match parse_authority(parts.authority) {
+        Ok(_) => parts.authority,
+        Err(_) => parts.after_scheme,
+    };
+    let Some(at) = searched.iter().rposition(|b| *b == b'@') else {
+        return String::from_utf8_lossy(typed).into_owned();
+    };
+    let scheme = &typed[..typed.len() - parts.after_scheme.len()];
+    let shown = [scheme, &parts.after_scheme[at + 1..]].concat();
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+/// The parts of a URL, each as typed.
+struct Parts<'a> {
+    scheme: Option<&'a [u8]>,
+    /// From the authority on.
+    after_scheme: &'a [u8],
+    authority: &'a [u8],
+    path: &'a [u8],
+    /// With its `?`.
+    query: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn split(typed: &'a [u8]) -> Self {
+        // "://" further right belongs to a path or a query.
+        let authority_end = |from: &[u8]| {
+            let end = from.iter().position(|b| matches!(b, b'/' | b'?' | b'#'));
+            end.unwrap_or(from.len())
+        };
+        let first = authority_end(typed);
+        let (scheme, after_scheme) = match (typed[..first].split_last(), &typed[first..]) {
+            (Some((b':', scheme)), [b'/', b'/', rest @ ..]) if is_scheme(scheme) => {
+                (Some(scheme), rest)
+            }
+            _ => (None, typed),
+        };
+        let (authority, rest) = after_scheme.split_at(authority_end(after_scheme));
+        let end = rest.iter().position(|b| *b == b'#').unwrap_or(rest.len());
+        let rest = &rest[..end];
+        let query = rest.iter().position(|b| *b == b'?').unwrap_or(rest.len());
+        let (path, query) = rest.split_at(query);
+        Self {
+            scheme,
+            after_scheme,
+            authority,
+            path,
+            query,
+        }
+    }
+}
+
+/// RFC 3986 §3.1.
+fn is_scheme(text: &[u8]) -> bool {
+    let rest = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+    text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(rest)
+}
+
+fn check_scheme(scheme: Option<&[u8]>) -> Result<(), Failure> {
+    let scheme = scheme.unwrap_or(b"http");
+    if scheme.eq_ignore_ascii_case(b"http") {
+        return Ok(());
+    }
+    let cause = if scheme.eq_ignore_ascii_case(b"https") {
+        "https is not supported yet by this build".to_owned()
+    } else {
+        format!("protocol \"{}\" is not supported", scheme.escape_ascii())
+    };
+    Err(Failure::new(Exit::UnsupportedScheme, "URL", cause))
+}
+
+type Authority = (Host<String>, u16, Option<Vec<u8>>);
+
+fn parse_authority(authority: &[u8]) -> Result<Authority, Failure> {
+    let (user, host) = match authority.iter().rposition(|b| *b == b'@') {
+        Some(at) => (&authority[..at], &authority[at + 1..]),
+        None => (&[][..], authority),
+    };
+    let host = std::str::from_utf8(host).map_err(|_| malformed("the host is not UTF-8"))?;
+    if host.is_empty() {
+        return Err(malformed("no host"));
+    }
+    // To the URL standard a backslash is a slash; no host has one.
+    if host.contains('\\') {
+        return Err(malformed("backslash in the host"));
+    }
+    let url = Url::parse(&format!("http://{host}/")).map_err(malformed)?;
+    let Some(host) = url.host() else {
+        return Err(malformed("no host"));
+    };
+    let port = url.port().unwrap_or(80);
+    Ok((host.to_owned(), port, decode_user(user)))
+}
+
+/// The credentials of a URL as `user:password`, or nothing if there are none.
+fn decode_user(typed: &[u8]) -> Option<Vec<u8>> {
+    if typed.is_empty() {
+        return None;
+    }
+    let colon = typed.iter().position(|b| *b == b':');
+    let (user, password) = match colon {
+        Some(at) => (&typed[..at], &typed[at + 1..]),
+        None => (typed, &[][..]),
+    };
+    let mut decoded: Vec<u8> = percent_decode(user).collect();
+    decoded.push(b':');
+    decoded.extend(percent_decode(password));
+    Some(decoded)
+}
+
+fn path_and_query(path: &[u8], query: &[u8], as_is: bool) -> String {
+    let path = match path {
+        [] => b"/".to_vec(),
+        path if as_is => path.to_vec(),
+        path => remove_dot_segments(path),
+    };
+    let mut target = String::with_capacity(path.len() + query.len());
+    for byte in path.iter().chain(query) {
+        if byte.is_ascii() {
+            target.push(char::from(*byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(target, "%{byte:02X}");
+        }
+    }
+    target
+}
+
+/// RFC 3986 §5.2.4 for a path that begins with `/`.
+fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    let mut typed = path[1..].split(|b| *b == b'/').peekable();
+    while let Some(segment) = typed.next() {
+        match segment {
+            b"." => {}
+            b".." => drop(segments.pop()),
+            segment => {
+                segments.push(segment);
+                continue;
+            }
+        }
+        // A dot segment at the end leaves a directory.
+        if typed.peek().is_none() {
+            segments.push(b"");
+        }
+    }
+    let mut clean = Vec::with_capacity(path.len());
+    for segment in segments {
+        clean.push(b'/');
+        clean.extend_from_slice(segment);
+    }
+    clean
+}
+
+fn malformed(cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::MalformedUrl, "URL", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(typed: &str) -> Result<Target, Failure> {
+        Target::parse(typed.as_bytes(), false)
+    }
+
+    #[test]
+    fn path_and_query_go_out_as_typed() {
+        // Each as curl 7.88 sends it, but for the case of the hexadecimal digits.
+        let cases = [
+            ("", "/"),
+            ("/", "/"),
+            ("?q#f", "/?q"),
+            ("#f", "/"),
+            ("/a#b?c", "/a"),
+            ("/a/../b/./c", "/b/c"),
+            ("/a/%2e%2e/b", "/a/%2e%2e/b"),
+            ("/a/..?x=/../y", "/?x=/../y"),
+            ("//a//b/..", "//a//"),
+            ("/a|b\"c<>'{}[]^`\\", "/a|b\"c<>'{}[]^`\\"),
+            ("/..%2f", "/..%2f"),
+            ("/a/..", "/"),
+            ("/a/.", "/a/"),
+            ("/../x", "/x"),
+            ("/a/..b/...", "/a/..b/..."),
+            ("/.", "/"),
+            ("/a%zz%", "/a%zz%"),
+            ("/ä?ö", "/%C3%A4?%C3%B6"),
+            ("/a?http://b/../c?d", "/a?http://b/../c?d"),
+        ];
+        for (typed, sent) in cases {
+            let target = parse(&format!("http://h{typed}")).unwrap();
+            assert_eq!(target.path_and_query, sent, "{typed}");
+        }
+        let target = Target::parse(b"http://h/a/../b/./\xff?", true).unwrap();
+        assert_eq!(target.path_and_query, "/a/../b/./%FF?");
+    }
+
+    #[test]
+    fn authorities() {
+        let cases = [
+            ("127.0.0.1", "127.0.0.1", 80),
+            ("HTTP://LocalHost:8080/x", "localhost:8080", 8080),
+            ("localhost:80", "localhost", 80),
+            ("http://127.0.0.1:/", "127.0.0.1", 80),
+            ("http://127.1:81", "127.0.0.1:81", 81),
+            ("http://[::1]:8080/", "[::1]:8080", 8080),
+            ("[0:0::1]", "[::1]", 80),
+            ("example.org/http://x", "example.org", 80),
+            ("a_b.example:8/", "a_b.example:8", 8),
+        ];
+        for (typed, authority, port) in cases {
+            let target = parse(typed).unwrap();
+            assert_eq!(target.authority, authority, "{typed}");
+            assert_eq!(target.port, port, "{typed}");
+            assert_eq!(target.user, None, "{typed}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_decoded_and_never_shown() {
+        let cases: &[(&str, &[u8])] = &[
+            ("http://u:p@h/", b"u:p"),
+            ("u:p@h/", b"u:p"),
+            ("http://a:b:c@h/", b"a:b:c"),
+            ("http://a:b@c@h/", b"a:b@c"),
+            ("http://:@h/", b":"),
+            ("http://a@h/", b"a:"),
+            ("http://a%40%3a:%c3%a4%@h/", b"a@::\xc3\xa4%"),
+        ];
+        for (typed, user) in cases {
+            let target = parse(typed).unwrap();
+            assert_eq!(target.user.as_deref(), Some(*user), "{typed}");
+            assert_eq!(target.effective(), "http://h/");
+            assert_eq!(format!("{target:?}"), "http://h/");
+            let shown = without_credentials(typed.as_bytes());
+            assert!(shown == "http://h/" || shown == "h/", "{shown}");
+        }
+        assert_eq!(parse("http://@h/").unwrap().user, None);
+        assert_eq!(without_credentials(b"h/@?@#@"), "h/@?@#@");
+        assert_eq!(without_credentials(b"ftp://u:p@h"), "ftp://h");
+        assert_eq!(without_credentials(b"http://u:p/?#q@h/"), "http://h/");
+        assert_eq!(without_credentials(b"u:secret@h://x"), "h://x");
+    }
+
+    #[test]
+    fn refused() {
+        let cases = [
+            ("", 3),
+            ("http://", 3),
+            ("http:///x", 3),
+            ("http://:80/", 3),
+            ("http://u@/", 3),
+            ("/x", 3),
+            ("?", 3),
+            ("://x", 3),
+            ("http://h/a b", 3),
+            ("http://h/a\tb", 3),
+            ("http://h/\r\nX: y", 3),
+            ("http://h\n", 3),
+            ("http://a b/", 3),
+            ("http://h:99999/", 3),
+            ("http://h:x/", 3),
+            ("mailto:me", 3),
+            ("http://[::1/", 3),
+            ("http://127.0.0.256/", 3),
+            ("http://h\\x", 3),
+            ("https://h/", 1),
+            ("HTTPS://h/", 1),
+            ("ftp://h/", 1),
+            ("\u{1b}x://h/", 3),
+        ];
+        for (typed, code) in cases {
+            assert_eq!(parse(typed).unwrap_err().exit.code(), code, "{typed:?}");
+        }
+        let https = parse("https://h/").unwrap_err().to_string();
+        assert_eq!(https, "URL: https is not supported yet by this build");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_refused_or_become_a_sendable_target(
+            typed in "(http://)?[a-z@:.\\[\\]/?#%é\\\\ -]{0,20}|.*",
+            as_is in proptest::bool::ANY,
+        ) {
+            without_credentials(typed.as_bytes());
+            if let Ok(target) = Target::parse(typed.as_bytes(), as_is) {
+                assert!(target.path_and_query.starts_with('/'));
+                assert!(target.path_and_query.bytes().all(|b| b.is_ascii_graphic() && b != b'#'));
+                assert!(target.authority.bytes().all(|b| b.is_ascii_graphic()));
+                let again = Target::parse(target.effective().as_bytes(), as_is).unwrap();
+                assert_eq!(again, Target { user: None, ..target });
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! `-w`: a format with curl's variables, filled in after each transfer.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::exit::Exit;
+
+/// What is known about one transfer when it has ended.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) exit: Exit,
+    pub(super) error: Option<String>,
+    pub(super) url: String,
+    pub(super) url_effective: String,
+    pub(super) urlnum: usize,
+    pub(super) method: String,
+    pub(super) filename: Option<String>,
+    /// In upper case, as curl prints it; empty for a URL that could not be parsed.
+    pub(super) scheme: &'static str,
+    /// 0 without a response.
+    pub(super) status: u16,
+    /// As in `1.1`.
+    pub(super) http_version: Option<&'static str>,
+    /// Of the final response, in order, as received.
+    pub(super) headers: Vec<(String, Vec<u8>)>,
+    pub(super) connects: u32,
+    pub(super) local: Option<(String, u16)>,
+    pub(super) remote: Option<(String, u16)>,
+    /// Heads of all responses, interim ones too.
+    pub(super) header_bytes: u64,
+    pub(super) request_bytes: u64,
+    pub(super) upload_bytes: u64,
+    pub(super) download_bytes: u64,
+    pub(super) times: Times,
+}
+
+/// Since the start of the transfer; zero if it did not come so far.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    pub(super) connect: Duration,
+    pub(super) pretransfer: Duration,
+    pub(super) starttransfer: Duration,
+    pub(super) total: Duration,
+}
+
+impl Facts {
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        let mut headers = self.headers.iter();
+        let (_, value) = headers.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
+        Some(value)
+    }
+
+    /// Bytes per second over the whole transfer.
+    fn speed(&self, bytes: u64) -> u64 {
+        let seconds = self.times.total.as_secs_f64();
+        if seconds > 0.0 {
+            // A float above the range becomes its end.
+            (bytes as f64 / seconds) as u64
+        } else {
+            bytes
+        }
+    }
+}
+
+/// A parsed format.
+#[derive(Debug)]
+pub(super) struct WriteOut {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(Vec<u8>),
+    Variable(&'static Variable),
+    /// `%header{name}`.
+    Header(String),
+    HeaderJson,
+    Json,
+    Stdout,
+    Stderr,
+    /// The rest is only for a transfer that failed.
+    OnError,
+    Unknown(Vec<u8>),
+}
+
+impl WriteOut {
+    /// Understands any text: what is not a variable or an escape stands for itself.
+    pub(super) fn parse(format: &[u8]) -> Self {
+        let mut pieces = Vec::new();
+        let mut text = Vec::new();
+        let mut rest = format;
+        while let Some((&byte, tail)) = rest.split_first() {
+            rest = tail;
+            let special = match (byte, tail) {
+                (b'%', [b'%', after @ ..]) => Some((Ok(b'%'), after)),
+                (b'%', [b'{', name @ ..]) => braced(name).map(|(n, after)| (Err(named(n)), after)),
+                (b'%', tail) => tail
+                    .strip_prefix(b"header{")
+                    .and_then(braced)
+                    .map(|(n, after)| {
+                        let name = String::from_utf8_lossy(n).into_owned();
+                        (Err(Piece::Header(name)), after)
+                    }),
+                (b'\\', [b'n', after @ ..]) => Some((Ok(b'\n'), after)),
+                (b'\\', [b'r', after @ ..]) => Some((Ok(b'\r'), after)),
+                (b'\\', [b't', after @ ..]) => Some((Ok(b'\t'), after)),
+                _ => None,
+            };
+            match special {
+                None => text.push(byte),
+                Some((Ok(literal), after)) => {
+                    text.push(literal);
+                    rest = after;
+                }
+                Some((Err(piece), after)) => {
+                    if !text.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    }
+                    pieces.push(piece);
+                    rest = after;
+                }
+            }
+        }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+        Self { pieces }
+    }
+
+    /// Writes the filled-in format. An unknown variable is nothing on stdout and a line on stderr, as in curl.
+    ///
+    /// # Errors
+    /// Those of the two writers.
+    pub(super) fn fill(
+        &self,
+        facts: &Facts,
+        stdout: &mut dyn Write,
+        stderr: &mut dyn Write,
+    ) -> io::Result<()> {
+        let mut to_stderr = false;
+        for piece in &self.pieces {
+            let out: &mut dyn Write = if to_stderr { stderr } else { stdout };
+            match piece {
+                Piece::Text(text) => out.write_all(text)?,
+                Piece::Variable(variable) => (variable.field)(facts).write_text(out)?,
+                Piece::Header(name) => out.write_all(facts.header(name).unwrap_or_default())?,
+                Piece::HeaderJson => out.write_all(header_json(facts).as_bytes())?,
+                Piece::Json => write!(out, "{}", json(facts))?,
+                Piece::Stdout => to_stderr = false,
+                Piece::Stderr => to_stderr = true,
+                Piece::OnError if facts.exit == Exit::Ok => break,
+                Piece::OnError => {}
+                Piece::Unknown(name) => {
+                    let name = name.escape_ascii();
+                    writeln!(
+                        stderr,
+                        "crawler-cli: unknown --write-out variable: '{name}'"
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits `name}after`.
+fn braced(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(|b| *b == b'}')?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
+fn named(name: &[u8]) -> Piece {
+    match name {
+        b"header_json" => Piece::HeaderJson,
+        b"json" => Piece::Json,
+        b"stdout" => Piece::Stdout,
+        b"stderr" => Piece::Stderr,
+        b"onerror" => Piece::OnError,
+        name => match VARIABLES.iter().find(|v| v.name.as_bytes() == name) {
+            Some(variable) => Piece::Variable(variable),
+            None => Piece::Unknown(name.to_vec()),
+        },
+    }
+}
+
+/// All variables as one JSON object.
+fn json(facts: &Facts) -> Value {
+    let fields = VARIABLES
+        .iter()
+        .map(|v| (v.name.into(), (v.field)(facts).to_json()));
+    Value::Object(fields.collect())
+}
+
+/// The headers as one JSON object: names in lower case in the order of their first occurrence, each with all its
+/// values. One line for each name, as in curl.
+fn header_json(facts: &Facts) -> String {
+    let mut grouped: Vec<(String, Vec<Value>)> = Vec::new();
+    let mut index = HashMap::new();
+    for (name, value) in &facts.headers {
+        let name = name.to_ascii_lowercase();
+        let at = *index.entry(name.clone()).or_insert(grouped.len());
+        if at == grouped.len() {
+            grouped.push((name, Vec::new()));
+        }
+        grouped[at].1.push(String::from_utf8_lossy(value).into());
+    }
+    let lines: Vec<String> = grouped
+        .into_iter()
+        .map(|(name, values)| format!("{}:{}", Value::from(name), Value::from(values)))
+        .collect();
+    format!("{{{}\n}}", lines.join(",\n"))
+}
+
+#[derive(Debug)]
+struct Variable {
+    name: &'static str,
+    field: fn(&Facts) -> Field,
+}
+
+/// A value, with the way in which curl prints it.
+enum Field {
+    /// Without one: nothing as text, `null` in JSON.
+    Text(Option<String>),
+    Number(u64),
+    /// Three digits.
+    Status(u16),
+    /// Seconds to the microsecond.
+    Time(Duration),
+}
+
+impl Field {
+    fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Text(text) => out.write_all(text.as_deref().unwrap_or_default().as_bytes()),
+            Self::Number(number) => write!(out, "{number}"),
+            Self::Status(status) => write!(out, "{status:03}"),
+            Self::Time(time) => write!(out, "{:.6}", time.as_secs_f64()),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => text.as_deref().into(),
+            Self::Number(number) => (*number).into(),
+            Self::Status(status) => (*status).into(),
+            Self::Time(time) => ((time.as_secs_f64() * 1e6).round() / 1e6).into(),
+        }
+    }
+}
+
+fn text(value: impl Into<String>) -> Field {
+    Field::Text(Some(value.into()))
+}
+
+/// The IP address; nothing over a Unix socket.
+fn ip(end: &Option<(String, u16)>) -> Field {
+    Field::Text(end.as_ref().map(|(ip, _)| ip.clone()))
+}
+
+fn port(end: &Option<(String, u16)>) -> Field {
+    Field::Number(end.as_ref().map_or(0, |(_, port)| *port).into())
+}
+
+const fn var(name: &'static str, field: fn(&Facts) -> Field) -> Variable {
+    Variable { name, field }
+}
+
+/// The variables with a value, in the order of curl's manual.
+#[rustfmt::skip]
+static VARIABLES: &[Variable] = &[
+    var("content_type", |f| Field::Text(f.header("content-type").map(|v| String::from_utf8_lossy(v).into_owned()))),
+    var("errormsg", |f| Field::Text(f.error.clone())),
+    var("exitcode", |f| Field::Number(f.exit.code().into())),
+    var("filename_effective", |f| Field::Text(f.filename.clone())),
+    var("http_code", |f| Field::Status(f.status)),
+    var("http_version", |f| text(f.http_version.unwrap_or("0"))),
+    var("local_ip", |f| ip(&f.local)),
+    var("local_port", |f| port(&f.local)),
+    var("method", |f| text(&f.method)),
+    var("num_connects", |f| Field::Number(f.connects.into())),
+    var("num_headers", |f| Field::Number(f.headers.len() as u64)),
+    var("remote_ip", |f| ip(&f.remote)),
+    var("remote_port", |f| port(&f.remote)),
+    var("response_code", |f| Field::Status(f.status)),
+    var("scheme", |f| text(f.scheme)),
+    var("size_download", |f| Field::Number(f.download_bytes)),
+    var("size_header", |f| Field::Number(f.header_bytes)),
+    var("size_request", |f| Field::Number(f.request_bytes)),
+    var("size_upload", |f| Field::Number(f.upload_bytes)),
+    var("speed_download", |f| Field::Number(f.speed(f.download_bytes))),
+    var("speed_upload", |f| Field::Number(f.speed(f.upload_bytes))),
+    var("time_connect", |f| Field::Time(f.times.connect)),
+    var("time_pretransfer", |f| Field::Time(f.times.pretransfer)),
+    var("time_starttransfer", |f| Field::Time(f.times.starttransfer)),
+    var("time_total", |f| Field::Time(f.times.total)),
+    var("url", |f| text(&f.url)),
+    var("url_effective", |f| text(&f.url_effective)),
+    var("urlnum", |f| Field::Number(f.urlnum as u64)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        let header = |n: &str, v: &str| (n.to_owned(), v.as_bytes().to_vec());
+        Facts {
+            url: "h/a".into(),
+            url_effective: "http://h/a".into(),
+            urlnum: 3,
+            method: "POST".into(),
+            scheme: "HTTP",
+            status: 200,
+            http_version: Some("1.1"),
+            headers: vec![
+                header("Content-Type", "text/x"),
+                header("X-A", "1"),
+                header("Date", "\"t\""),
+                header("x-a", "2"),
+            ],
+            connects: 1,
+            remote: Some(("::1".into(), 8080)),
+            download_bytes: 1000,
+            times: Times {
+                connect: Duration::from_micros(166),
+                total: Duration::from_millis(500),
+                ..Times::default()
+            },
+            ..Facts::default()
+        }
+    }
+
+    fn filled(format: &str, facts: &Facts) -> (String, String) {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let format = WriteOut::parse(format.as_bytes());
+        format.fill(facts, &mut stdout, &mut stderr).unwrap();
+        (
+            String::from_utf8(stdout).unwrap(),
+            String::from_utf8(stderr).unwrap(),
+        )
+    }
+
+    #[test]
+    fn formats() {
+        // Each as curl 7.88 prints it.
+        let cases = [
+            ("", ""),
+            ("100%% %Z %", "100% %Z %"),
+            (r"a\nb\tc\rd\qe\\n\", "a\nb\tc\rd\\qe\\\n\\"),
+            ("%{http_code}-%{response_code}", "200-200"),
+            ("%{http_code", "%{http_code"),
+            ("%%{http_code}", "%{http_code}"),
+            ("%{num_connects} %{num_headers} %{urlnum}", "1 4 3"),
+            (
+                "%{time_connect} %{time_total} %{time_starttransfer}",
+                "0.000166 0.500000 0.000000",
+            ),
+            ("%{speed_download} %{size_download}", "2000 1000"),
+            ("%{content_type}|%{errormsg}|%{exitcode}", "text/x||0"),
+            (
+                "%{remote_ip} %{remote_port} %{local_ip} %{local_port}",
+                "::1 8080  0",
+            ),
+            ("%{scheme} %{http_version} %{method}", "HTTP 1.1 POST"),
+            ("%{url} %{url_effective}", "h/a http://h/a"),
+            ("%header{x-A}%header{none}%header{x", "1%header{x"),
+            ("a%{onerror}b", "a"),
+            (
+                "%{header_json}",
+                "{\"content-type\":[\"text/x\"],\n\"x-a\":[\"1\",\"2\"],\n\"date\":[\"\\\"t\\\"\"]\n}",
+            ),
+        ];
+        for (format, expected) in cases {
+            assert_eq!(
+                filled(format, &facts()),
+                (expected.into(), "".into()),
+                "{format}"
+            );
+        }
+    }
+
+    #[test]
+    fn channels_errors_and_unknown_variables() {
+        let failed = Facts {
+            exit: Exit::NotConnected,
+            error: Some("connect: refused".into()),
+            ..Facts::default()
+        };
+        let format =
+            "a%{stderr}b%{stdout}c%{onerror}%{exitcode} %{errormsg} %{http_code} %{http_version}";
+        let expected = ("ac7 connect: refused 000 0".into(), "b".into());
+        assert_eq!(filled(format, &failed), expected);
+        let unknown = "crawler-cli: unknown --write-out variable: 'foo'\n";
+        assert_eq!(filled("A%{foo}B", &failed), ("AB".into(), unknown.into()));
+    }
+
+    #[test]
+    fn json_has_every_variable() {
+        let (text, _) = filled("%{json}", &facts());
+        let parsed: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(parsed.as_object().unwrap().len(), VARIABLES.len());
+        assert_eq!(parsed["http_code"], 200);
+        assert_eq!(parsed["time_connect"], 0.000166);
+        assert_eq!(parsed["errormsg"], Value::Null);
+        assert_eq!(parsed["url"], "h/a");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_format_can_be_filled(format: Vec<u8>) {
+            let mut filled = Vec::new();
+            let parsed = WriteOut::parse(&format);
+            parsed.fill(&facts(), &mut filled, &mut io::sink()).unwrap();
+            if !format.iter().any(|b| matches!(b, b'%' | b'\\')) {
+                assert_eq!(filled, format);
+            }
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! `crawler-cli find` as its user sees it: what it prints where, how it exits, what it asks of a server.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, mpsc};
+
+use common::{Script, index, page, response};
+use crawler_cli::demo::server::Server;
+use crawler_cli::demo::tree::{Place, REPOMD_FILES};
+use crawler_cli::find::{Ending, Event, Find, Kind};
+
+fn crawler(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn find(args: &[&str]) -> Output {
+    let output = crawler(&["find"]).args(args).output();
+    output.expect("the program runs")
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = String::from_utf8_lossy(bytes)
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn small_tree() -> Script {
+    Script::start(|request| match request {
+        "GET /pub/" => page(&["a/", "b%20c/", "x.ISO"]),
+        "GET /pub/a/" => page(&["y.iso", "z.txt"]),
+        "GET /pub/b%20c/" => page(&["caf%c3%a9.iso"]),
+        _ => response(404, "", ""),
+    })
+}
+
+#[test]
+fn results_go_to_stdout_and_the_summary_to_stderr() {
+    let server = small_tree();
+    let output = find(&[&server.url("/pub/"), "-type", "f", "-iname", "*.iso"]);
+    assert_eq!(output.status.code(), Some(0));
+    let expected = ["/pub/a/y.iso", "/pub/b%20c/caf%C3%A9.iso", "/pub/x.ISO"];
+    assert_eq!(lines(&output.stdout), expected.map(|path| server.url(path)));
+    let summary = stderr(&output);
+    assert_eq!(
+        summary.lines().count(),
+        1,
+        "no progress line into a pipe: {summary}"
+    );
+    assert!(
+        summary.starts_with("3 found among 4 files and 3 directories in "),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("; 3 requests (") && summary.ends_with("; nothing unread\n"),
+        "{summary}"
+    );
+    assert!(!summary.contains('\u{1b}'));
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn the_start_is_a_result_of_depth_0() {
+    let server = small_tree();
+    let start = server.url("/pub/");
+    for (args, expected) in [
+        (&["-maxdepth", "0"][..], &["/pub/"][..]),
+        (
+            &["-maxdepth", "1"],
+            &["/pub/", "/pub/a/", "/pub/b%20c/", "/pub/x.ISO"],
+        ),
+        (&["-mindepth", "2", "-name", "*.txt"], &["/pub/a/z.txt"]),
+        (&["-name", "pub"], &["/pub/"]),
+        (&["-regex", "/pub/b c"], &["/pub/b%20c/"]),
+        (&["-regex", ".*/caf..iso"], &["/pub/b%20c/caf%C3%A9.iso"]),
+        (
+            &["-type", "d", "-mindepth", "1"],
+            &["/pub/a/", "/pub/b%20c/"],
+        ),
+    ] {
+        let output = find(&[&[start.as_str()], args].concat());
+        let expected: Vec<String> = expected.iter().map(|path| server.url(path)).collect();
+        assert_eq!(lines(&output.stdout), expected, "{args:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn other_forms_of_output() {
+    let server = small_tree();
+    let output = find(&[&server.url("/pub/"), "-print0", "-name", "*.iso"]);
+    assert_eq!(output.stdout.iter().filter(|&&b| b == 0).count(), 2);
+    assert!(!output.stdout.contains(&b'\n'));
+
+    let output = find(&[&server.url("/pub/"), "--json", "-name", "café.iso"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(json["url"], server.url("/pub/b%20c/caf%C3%A9.iso"));
+    assert_eq!(
+        (&json["type"], &json["depth"], &json["listing"]),
+        (&"f".into(), &2.into(), &"nginx".into())
+    );
+    assert_eq!(
+        (&json["path"], &json["name"]),
+        (&"/pub/b c/café.iso".into(), &"café.iso".into())
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["forbidden/", "cut/", "large/", "json/", "fine/"]),
+        "GET /forbidden/" => response(403, "", ""),
+        "GET /cut/" => {
+            let whole = page(&["x"]);
+            whole[..whole.len() - 20].to_vec()
+        }
+        "GET /large/" => page(&["a-long-name"; 200]),
+        "GET /json/" => response(200, "Content-Type: application/json\r\n", "[]"),
+        "GET /fine/" => page(&["file"]),
+        _ => response(404, "", ""),
+    });
+    let output = find(&[
+        &server.url("/"),
+        "--max-body",
+        "2K",
+        "--retries",
+        "0",
+        "-name",
+        "file",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(lines(&output.stdout), [server.url("/fine/file")]);
+    let stderr = stderr(&output);
+    for (path, cause) in [
+        ("/forbidden/", "the server answered 403"),
+        ("/cut/", "the connection closed inside the response"),
+        ("/large/", "response body over 2048 bytes"),
+        (
+            "/json/",
+            "not a directory listing: its content type is application/json",
+        ),
+    ] {
+        let line = format!("crawler-cli find: {}: {cause}\n", server.url(path));
+        assert!(stderr.contains(&line), "{line} in {stderr}");
+    }
+    assert!(stderr.ends_with("; 4 UNREAD\n"), "{stderr}");
+}
+
+/// Only the missing end tag shows that this one was cut.
+#[test]
+fn a_page_cut_by_a_dying_server_is_no_short_listing() {
+    let server = Script::start(|_| {
+        let whole = index(&["x", "y"]);
+        let cut = whole.len() - 20;
+        format!(
+            "HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n{}",
+            &whole[..cut]
+        )
+        .into_bytes()
+    });
+    let output = find(&[&server.url("/"), "--retries", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stdout, b"");
+    assert!(
+        stderr(&output).contains("/: the listing was cut short"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(server.requests(), ["GET /", "GET /"]);
+}
+
+#[test]
+fn what_is_not_supported_yet_is_said_with_the_url() {
+    for (url, cause) in [
+        (
+            "https://127.0.0.1/pub/",
+            "https URLs are not supported yet, only http",
+        ),
+        (
+            "ftp://127.0.0.1/pub/",
+            "ftp URLs are not supported yet, only http",
+        ),
+        (
+            "http://mirror.example.org/",
+            "the host name mirror.example.org cannot be resolved",
+        ),
+    ] {
+        let output = find(&[url]);
+        assert_eq!(output.status.code(), Some(1));
+        let expected = format!("crawler-cli find: {url}: {cause}");
+        assert!(
+            stderr(&output).starts_with(&expected),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_host_that_is_not_there_is_an_error_and_others_are_searched() {
+    let server = small_tree();
+    // A port that was free a moment ago; nobody listens on it.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let gone = format!("http://{}/", closed.local_addr().expect("an address"));
+    drop(closed);
+    let output = find(&[
+        &gone,
+        &server.url("/pub/"),
+        "--retries",
+        "0",
+        "-name",
+        "y.iso",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(lines(&output.stdout), [server.url("/pub/a/y.iso")]);
+    let stderr = stderr(&output);
+    assert!(
+        stderr.contains(&format!("{gone}: connecting failed: ")),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for args in [
+        &[][..],
+        &["-name", "x"],
+        &["http://h/", "-exec"],
+        &["h/"],
+        &["http://h/", "-j", "0"],
+    ] {
+        let output = find(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            stderr(&output).starts_with("crawler-cli find: "),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(output.stdout, b"");
+    }
+    for args in [&[][..], &["fnid"]] {
+        assert_eq!(crawler(args).output().expect("runs").status.code(), Some(2));
+    }
+    for args in [
+        &["find", "--help"][..],
+        &["help"],
+        &["--version"],
+        &["demo", "--help"],
+    ] {
+        let output = crawler(args).output().expect("runs");
+        assert_eq!(output.status.code(), Some(0));
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty());
+    }
+}
+
+/// A server of one file and one directory whose listing waits for the test.
+fn gated() -> (Script, mpsc::Sender<()>) {
+    let (open, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let server = Script::start(move |request| match request {
+        "GET /" => page(&["file", "slow/"]),
+        _ => {
+            // An error means that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+            page(&["late"])
+        }
+    });
+    (server, open)
+}
+
+#[test]
+fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
+    let (server, _open) = gated();
+    let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a line");
+    assert_eq!(
+        line.trim_end(),
+        server.url("/file"),
+        "printed before the search is over"
+    );
+
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("alive");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = stderr(&output);
+    assert!(
+        stderr.starts_with("1 found among 1 file and 2 directories"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.ends_with("; STOPPED early, 1 directory was not read\n"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let (server, open) = gated();
+    let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut String::new()).expect("a line");
+    drop(stdout);
+    open.send(()).expect("the server waits");
+    let mut stderr = String::new();
+    let mut pipe = child.stderr.take().expect("piped");
+    pipe.read_to_string(&mut stderr).expect("text");
+    assert_eq!(stderr, "");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// The trap: a connection for every directory known.
+#[test]
+fn no_more_requests_are_under_way_than_allowed() {
+    for connections in [1, 4] {
+        let names: Vec<String> = (0..200).map(|i| format!("d{i}/")).collect();
+        let server = Script::start(move |request| match request {
+            "GET /" => page(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+            _ => page(&["f"]),
+        });
+        let mut files = 0;
+        let summary = Find::new()
+            .start(&server.url("/"))
+            .expect("a URL")
+            .kind(Kind::File)
+            .connections(NonZeroUsize::new(connections).expect("not 0"))
+            .run(|event| {
+                files += usize::from(matches!(event, Event::Found(_)));
+                ControlFlow::Continue(())
+            });
+        assert!(summary.is_complete());
+        assert_eq!(files, 200);
+        assert!(
+            server.most_at_once() <= connections,
+            "{}",
+            server.most_at_once()
+        );
+    }
+}
+
+#[test]
+fn the_callback_can_stop_a_search() {
+    let server = Server::start().expect("a server");
+    let mut seen = 0;
+    let summary = Find::new()
+        .start(&server.url())
+        .expect("a URL")
+        .run(|event| {
+            if let Event::Found(_) = event {
+                seen += 1;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+    assert_eq!(
+        (seen, summary.matched, summary.ending),
+        (1, 1, Ending::Stopped)
+    );
+    assert!(!summary.is_complete());
+}
+
+/// The decoded path of everything in the sample mirror.
+fn mirror() -> BTreeSet<Vec<u8>> {
+    fn walk(place: Place, path: &str, all: &mut BTreeSet<Vec<u8>>) {
+        for item in place.items() {
+            let below = format!("{path}/{}", item.name);
+            if let Some(place) = item.below {
+                walk(place, &below, all);
+            }
+            all.insert(below.into_bytes());
+        }
+    }
+    let mut all = BTreeSet::from([b"/".to_vec()]);
+    walk(Place::Root, "", &mut all);
+    all
+}
+
+#[test]
+fn the_whole_sample_mirror_is_found_at_any_concurrency() {
+    let mirror = mirror();
+    for connections in [1, 8, 64] {
+        let server = Server::start().expect("a server");
+        let mut found = BTreeSet::new();
+        let mut repomd = 0;
+        let summary = Find::new()
+            .start(&server.url())
+            .expect("a URL")
+            .connections(NonZeroUsize::new(connections).expect("not 0"))
+            .run(|event| {
+                if let Event::Found(entry) = event {
+                    repomd += usize::from(entry.name == b"repomd.xml");
+                    assert!(found.insert(entry.path.to_vec()), "twice: {}", entry.url);
+                }
+                ControlFlow::Continue(())
+            });
+        assert!(summary.is_complete());
+        assert_eq!(repomd, REPOMD_FILES);
+        assert_eq!(server.requests(), summary.counts.directories);
+        assert!(found == mirror, "{connections} connections");
+    }
+}

@@ -1,0 +1,1152 @@
+//! `crawler-cli get` as a program: what it sends, prints and exits with, against a server that follows a script of
+//! exact bytes.
+
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use Step::{Close, HalfClose, Pause, Reset, Send, Take};
+
+// ---------------------------------------------------------------------------------------------- requests as sent
+
+#[test]
+fn requests_on_the_wire() {
+    let dir = tempfile::tempdir().unwrap();
+    let headers = dir.path().join("headers");
+    std::fs::write(&headers, "X-One: 1\r\nX-Two;\n").unwrap();
+    let headers = format!("@{}", headers.display());
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let cases: &[(&[&str], &str, &[&str])] = &[
+        (
+            &[],
+            "/",
+            &[
+                "GET / HTTP/1.1",
+                "Host: H",
+                "User-Agent: UA",
+                "Accept: */*",
+                "",
+                "",
+            ],
+        ),
+        (
+            &[],
+            "?q#f",
+            &[
+                "GET /?q HTTP/1.1",
+                "Host: H",
+                "User-Agent: UA",
+                "Accept: */*",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-H", "Accept:"],
+            "/a|b'\"<>%zz;x=[1]?a=%2f&b={}",
+            &[
+                "GET /a|b'\"<>%zz;x=[1]?a=%2f&b={} HTTP/1.1",
+                "Host: H",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-H", "Accept:"],
+            "/a/../%2e%2e/ä",
+            &["GET /%2e%2e/%C3%A4 HTTP/1.1", "Host: H", "", ""],
+        ),
+        (
+            &["-A", "", "-H", "Accept:", "--path-as-is"],
+            "/a/../b/.",
+            &["GET /a/../b/. HTTP/1.1", "Host: H", "", ""],
+        ),
+        (
+            &[
+                "-A",
+                "me",
+                "-X",
+                "DELETE",
+                "-H",
+                "accept: x",
+                "-H",
+                "x-CASE: 1:2",
+            ],
+            "/",
+            &[
+                "DELETE / HTTP/1.1",
+                "Host: H",
+                "User-Agent: me",
+                "accept: x",
+                "x-CASE: 1:2",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-H", "Host: other", "-H", &headers],
+            "/",
+            &[
+                "GET / HTTP/1.1",
+                "Host: other",
+                "Accept: */*",
+                "X-One: 1",
+                "X-Two: ",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-u", "user:pass"],
+            "/",
+            &[
+                "GET / HTTP/1.1",
+                "Host: H",
+                "Authorization: Basic dXNlcjpwYXNz",
+                "Accept: */*",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-d", "a=1", "-d", "@-"],
+            "/",
+            &[
+                "POST / HTTP/1.1",
+                "Host: H",
+                "Accept: */*",
+                form,
+                "Content-Length: 6",
+                "",
+                "a=1&xy",
+            ],
+        ),
+        (
+            &["-A", "", "--data-binary", "@-", "-H", "Content-Type:"],
+            "/",
+            &[
+                "POST / HTTP/1.1",
+                "Host: H",
+                "Accept: */*",
+                "Content-Length: 4",
+                "",
+                "x",
+                "y",
+            ],
+        ),
+        (
+            &["-A", "", "-d", ""],
+            "/",
+            &[
+                "POST / HTTP/1.1",
+                "Host: H",
+                "Accept: */*",
+                form,
+                "Content-Length: 0",
+                "",
+                "",
+            ],
+        ),
+        (
+            &[
+                "-A",
+                "",
+                "-d",
+                "abc",
+                "-X",
+                "PUT",
+                "-H",
+                "Transfer-Encoding: chunked",
+            ],
+            "/",
+            &[
+                "PUT / HTTP/1.1",
+                "Host: H",
+                "Accept: */*",
+                form,
+                "Transfer-Encoding: chunked",
+                "",
+                "000003",
+                "abc",
+                "0",
+                "",
+                "",
+            ],
+        ),
+        (
+            &["-A", "", "-d", "abc", "-H", "Expect: 100-continue"],
+            "/",
+            &[
+                "POST / HTTP/1.1",
+                "Host: H",
+                "Accept: */*",
+                form,
+                "Content-Length: 3",
+                "Expect: 100-continue",
+                "",
+                "abc",
+            ],
+        ),
+    ];
+    for (args, path, expected) in cases {
+        let server = Server::start([vec![Take, Send(OK.into())]]);
+        let url = server.url(path);
+        let done = run_with_stdin(args, &[&url], b"x\r\ny");
+        assert_eq!(done.code(), 0, "{args:?}: {}", done.stderr());
+        let expected = expected
+            .join("\r\n")
+            .replace("Host: H\r\n", &format!("Host: {}\r\n", server.authority))
+            .replace("UA", concat!("crawler-cli/", env!("CARGO_PKG_VERSION")));
+        assert_eq!(server.requests().concat(), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn head_prints_the_head_and_waits_for_no_body() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: \u{9b}1m\r\n\r\n";
+    for args in [&["-I"][..], &["--head", "-i"], &["-X", "HEAD", "-i"]] {
+        let server = Server::start([vec![Take, Send(head.into())]]);
+        let done = run(args, &[&server.url("/")]);
+        assert_eq!((done.code(), done.stdout()), (0, head.into()), "{args:?}");
+        assert!(server.requests()[0].starts_with("HEAD / "));
+    }
+}
+
+#[test]
+fn every_group_has_its_own_request() {
+    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let (one, two) = (server.url("/1"), server.url("/2"));
+    let args = [
+        "-d",
+        "@-",
+        "-w",
+        "%{method} ",
+        &one,
+        "--next",
+        "-i",
+        "-w",
+        "%{method} %{num_connects}",
+        &two,
+    ];
+    let done = run_with_stdin(&args, &[], b"data");
+    assert_eq!(
+        (done.code(), done.stdout()),
+        (0, format!("helloPOST {OK}GET 0"))
+    );
+    let requests = server.requests();
+    assert!(requests[0].starts_with("POST /1 ") && requests[0].ends_with("\r\n\r\ndata"));
+    assert!(requests[1].starts_with("GET /2 ") && requests[1].ends_with("\r\n\r\n"));
+}
+
+// ---------------------------------------------------------------------------------------------- output
+
+#[test]
+fn a_body_of_any_bytes_goes_to_stdout_and_nothing_to_stderr() {
+    let body: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let server = Server::start([vec![Take, Send([head.as_bytes(), &body].concat())]]);
+    let done = run(&[], &[&server.url("/")]);
+    assert_eq!((done.code(), done.stderr()), (0, "".into()));
+    assert!(done.0.stdout == body);
+}
+
+#[test]
+fn what_arrived_is_printed_while_the_server_pauses() {
+    let (go, paused) = channel();
+    let server = Server::start([vec![
+        Take,
+        Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n".into()),
+        Pause(paused),
+        Send("3\r\ntwo\r\n0\r\n\r\n".into()),
+    ]]);
+    let mut child = spawn(&[], &[&server.url("/")]);
+    let stdout = child.stdout.as_mut().unwrap();
+    let mut piece = [0; 3];
+    stdout.read_exact(&mut piece).unwrap();
+    assert_eq!(&piece, b"one");
+    go.send(()).unwrap();
+    stdout.read_exact(&mut piece).unwrap();
+    assert_eq!(&piece, b"two");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn include_prints_interim_heads_head_and_trailers_as_received() {
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+    let head = "HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nx-B:  1 \r\n\r\n";
+    let reply = format!("{interim}{head}2\r\nhi\r\n0\r\nT: x\r\n\r\n");
+    let server = Server::start([vec![Take, Send(reply.into())]]);
+    let done = run(&["-i"], &[&server.url("/")]);
+    assert_eq!(
+        (done.code(), done.stdout()),
+        (0, format!("{interim}{head}hiT: x\r\n"))
+    );
+}
+
+#[test]
+fn files_are_made_for_what_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| {
+        dir.path()
+            .join(name)
+            .into_os_string()
+            .into_string()
+            .unwrap()
+    };
+    std::fs::write(path("old"), "old").unwrap();
+    let server = Server::start([
+        vec![
+            Take,
+            Send(OK.into()),
+            Take,
+            Send(EMPTY.into()),
+            Take,
+            Send(OK.into()),
+            Close,
+        ],
+        vec![Take, Close],
+    ]);
+    let urls = ["/1", "/2", "/3", "/4"].map(|path| server.url(path));
+    let (one, two, old) = (path("one"), path("two"), path("old"));
+    let args = ["-so", &one, "-o", &two, "-o", "-", "-o", &old];
+    let done = run(&args, &urls.each_ref().map(String::as_str));
+    assert_eq!((done.code(), done.stdout()), (52, "hello".into()));
+    assert_eq!(std::fs::read_to_string(path("one")).unwrap(), "hello");
+    assert_eq!(std::fs::read_to_string(path("two")).unwrap(), "");
+    assert_eq!(
+        std::fs::read_to_string(path("old")).unwrap(),
+        "old",
+        "no byte came for it"
+    );
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_exit_23() {
+    for output in ["/nonexistent/file", "/dev/full"] {
+        let server = Server::start([vec![Take, Send(OK.into())]]);
+        let done = run(&["-o", output], &[&server.url("/")]);
+        assert_eq!(done.code(), 23, "{output}");
+        assert_one_line(
+            &done.stderr(),
+            23,
+            &server.url("/"),
+            &format!("write: {output}: "),
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_a_quiet_exit_23_and_ends_the_run() {
+    let (go, paused) = channel();
+    let server = Server::start([vec![
+        Take,
+        Pause(paused),
+        Send(OK.into()),
+        Take,
+        Send(OK.into()),
+    ]]);
+    let mut child = spawn(&[], &[&server.url("/1"), &server.url("/2")]);
+    drop(child.stdout.take());
+    go.send(()).unwrap();
+    let done = Done(child.wait_with_output().unwrap());
+    assert_eq!((done.code(), done.stderr()), (23, "".into()));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_terminal_gets_no_control_characters_from_heads() {
+    let (mut master, terminal) = pseudo_terminal();
+    let head = "HTTP/1.1 200 \u{9d}0;t\r\nX: \u{202e}\u{9b}31m\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start([vec![Take, Send(head.into())]]);
+    // The terminal is handed over whole: once the program has ended, no writer is left.
+    let mut child = command(&["-i", "-w", "%header{x}"], &[&server.url("/")])
+        .stdout(terminal)
+        .spawn()
+        .unwrap();
+    let mut shown = Vec::new();
+    // Without a writer, reading is an error.
+    let _ = master.read_to_end(&mut shown);
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8(shown).unwrap().replace('\r', "");
+    let value = "\\u{202e}\\u{9b}31m";
+    let expected = format!("HTTP/1.1 200 \\u{{9d}}0;t\nX: {value}\nContent-Length: 0\n\n{value}");
+    assert_eq!(shown, expected);
+}
+
+// ---------------------------------------------------------------------------------------------- failures
+
+#[test]
+fn broken_replies() {
+    let ok = "HTTP/1.1 200 OK\r\n";
+    type Case = (String, fn() -> Step, i32, &'static str, &'static str);
+    let cases: &[Case] = &[
+        (
+            "".into(),
+            || Close,
+            52,
+            "",
+            "the connection closed before any reply",
+        ),
+        ("".into(), || Reset, 56, "", "reset"),
+        (
+            format!("{ok}Content-Le"),
+            || Close,
+            56,
+            "",
+            "inside the response",
+        ),
+        ("garbage\r\n\r\n".into(), || Close, 8, "", "status line"),
+        (format!("{ok}no colon\r\n\r\n"), || Close, 8, "", "header"),
+        (
+            format!("{ok}Content-Length: 5x\r\n\r\nhello"),
+            || Close,
+            8,
+            "",
+            "Content-Length",
+        ),
+        (
+            format!("{ok}Content-Length: 5\r\nContent-Length: 4\r\n\r\nhello"),
+            || Close,
+            8,
+            "",
+            "Content-Length",
+        ),
+        (
+            format!("{ok}Transfer-Encoding: rot13\r\n\r\nuryyb"),
+            || Close,
+            61,
+            "",
+            "Transfer-Encoding",
+        ),
+        (
+            format!("{ok}Content-Length: 50\r\n\r\nhello"),
+            || Close,
+            18,
+            "hello",
+            "receiving the body: ",
+        ),
+        (
+            format!("{ok}Content-Length: 50\r\n\r\nhello"),
+            || HalfClose,
+            18,
+            "hello",
+            "receiving the body: ",
+        ),
+        (
+            format!("{CHUNKED}5\r\nhello\r\n"),
+            || Close,
+            18,
+            "hello",
+            "receiving the body: ",
+        ),
+        (
+            format!("{CHUNKED}5\r\nhello\r\nzz\r\n"),
+            || Close,
+            56,
+            "hello",
+            "chunk",
+        ),
+        (format!("{ok}\r\nhello"), || Close, 0, "hello", ""),
+        (
+            "HTTP/1.0 200 OK\r\n\r\nhello".into(),
+            || HalfClose,
+            0,
+            "hello",
+            "",
+        ),
+    ];
+    for (reply, end, code, stdout, stderr) in cases {
+        let server = Server::start([vec![Take, Send(reply.clone().into()), end()]]);
+        let url = server.url("/x");
+        let done = run(&[], &[&url]);
+        assert_eq!(done.code(), *code, "{reply:?}: {}", done.stderr());
+        assert_eq!(done.stdout(), *stdout, "{reply:?}");
+        assert_one_line(&done.stderr(), *code, &url, stderr);
+    }
+}
+
+#[test]
+fn a_reset_in_the_body_comes_after_what_arrived() {
+    let (go, paused) = channel();
+    let server = Server::start([vec![
+        Take,
+        Send("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello".into()),
+        Pause(paused),
+        Reset,
+    ]]);
+    let mut child = spawn(&[], &[&server.url("/")]);
+    let mut hello = [0; 5];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut hello)
+        .unwrap();
+    go.send(()).unwrap();
+    let done = Done(child.wait_with_output().unwrap());
+    assert_eq!((&hello, done.code()), (b"hello", 56));
+    assert_one_line(&done.stderr(), 56, &server.url("/"), "receiving the body: ");
+}
+
+#[test]
+fn connections_that_are_refused() {
+    // Bound and not listening: nothing else can take the port meanwhile.
+    let socket = bound_socket();
+    let address = local_address(&socket);
+    let url = format!("http://user:secret@{address}/");
+    let format = "%{exitcode} %{http_code} %{num_connects} %{onerror}%{errormsg}";
+    let done = run(&["-w", format], &[&url]);
+    assert_eq!(done.code(), 7);
+    let connecting = format!("connecting to {address}: ");
+    assert_one_line(
+        &done.stderr(),
+        7,
+        &format!("http://{address}/"),
+        &connecting,
+    );
+    assert!(
+        done.stdout().starts_with(&format!("7 000 0 {connecting}")),
+        "{}",
+        done.stdout()
+    );
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("no-such-socket");
+    let done = run(
+        &["--unix-socket", path.to_str().unwrap()],
+        &["http://name/"],
+    );
+    assert_eq!(done.code(), 7, "{}", done.stderr());
+}
+
+#[test]
+fn timeouts_name_what_was_waited_for() {
+    let cases = [
+        ("", "", "waiting for the first byte: "),
+        ("HTTP/1.1 200 OK\r\n", "", "receiving the head: "),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+            "hello",
+            "receiving the body: ",
+        ),
+    ];
+    // All at once, so that the limit can be long enough for a busy machine.
+    let running = cases.map(|(reply, stdout, phase)| {
+        let server = Server::start([vec![Take, Send(reply.into())]]);
+        let url = server.url("/");
+        (spawn(&["-m", "1.5"], &[&url]), url, stdout, phase)
+    });
+    for (child, url, stdout, phase) in running {
+        let done = Done(child.wait_with_output().unwrap());
+        assert_eq!((done.code(), done.stdout()), (28, stdout.into()), "{phase}");
+        assert_one_line(&done.stderr(), 28, &url, phase);
+    }
+}
+
+#[test]
+fn a_connection_that_is_never_answered_times_out() {
+    let socket = bound_socket();
+    socket.listen(0).unwrap();
+    let address = local_address(&socket);
+    // Fills the queue of connections that nobody accepts; after that the system drops attempts.
+    let mut queue = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        queue.push(stream);
+    }
+    let url = format!("http://{address}/");
+    for args in [["--connect-timeout", "0.2"], ["-m", "0.2"]] {
+        let done = run(&args, &[&url]);
+        assert_eq!(done.code(), 28);
+        assert_one_line(&done.stderr(), 28, &url, "connecting");
+    }
+}
+
+#[test]
+fn urls_and_options_that_cannot_be_used() {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (
+            &["https://localhost/"],
+            1,
+            "https is not supported yet by this build",
+        ),
+        (&["ftp://localhost/"], 1, "\"ftp\" is not supported"),
+        (&["http://[::1/"], 3, "URL: "),
+        (&["http://localhost/a b"], 3, "0x20"),
+        (&["http://name.invalid/"], 6, "localhost"),
+        (
+            &["http://u:secret@name.invalid/"],
+            6,
+            "http://name.invalid/: ",
+        ),
+        (&[], 2, "no URL specified"),
+        (&["-Q", "u"], 2, "option -Q: is unknown"),
+        (&["-d", "@/nonexistent", "u"], 26, "/nonexistent"),
+        (
+            &["-H", "a\nb: c", "127.0.0.1:1"],
+            2,
+            "request: invalid byte 0x0a at offset 1 of a header name",
+        ),
+        (&["-H", "a: b\rc", "127.0.0.1:1"], 2, "header value"),
+        (&["-X", "GE T", "127.0.0.1:1"], 2, "method"),
+        (
+            &["-H", "Content-Length: 3", "127.0.0.1:1"],
+            2,
+            "Content-Length",
+        ),
+        (&["-H", "Host:", "127.0.0.1:1"], 2, "Host"),
+    ];
+    for (args, code, text) in cases {
+        let done = run(args, &[]);
+        assert_eq!(done.code(), *code, "{args:?}: {}", done.stderr());
+        assert!(done.stderr().contains(text), "{args:?}: {}", done.stderr());
+        assert!(!done.stderr().contains("secret"));
+        assert_eq!(done.stdout(), "");
+    }
+}
+
+#[test]
+fn help_is_not_an_error() {
+    for args in [["-h"], ["--help"], ["-sh"]] {
+        let done = run(&args, &[]);
+        assert_eq!((done.code(), done.stderr()), (0, "".into()));
+        assert!(done.stdout().contains("--max-filesize <bytes>"));
+    }
+}
+
+#[test]
+fn silent_hides_errors_and_show_error_shows_them() {
+    let cases: &[(&[&str], bool)] = &[
+        (&[], true),
+        (&["-s"], false),
+        (&["-sS"], true),
+        (&["-s", "--no-silent"], true),
+    ];
+    for (args, shown) in cases {
+        let server = Server::start([vec![Take, Close]]);
+        let done = run(args, &[&server.url("/")]);
+        assert_eq!(done.code(), 52);
+        assert_eq!(!done.stderr().is_empty(), *shown, "{args:?}");
+    }
+}
+
+#[test]
+fn fail_keeps_the_body_of_an_error_page_to_itself() {
+    let page = "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nsorry";
+    let head = &page[..page.len() - 5];
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&[], 0, "sorry"),
+        (&["-f"], 22, ""),
+        (&["-fi"], 22, head),
+        (&["-i"], 0, page),
+    ];
+    for (args, code, stdout) in cases {
+        let server = Server::start([vec![Take, Send(page.into())]]);
+        let done = run(args, &[&server.url("/")]);
+        assert_eq!(
+            (done.code(), done.stdout()),
+            (*code, (*stdout).into()),
+            "{args:?}"
+        );
+        let expected = if *code == 0 { "" } else { "404" };
+        assert_one_line(&done.stderr(), *code, &server.url("/"), expected);
+    }
+    let server = Server::start([vec![Take, Send(OK.into())]]);
+    assert_eq!(run(&["-f"], &[&server.url("/")]).stdout(), "hello");
+}
+
+#[test]
+fn max_filesize_holds_for_every_framing() {
+    let close = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello";
+    let chunked = format!("{CHUNKED}2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n");
+    let cases = [
+        (OK, "4", 63, ""),
+        (OK, "5", 0, "hello"),
+        (&chunked, "4", 63, "hell"),
+        (&chunked, "5", 0, "hello"),
+        (close, "4", 63, "hell"),
+        (close, "1k", 0, "hello"),
+    ];
+    for (reply, limit, code, stdout) in cases {
+        let server = Server::start([vec![Take, Send(reply.into()), Close]]);
+        let done = run(&["--max-filesize", limit], &[&server.url("/")]);
+        assert_eq!(
+            (done.code(), done.stdout()),
+            (code, stdout.into()),
+            "{reply:?}"
+        );
+        let expected = if code == 0 { "" } else { "more than 4 bytes" };
+        assert_one_line(&done.stderr(), code, &server.url("/"), expected);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- several URLs
+
+#[test]
+fn urls_of_one_host_share_a_connection() {
+    let script = || {
+        vec![
+            Take,
+            Send(OK.into()),
+            Take,
+            Send(OK.into()),
+            Take,
+            Send(EMPTY.into()),
+        ]
+    };
+    let (one, two) = (Server::start([script()]), Server::start([script()]));
+    let urls = [
+        one.url("/1"),
+        two.url("/2"),
+        one.url("/3"),
+        two.url("/4"),
+        one.url("/5"),
+    ];
+    let format = " %{urlnum} %{num_connects}\n";
+    let done = run(&["-w", format], &urls.each_ref().map(String::as_str));
+    assert_eq!(
+        done.stdout(),
+        "hello 0 1\nhello 1 1\nhello 2 0\nhello 3 0\n 4 0\n"
+    );
+    assert_eq!((done.code(), done.stderr()), (0, "".into()));
+}
+
+#[test]
+fn groups_with_other_limits_share_a_connection_too() {
+    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let (one, two) = (server.url("/1"), server.url("/2"));
+    let args = [
+        "-m",
+        "20",
+        &one,
+        "--next",
+        "-m",
+        "30",
+        "-w",
+        " %{num_connects}",
+        &two,
+    ];
+    let done = run(&args, &[]);
+    assert_eq!((done.code(), done.stdout()), (0, "hellohello 0".into()));
+}
+
+#[test]
+fn switched_protocols_end_a_transfer_at_the_head() {
+    let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+    let server = Server::start([
+        vec![Take, Send(format!("{head}\0\x01").into())],
+        vec![Take, Send(OK.into())],
+    ]);
+    let upgrade = ["-i", "-H", "Connection: Upgrade", "-H", "Upgrade: x"];
+    let done = run(&upgrade, &[&server.url("/1"), &server.url("/2")]);
+    assert_eq!((done.code(), done.stdout()), (0, format!("{head}{OK}")));
+}
+
+#[test]
+fn a_connection_that_the_server_ended_is_not_used_again() {
+    let close = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+    let cases: [Vec<Step>; 3] = [
+        vec![Take, Send(close.into())],
+        vec![Take, Send(OK.into()), Close],
+        vec![Take, Send(OK.into()), Take, Close],
+    ];
+    for script in cases {
+        let server = Server::start([script, vec![Take, Send(OK.into())]]);
+        let done = run(
+            &["-w", " %{num_connects} "],
+            &[&server.url("/1"), &server.url("/2")],
+        );
+        assert_eq!(done.stdout(), "hello 1 hello 1 ");
+        assert_eq!((done.code(), done.stderr()), (0, "".into()));
+    }
+}
+
+#[test]
+fn the_last_url_decides_the_exit_code_unless_fail_early() {
+    let script = || [vec![Take, Close], vec![Take, Send(OK.into())]];
+    let server = Server::start(script());
+    let done = run(&[], &[&server.url("/1"), &server.url("/2")]);
+    assert_eq!((done.code(), done.stdout()), (0, "hello".into()));
+    assert_one_line(&done.stderr(), 52, &server.url("/1"), "");
+    let server = Server::start(script());
+    let done = run(&["--fail-early"], &[&server.url("/1"), &server.url("/2")]);
+    assert_eq!((done.code(), done.stdout()), (52, "".into()));
+}
+
+#[test]
+fn rate_spaces_out_the_starts() {
+    let server = Server::start([vec![
+        Take,
+        Send(OK.into()),
+        Take,
+        Send(OK.into()),
+        Take,
+        Send(OK.into()),
+    ]]);
+    let urls = ["/1", "/2", "/3"].map(|path| server.url(path));
+    let start = Instant::now();
+    let done = run(&["--rate", "10/s"], &urls.each_ref().map(String::as_str));
+    assert!(
+        start.elapsed() >= Duration::from_millis(200),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!((done.code(), done.stdout()), (0, "hello".repeat(3)));
+}
+
+// ---------------------------------------------------------------------------------------------- facts
+
+#[test]
+fn write_out_knows_sizes_and_addresses() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: a/b\r\n\r\n";
+    let server = Server::start([vec![Take, Send(format!("{interim}{head}hello").into())]]);
+    let url = server.url("/x?y");
+    let done = run(&["-d", "data", "-w", "\n%{json}"], &[&url]);
+    assert_eq!(done.code(), 0, "{}", done.stderr());
+    let stdout = done.stdout();
+    let json: serde_json::Value =
+        serde_json::from_str(stdout.strip_prefix("hello\n").unwrap()).unwrap();
+    let address: SocketAddr = server.authority.parse().unwrap();
+    for (name, expected) in [
+        ("size_download", 5.into()),
+        ("size_upload", 4.into()),
+        ("size_header", (interim.len() + head.len()).into()),
+        ("size_request", server.requests()[0].len().into()),
+        ("num_headers", 2.into()),
+        ("http_code", 200.into()),
+        ("http_version", "1.1".into()),
+        ("content_type", "a/b".into()),
+        ("method", "POST".into()),
+        ("scheme", "HTTP".into()),
+        ("exitcode", 0.into()),
+        ("errormsg", serde_json::Value::Null),
+        ("remote_ip", address.ip().to_string().into()),
+        ("remote_port", address.port().into()),
+        ("local_ip", "127.0.0.1".into()),
+        ("url", url.clone().into()),
+        ("url_effective", url.clone().into()),
+        ("num_connects", 1.into()),
+    ] {
+        assert_eq!(json[name], expected, "{name}");
+    }
+    assert!(json["local_port"].as_u64().unwrap() > 0);
+    let names = [
+        "time_connect",
+        "time_pretransfer",
+        "time_starttransfer",
+        "time_total",
+    ];
+    let times = names.map(|name| json[name].as_f64().unwrap());
+    assert!(times.is_sorted() && times[0] > 0.0, "{times:?}");
+}
+
+#[test]
+fn write_out_of_a_failure_has_what_came() {
+    let server = Server::start([vec![
+        Take,
+        Send("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello".into()),
+        Close,
+    ]]);
+    let format = "|%{http_code} %{exitcode} %{size_download} %{num_connects} %{remote_ip} %{onerror}%{errormsg}";
+    let done = run(&["-s", "-w", format], &[&server.url("/")]);
+    let expected = "hello|200 18 5 1 127.0.0.1 receiving the body: ";
+    assert!(done.stdout().starts_with(expected), "{}", done.stdout());
+}
+
+#[test]
+fn verbose_shows_both_heads_and_no_secret() {
+    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let with_user = server.url("/1").replace("http://", "http://user:secret@");
+    let bearer = "Authorization: Bearer secret";
+    let plain = server.url("/2");
+    let args = [
+        "-v", "-A", "", "-d", "secret2", &with_user, "--next", "-A", "", "-H", bearer, &plain,
+    ];
+    let done = run(&args, &[]);
+    assert_eq!((done.code(), done.stdout()), (0, "hellohello".into()));
+    let shown = done.stderr();
+    for line in [
+        "> POST /1 HTTP/1.1",
+        &format!("> Host: {}", server.authority),
+        "> Authorization: Basic ***",
+        "> Authorization: Bearer ***",
+        "> Accept: */*",
+        "> Content-Length: 7",
+        "> ",
+        "< HTTP/1.1 200 OK",
+        "< Content-Length: 5",
+        "< ",
+        &format!("* Connected to {}", server.authority),
+        &format!("* Re-using the connection to {}", server.authority),
+    ] {
+        assert!(
+            shown.lines().any(|l| l == line),
+            "{line:?} is not in\n{shown}"
+        );
+    }
+    assert!(
+        !shown.contains("secret") && !shown.contains("dXNlcjpzZWNyZXQ"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_unix_socket_serves_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("socket");
+    let server = Server::start_unix(&path, [vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let format = " %{num_connects} %{remote_ip}%{remote_port} ";
+    let args = [
+        "-A",
+        "",
+        "--unix-socket",
+        path.to_str().unwrap(),
+        "-w",
+        format,
+    ];
+    let done = run(&args, &["http://name.example/1", "http://name.example/2"]);
+    assert_eq!((done.code(), done.stderr()), (0, "".into()));
+    assert_eq!(done.stdout(), "hello 1 0 hello 0 0 ");
+    let expected = "GET /1 HTTP/1.1\r\nHost: name.example\r\nAccept: */*\r\n\r\n";
+    assert_eq!(server.requests()[0], expected);
+}
+
+#[test]
+fn localhost_is_known() {
+    let server = Server::start([vec![Take, Send(OK.into())]]);
+    let url = server.url("/").replace("127.0.0.1", "localhost");
+    let done = run(&["-w", " %{url_effective}"], &[&url]);
+    assert_eq!(
+        (done.stdout(), done.stderr()),
+        (format!("hello {url}"), "".into())
+    );
+    assert!(server.requests()[0].contains("\r\nHost: localhost:"));
+}
+
+// ---------------------------------------------------------------------------------------------- the program
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+struct Done(Output);
+
+impl Done {
+    fn code(&self) -> i32 {
+        self.0.status.code().expect("no signal")
+    }
+
+    fn stdout(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).unwrap()
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+}
+
+fn command(args: &[impl AsRef<OsStr>], urls: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
+    command.arg("get").args(args).args(urls);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn spawn(args: &[&str], urls: &[&str]) -> Child {
+    command(args, urls).spawn().unwrap()
+}
+
+fn run(args: &[&str], urls: &[&str]) -> Done {
+    Done(command(args, urls).output().unwrap())
+}
+
+fn run_with_stdin(args: &[&str], urls: &[&str], stdin: &[u8]) -> Done {
+    let mut child = command(args, urls).stdin(Stdio::piped()).spawn().unwrap();
+    // A program that reads no stdin may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    Done(child.wait_with_output().unwrap())
+}
+
+/// Checks that `stderr` is one line with the code, the URL and `text`, or nothing for code 0.
+#[track_caller]
+fn assert_one_line(stderr: &str, code: i32, url: &str, text: &str) {
+    if code == 0 {
+        assert_eq!(stderr, "");
+        return;
+    }
+    assert!(
+        stderr.starts_with(&format!("crawler-cli: ({code}) {url}: ")),
+        "{stderr}"
+    );
+    assert!(stderr.contains(text), "{text:?} is not in {stderr}");
+    assert_eq!(stderr.matches('\n').count(), 1, "{stderr}");
+}
+
+/// A terminal: the end to read from, and the one for a program.
+fn pseudo_terminal() -> (std::fs::File, std::fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let terminal = options.read(true).write(true).open(name).unwrap();
+    (master.into(), terminal)
+}
+
+// ---------------------------------------------------------------------------------------------- the server
+
+/// What a connection does next. After its last step it stays open until the client closes it.
+enum Step {
+    /// Reads one request.
+    Take,
+    Send(Vec<u8>),
+    /// Waits for the test.
+    Pause(Receiver<()>),
+    /// Says that no more bytes follow, and goes on reading.
+    HalfClose,
+    Close,
+    /// RST instead of FIN.
+    Reset,
+}
+
+/// Follows one script for each connection, in the order in which they come, and refuses any further one.
+struct Server {
+    authority: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let authority = listener.local_addr().unwrap().to_string();
+        let accept = move || listener.accept().unwrap().0;
+        Self::serve(authority, accept, scripts)
+    }
+
+    fn start_unix(path: &Path, scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
+        let accept = move || listener.accept().unwrap().0;
+        Self::serve("unix".into(), accept, scripts)
+    }
+
+    fn serve<S: Socket>(
+        authority: String,
+        accept: impl Fn() -> S + std::marker::Send + 'static,
+        scripts: impl IntoIterator<Item = Vec<Step>>,
+    ) -> Self {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
+        let scripts: Vec<_> = scripts.into_iter().collect();
+        thread::spawn(move || {
+            for script in scripts {
+                let (socket, log) = (accept(), log.clone());
+                thread::spawn(move || follow(script, socket, &log));
+            }
+        });
+        Self {
+            authority,
+            requests,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.authority)
+    }
+
+    /// What was taken so far.
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn follow(script: Vec<Step>, mut socket: impl Socket, log: &Mutex<Vec<String>>) {
+    for step in script {
+        match step {
+            Take => match take_request(&mut socket) {
+                Some(request) => log.lock().unwrap().push(request),
+                None => return,
+            },
+            // The client may be gone, on purpose.
+            Send(bytes) => drop(socket.write_all(&bytes)),
+            Pause(until) => until.recv().unwrap_or_default(),
+            HalfClose => socket.end_writing(),
+            Close => return,
+            Reset => return socket.reset(),
+        }
+    }
+    let _ = std::io::copy(&mut socket, &mut std::io::sink());
+}
+
+/// One request: a head, and a body by its `Content-Length` or up to the last chunk. `None` if the client closed.
+fn take_request(socket: &mut impl Socket) -> Option<String> {
+    let mut request = String::new();
+    while !is_complete(&request) {
+        let mut byte = [0];
+        match socket.read(&mut byte) {
+            Ok(1) => request.push(char::from(byte[0])),
+            _ => return None,
+        }
+    }
+    Some(request)
+}
+
+fn is_complete(request: &str) -> bool {
+    let Some((head, body)) = request.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    match header("Content-Length: ") {
+        Some(length) => body.len() >= length.parse().unwrap(),
+        None => header("Transfer-Encoding: ").is_none() || body.ends_with("0\r\n\r\n"),
+    }
+}
+
+trait Socket: Read + Write + std::marker::Send + 'static {
+    fn end_writing(&self);
+    fn reset(self);
+}
+
+impl Socket for TcpStream {
+    fn end_writing(&self) {
+        self.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    fn reset(self) {
+        SockRef::from(&self)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+    }
+}
+
+impl Socket for UnixStream {
+    fn end_writing(&self) {
+        self.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// A Unix socket knows no RST.
+    fn reset(self) {}
+}
+
+fn bound_socket() -> socket2::Socket {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    socket
+}
+
+fn local_address(socket: &socket2::Socket) -> SocketAddr {
+    socket.local_addr().unwrap().as_socket().unwrap()
+}

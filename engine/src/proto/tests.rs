@@ -1,0 +1,1357 @@
+//! Whole exchanges as bytes. Every input is fed whole, byte by byte and split in two at every offset, and must give
+//! the same events and the same verdict each time.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::{Misuse, Part};
+
+/// What an exchange came to, in one line: `STATUS reuse "body"`, `error E`, or `incomplete`.
+fn outcome(request: &mut Request, pieces: &[&[u8]], eof: bool, limits: &Limits) -> String {
+    let mut response = Response::new();
+    let mut exchange = Exchange::new(request, BodyMode::Buffer);
+    send_all(&mut exchange, request);
+    for piece in pieces {
+        if let Err(kind) = exchange.handle_read(piece, &mut response, limits) {
+            let body = String::from_utf8_lossy(response.body()).into_owned();
+            return format!("error {kind:?} after {} {body:?}", response.status());
+        }
+    }
+    if exchange.done().is_none()
+        && eof
+        && let Err(fault) = exchange.handle_eof()
+    {
+        return format!(
+            "error Peer({fault:?}) after {} {:?}",
+            response.status(),
+            String::from_utf8_lossy(response.body())
+        );
+    }
+    let Some(reuse) = exchange.done() else {
+        return "incomplete".into();
+    };
+    let reuse = match reuse {
+        Reuse::Keep => "keep".into(),
+        Reuse::Close(reason) => format!("{reason:?}"),
+    };
+    let mut line = String::new();
+    for head in response.interim() {
+        line += &format!("{} ", head.status());
+    }
+    line += &format!(
+        "{} {reuse} {:?}",
+        response.status(),
+        String::from_utf8_lossy(response.body())
+    );
+    for (name, value) in response.trailers() {
+        line += &format!(" {name}={}", String::from_utf8_lossy(value));
+    }
+    line
+}
+
+fn send_all(exchange: &mut Exchange, request: &mut Request) {
+    request
+        .encode(&Defaults::new("example.com", None))
+        .expect("a valid request");
+    while let Ok(SendStep::Write([a, b])) = exchange.poll_send(request) {
+        let n = a.len() + b.len();
+        exchange.handle_sent(n);
+    }
+}
+
+/// The outcome, the same in every segmentation.
+fn outcome_every_way(method: &str, input: &[u8], eof: bool, limits: &Limits) -> String {
+    let request = &mut match method {
+        "UPGRADE" => {
+            let mut request = Request::get("/");
+            request
+                .header("Connection", "Upgrade")
+                .header("Upgrade", "h2c");
+            request
+        }
+        "CONNECT" => Request::new("CONNECT", "example.com:443"),
+        method => Request::new(method, "/"),
+    };
+    let whole = outcome(request, &[input], eof, limits);
+    let bytes: Vec<&[u8]> = input.chunks(1).collect();
+    assert_eq!(
+        outcome(request, &bytes, eof, limits),
+        whole,
+        "byte by byte: {:.200?}",
+        String::from_utf8_lossy(input)
+    );
+    let step = (input.len() / 2048).max(1);
+    for at in (0..input.len()).step_by(step) {
+        let (a, b) = input.split_at(at);
+        assert_eq!(
+            outcome(request, &[a, b], eof, limits),
+            whole,
+            "split at {at}: {:.200?}",
+            String::from_utf8_lossy(input)
+        );
+    }
+    whole
+}
+
+/// Runs a table of (method, input, does the connection end, expected outcome); `¶` is CRLF, `%s` stays.
+fn check(table: &[(&str, &str, bool, &str)]) {
+    for (method, input, eof, expected) in table {
+        let input = input.replace('¶', "\r\n");
+        let got = outcome_every_way(method, input.as_bytes(), *eof, &Limits::default());
+        assert!(
+            got == *expected
+                || (expected.ends_with('…') && got.starts_with(expected.trim_end_matches('…'))),
+            "{method} {input:?}\n     got {got}\nexpected {expected}"
+        );
+    }
+}
+
+/// The requirements of RFC 9112 and 9110 on a client, by section. `EOF` columns: whether the peer closes.
+#[test]
+fn rfc_rows() {
+    const OPEN: bool = false;
+    const EOF: bool = true;
+    check(&[
+        // 9112 §2.2: line ends, bare CR, blank-led first line.
+        (
+            "GET",
+            "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2\n¶hi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶A: b\rc¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶ Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        // §2.3: versions, at the first impossible byte.
+        ("GET", "HTTP/2", OPEN, "error Peer(BadStatusLine)…"),
+        ("GET", "ICY 200", OPEN, "error Peer(BadStatusLine)…"),
+        ("GET", "http/1.1", OPEN, "error Peer(BadStatusLine)…"),
+        (
+            "GET",
+            "SSH-2.0-OpenSSH_9",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        ("GET", "220 smtp ESMTP¶", OPEN, "error Peer(BadStatusLine)…"),
+        ("GET", "<html>", OPEN, "error Peer(BadStatusLine)…"),
+        ("GET", "\0\0\0\0", OPEN, "error Peer(BadStatusLine)…"),
+        ("GET", "\x15\x03\x01", OPEN, "error Peer(BadStatusLine)…"),
+        // §4: status line.
+        (
+            "GET",
+            "HTTP/1.1 200¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 ¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 \tOK ¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 20 OK¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 2000 OK¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 O\0K¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 999 ?¶Content-Length: 0¶¶",
+            OPEN,
+            "999 keep \"\"",
+        ),
+        ("GET", "HTTP/1.1 099 ?¶", OPEN, "error Peer(BadStatusLine)…"),
+        // §5.1, 9110 §5.5: names and values.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶A : b¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶A: b\0c¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶A¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        // §6.1: Transfer-Encoding in HTTP/1.0.
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Transfer-Encoding: chunked¶¶0¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        // §6.3 (1): no body whatever the headers say.
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK¶Content-Length: 5¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        ("HEAD", "HTTP/1.1 200 OK¶¶", OPEN, "200 keep \"\""),
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK¶Content-Length: x¶¶",
+            OPEN,
+            "200 AmbiguousFraming \"\"",
+        ),
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶¶hi",
+            OPEN,
+            "200 Surplus \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 204 No Content¶Content-Length: 5¶¶",
+            OPEN,
+            "204 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified¶Content-Length: 5¶¶",
+            OPEN,
+            "304 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 103 Early Hints¶Content-Length: 5¶¶HTTP/1.1 200 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "103 200 keep \"\"",
+        ),
+        // §6.3 (2): CONNECT.
+        (
+            "CONNECT",
+            "HTTP/1.1 200 OK¶Content-Length: 5¶¶",
+            OPEN,
+            "200 HandedOver \"\"",
+        ),
+        (
+            "CONNECT",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶tunnel",
+            OPEN,
+            "200 HandedOver \"\"",
+        ),
+        (
+            "CONNECT",
+            "HTTP/1.1 407 Auth¶Content-Length: 2¶¶no",
+            OPEN,
+            "407 keep \"no\"",
+        ),
+        // §6.3 (3, 4): Transfer-Encoding.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 9¶Transfer-Encoding: chunked¶¶2¶hi¶0¶¶",
+            OPEN,
+            "200 AmbiguousFraming \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: gzip, chunked¶¶0¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked, identity¶¶0¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶Transfer-Encoding: chunked¶¶0¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding:¶¶0¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        // §6.3 (5): Content-Length.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2, 2¶Content-Length: 2¶¶hi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 002¶¶hi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶Content-Length: 3¶¶hi",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 5, 6¶¶",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: +5¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: -5¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 0x5¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 5_0¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 5a¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: \"5\"¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length:¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 18446744073709551616¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        // §6.3 (6, 8): exact, cut, until close.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 3¶¶hi",
+            EOF,
+            "error Peer(Truncated) after 200 \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶¶hi!",
+            OPEN,
+            "200 Surplus \"hi\"",
+        ),
+        ("GET", "HTTP/1.1 200 OK¶¶hi", EOF, "200 UntilClose \"hi\""),
+        ("GET", "HTTP/1.1 200 OK¶¶hi", OPEN, "incomplete"),
+        // §7.1: chunks (the decoder has its own table).
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶hi\n0¶¶",
+            OPEN,
+            "error Peer(BadChunk)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶10000000000000005¶",
+            OPEN,
+            "error Peer(BadChunk)…",
+        ),
+        // §7.1.2: trailers.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶hi¶0¶A: b¶Content-Length: 7¶¶",
+            OPEN,
+            "200 keep \"hi\" A=b",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶A: b\n¶",
+            OPEN,
+            "error Peer(BadTrailer)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶nocolon¶¶",
+            OPEN,
+            "error Peer(BadTrailer)…",
+        ),
+        // §8: incomplete, at every stage.
+        ("GET", "", EOF, "error Peer(Empty)…"),
+        ("GET", "HTTP/1.1 200 OK¶A: b", EOF, "error Peer(Truncated)…"),
+        (
+            "GET",
+            "HTTP/1.1 100 Continue¶¶",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶h",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶hi¶",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶hi¶0¶",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶hi¶0¶A: b¶",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        // §9.3: persistence.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Connection: Close¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Connection: keep-alive, CLOSE¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Connection: x¶Connection: close¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Connection: closed¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "200 Http10 \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Connection: Keep-Alive¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        // 9110 §15.2: 101 asked for and not.
+        (
+            "GET",
+            "HTTP/1.1 101 Switching¶Upgrade: h2c¶¶",
+            OPEN,
+            "error Peer(UnexpectedUpgrade)…",
+        ),
+        (
+            "UPGRADE",
+            "HTTP/1.1 101 Switching¶Upgrade: h2c¶¶PRI",
+            OPEN,
+            "101 HandedOver \"\"",
+        ),
+        (
+            "UPGRADE",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶¶hi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+    ]);
+}
+
+/// fasthttp's response tests. Where the verdict differs from fasthttp's, the line says why.
+#[test]
+fn fasthttp_rows() {
+    const OPEN: bool = false;
+    const EOF: bool = true;
+    check(&[
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 10¶Content-Type: foo/bar¶¶0123456789",
+            OPEN,
+            "200 keep \"0123456789\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 500 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "500 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 300 OK¶Transfer-Encoding: chunked¶¶5¶56789¶0¶foo: bar¶¶",
+            OPEN,
+            "300 keep \"56789\" foo=bar",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶4¶qwer¶2¶ty¶0¶Foo2: bar2¶¶",
+            OPEN,
+            "200 keep \"qwerty\" Foo2=bar2",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶Foo5: bar5¶¶",
+            OPEN,
+            "200 keep \"\" Foo5=bar5",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3;ext¶aaa¶0¶¶",
+            OPEN,
+            "200 keep \"aaa\"",
+        ),
+        // Blanks that no extension follows are not in the grammar (RFC 9112 §7.1).
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3  ¶abc¶0¶¶",
+            OPEN,
+            "error Peer(BadChunk)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Type: foobar¶¶zxxxx",
+            EOF,
+            "200 UntilClose \"zxxxx\"",
+        ),
+        // Chunked wins as in fasthttp, but the connection is not trusted again.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 123¶Transfer-Encoding: chunked¶¶4¶test¶0¶Foo4:bar4¶¶",
+            OPEN,
+            "200 AmbiguousFraming \"test\" Foo4=bar4",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 304 OK¶Content-Length: 1235¶¶",
+            OPEN,
+            "304 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 204 OK¶Transfer-Encoding: chunked¶¶0¶¶",
+            OPEN,
+            "204 AmbiguousFraming \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 123 AAA¶A: b¶¶HTTP/1.1 250 BBB¶Content-Length: 0¶¶",
+            OPEN,
+            "123 250 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 100 Continue¶¶HTTP/1.1 200 OK¶Content-Length: 2¶¶hi",
+            OPEN,
+            "100 200 keep \"hi\"",
+        ),
+        (
+            "UPGRADE",
+            "HTTP/1.1 101 S¶Connection: Upgrade¶Upgrade: websocket¶¶UPGRADE-DATA",
+            OPEN,
+            "101 HandedOver \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Content-Length: 5¶¶12345",
+            OPEN,
+            "200 Http10 \"12345\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Content-Length: 5¶Connection: Keep-Alive¶¶12345",
+            OPEN,
+            "200 keep \"12345\"",
+        ),
+        // fasthttp ignores it; RFC 9112 §6.1 calls the framing faulty.
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Transfer-Encoding: deflate¶Content-Length: 5¶¶12345",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        // fasthttp accepts these; RFC 9112 §4 has one SP, and no empty line or version 0.9 before a response.
+        (
+            "GET",
+            "HTTP/1.1   200 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "¶HTTP/1.1 200 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/0.9 300 OK¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 456¶Content-Length: 0¶¶",
+            OPEN,
+            "456 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\nContent-Length: 0\nA: b\n¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Type: sss¶ vvv¶Content-Length:0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶conTEnt-leNGTH: 3¶¶abc",
+            OPEN,
+            "200 keep \"abc\"",
+        ),
+        // A blank inside a name is no token: two readers could see two names.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Referrer Policy: x¶Content-Length: 0¶¶",
+            OPEN,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 0¶¶¶¶¶",
+            EOF,
+            "200 Surplus \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: deflate¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: identity¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked, gzip¶¶",
+            OPEN,
+            "error Peer(UnsupportedTransferEncoding)…",
+        ),
+        // Equal lengths collapse (RFC 9112 §6.3); fasthttp refuses them.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 1¶Content-Length: 1¶¶x",
+            OPEN,
+            "200 keep \"x\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: faaa¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 123aa¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: aa124¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: nope¶Transfer-Encoding: chunked¶¶0¶¶",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        ("GET", "", EOF, "error Peer(Empty)…"),
+        ("GET", "fo", EOF, "error Peer(BadStatusLine)…"),
+        ("GET", "HTTP/1.1", EOF, "error Peer(Truncated)…"),
+        ("GET", "HTTP/1.1 ", EOF, "error Peer(Truncated)…"),
+        ("GET", "HTTP/1.1 s", EOF, "error Peer(BadStatusLine)…"),
+        (
+            "GET",
+            "HTTP/1.1 123foobar OK¶¶",
+            EOF,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "GET /foo/bar¶Host: x¶¶",
+            EOF,
+            "error Peer(BadStatusLine)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶: zero-key¶¶",
+            EOF,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶ foo: bar¶¶",
+            EOF,
+            "error Peer(BadHeader)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶foo: bar¶",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 1234¶¶short",
+            EOF,
+            "error Peer(Truncated) after 200 \"short\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶foo",
+            EOF,
+            "error Peer(BadChunk)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3¶foo",
+            EOF,
+            "error Peer(Truncated)…",
+        ),
+        // BWS before an extension is in the grammar (RFC 9112 §7.1.1); fasthttp refuses it.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3 ;ext¶foo¶0¶¶",
+            OPEN,
+            "200 keep \"foo\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3\t;ext¶foo¶0¶¶",
+            OPEN,
+            "200 keep \"foo\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶3\nfoo¶0¶¶",
+            OPEN,
+            "error Peer(BadChunk)…",
+        ),
+    ]);
+    // A long body to the end of the connection; 100 and 101 interim responses.
+    let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_500));
+    let got = outcome_every_way("GET", long.as_bytes(), true, &Limits::default());
+    assert!(got.starts_with("200 UntilClose \"xxx") && got.len() > 100_500);
+    let hints = |n: usize| {
+        "HTTP/1.1 103 H\r\n\r\n".repeat(n) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    };
+    let limits = Limits::default();
+    assert!(
+        outcome_every_way("GET", hints(100).as_bytes(), false, &limits)
+            .ends_with("103 200 keep \"\"")
+    );
+    assert!(
+        outcome_every_way("GET", hints(101).as_bytes(), false, &limits)
+            .starts_with("error Limit(InterimResponses(100))")
+    );
+}
+
+/// Responses that other clients' tests agree on; see `tests/data/README.md`.
+#[test]
+fn exam() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/");
+    for file in ["h11-client.jsonl", "llhttp-response.jsonl"] {
+        let text = std::fs::read_to_string(format!("{data}{file}")).expect("the test data");
+        for line in text.lines() {
+            let case: serde_json::Value = serde_json::from_str(line).expect("a case");
+            exam_case(&case);
+        }
+    }
+}
+
+fn exam_case(case: &serde_json::Value) {
+    let field = |value: &serde_json::Value, name: &str| value[name].as_str().map(decode_base64);
+    let input = field(case, "response_b64").expect("a response");
+    let method = case["request"]["method"].as_str().expect("a method");
+    let eof = case["close_after"].as_bool().expect("a bool");
+    let got = outcome_every_way(method, &input, eof, &Limits::default());
+    let matches = |expect: &serde_json::Value| {
+        if expect["ok"] == false {
+            return got.starts_with("error");
+        }
+        let body = field(expect, "body_b64");
+        let body = body.map(|b| format!("{:?}", String::from_utf8_lossy(&b)));
+        let status = expect["status"].as_u64().map(|s| s.to_string());
+        !got.starts_with("error")
+            && got != "incomplete"
+            && status.is_none_or(|s| got.split(' ').any(|word| word == s))
+            && body.is_none_or(|b| got.ends_with(&b) || got.contains(&format!(" {b} ")))
+    };
+    let level = case["level"].as_str().expect("a level");
+    let alternatives = case["expect_alt"].as_array().into_iter().flatten();
+    let tolerated = level != "should" && alternatives.into_iter().any(matches);
+    assert!(
+        matches(&case["expect"]) || tolerated,
+        "{}: {got}\n{case:#}",
+        case["id"]
+    );
+    if case["no_reuse"] == true {
+        assert!(!got.contains(" keep "), "{}: {got}", case["id"]);
+    }
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut out, mut bits, mut held) = (Vec::new(), 0u32, 0);
+    for byte in text.bytes().filter(|byte| *byte != b'=') {
+        let value = alphabet.iter().position(|b| *b == byte).expect("base64") as u32;
+        bits = bits << 6 | value;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    out
+}
+
+/// Each limit has its own error, in every segmentation.
+#[test]
+fn limits() {
+    let limits = Limits {
+        head_bytes: 60,
+        header_count: 2,
+        body_bytes: Some(4),
+        trailer_bytes: 20,
+        ..Limits::default()
+    };
+    for (input, expected) in [
+        (
+            "HTTP/1.1 200 OK¶A: b¶B: c¶Content-Length: 0¶¶",
+            "error Limit(HeaderCount(2))",
+        ),
+        (
+            &format!("HTTP/1.1 200 OK¶A: {}¶¶", "x".repeat(60)),
+            "error Limit(HeadBytes(60))",
+        ),
+        (
+            &format!("HTTP/1.1 200 OK¶A: {}", "x".repeat(60)),
+            "error Limit(HeadBytes(60))",
+        ),
+        (
+            "HTTP/1.1 103 H¶¶HTTP/1.1 103 H¶¶HTTP/1.1 103 H¶¶HTTP/1.1 200 OK¶¶",
+            "error Limit(HeadBytes(60))",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Content-Length: 5¶¶",
+            "error Limit(BodyBytes(4))",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Content-Length: 4¶¶abcd",
+            "200 keep \"abcd\"",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Content-Length: 5000000000¶¶",
+            "error Limit(BodyBytes(4))",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶ab¶3¶cde¶0¶¶",
+            "error Limit(BodyBytes(4)) after 200 \"ab\"",
+        ),
+        (
+            "HTTP/1.1 200 OK¶¶abcde",
+            "error Limit(BodyBytes(4)) after 200 \"abcd\"",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶A: 0123456789abcdef¶¶",
+            "error Limit(TrailerBytes(20))",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶A:b¶B:c¶C:d¶¶",
+            "error Limit(HeaderCount(2))",
+        ),
+    ] {
+        let input = input.replace('¶', "\r\n");
+        let got = outcome_every_way("GET", input.as_bytes(), false, &limits);
+        assert!(got.starts_with(expected), "{input:?}: {got}");
+    }
+}
+
+/// A length that is promised costs nothing before bytes come.
+#[test]
+fn memory_follows_the_bytes() {
+    let limits = Limits {
+        body_bytes: None,
+        ..Limits::default()
+    };
+    let mut request = Request::get("/");
+    let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+    send_all(&mut exchange, &mut request);
+    let mut response = Response::new();
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5368709120\r\n\r\n";
+    exchange
+        .handle_read(head, &mut response, &limits)
+        .expect("a head");
+    assert_eq!(response.body.capacity(), 0);
+    assert_eq!(exchange.body_left(), Some(5 << 30));
+}
+
+/// A head dripped byte by byte is scanned once: twice the bytes cost twice the work.
+#[test]
+fn a_dripped_head_is_linear() {
+    let limits = Limits {
+        head_bytes: 1 << 22,
+        ..Limits::default()
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nA: {}\r\nContent-Length: 0\r\n\r\n",
+        "x".repeat(2_000_000)
+    );
+    let mut request = Request::get("/");
+    let bytes: Vec<&[u8]> = head.as_bytes().chunks(1).collect();
+    // Quadratic scanning would take 2·10^12 steps here and not end within the test run.
+    assert_eq!(
+        outcome(&mut request, &bytes, false, &limits),
+        "200 keep \"\""
+    );
+}
+
+#[test]
+fn folded_and_repeated_headers() {
+    let input = b"HTTP/1.1 200 OK\r\nFold: a  b\r\n \tc \r\n\t\r\n d\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nEmpty:\r\nContent-Length: 0\r\n\r\n";
+    let mut request = Request::get("/");
+    let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+    send_all(&mut exchange, &mut request);
+    let mut response = Response::new();
+    exchange
+        .handle_read(input, &mut response, &Limits::default())
+        .expect("a response");
+    assert_eq!(response.header("fold"), Some(&b"a  b c d"[..]));
+    assert_eq!(
+        response.header_all("SET-COOKIE").collect::<Vec<_>>(),
+        [b"a=1", b"b=2"]
+    );
+    assert_eq!(response.header("empty"), Some(&b""[..]));
+    assert_eq!(
+        response.headers().map(|h| h.0).collect::<Vec<_>>(),
+        [
+            "Fold",
+            "Set-Cookie",
+            "set-cookie",
+            "Empty",
+            "Content-Length"
+        ]
+    );
+    assert_eq!(response.reason(), b"OK");
+    assert_eq!(response.head(), input);
+}
+
+// ---- requests
+
+fn encoded(request: &mut Request) -> Result<String, Misuse> {
+    request.encode(&Defaults::new("example.com", Some("probe/1")))?;
+    let mut exchange = Exchange::new(request, BodyMode::Buffer);
+    let mut out = Vec::new();
+    loop {
+        let n = match exchange.poll_send(request)? {
+            SendStep::Write([a, b]) => {
+                out.extend_from_slice(a);
+                out.extend_from_slice(b);
+                a.len() + b.len()
+            }
+            SendStep::AwaitContinue(_) => {
+                out.extend_from_slice(b"<wait>");
+                exchange.handle_continue_timeout();
+                0
+            }
+            SendStep::AwaitSource => return Ok("pending".into()),
+            SendStep::Done => break,
+        };
+        exchange.handle_sent(n);
+    }
+    Ok(String::from_utf8_lossy(&out).replace("\r\n", "¶"))
+}
+
+#[test]
+fn requests_on_the_wire() {
+    let wire = |build: fn(&mut Request) -> &mut Request| {
+        let mut request = Request::get("/a%2Fb?c=d e".replace(' ', "+"));
+        build(&mut request);
+        encoded(&mut request).expect("a valid request")
+    };
+    let line = "GET /a%2Fb?c=d+e HTTP/1.1¶";
+    for (got, expected) in [
+        (
+            wire(|r| r),
+            format!("{line}Host: example.com¶User-Agent: probe/1¶¶"),
+        ),
+        (
+            wire(|r| {
+                r.header("foo-BAR", "x")
+                    .header("host", "other")
+                    .header("b", "")
+                    .header("User-agent", "me")
+            }),
+            format!("{line}Host: other¶User-Agent: me¶foo-BAR: x¶b: ¶¶"),
+        ),
+        (
+            wire(|r| r.no_user_agent()),
+            format!("{line}Host: example.com¶¶"),
+        ),
+        (
+            wire(|r| r.set_method("POST").set_target("").no_user_agent()),
+            "POST / HTTP/1.1¶Host: example.com¶Content-Length: 0¶¶".into(),
+        ),
+        (
+            wire(|r| r.no_user_agent().body("test")),
+            format!("{line}Host: example.com¶Content-Length: 4¶¶test"),
+        ),
+        (
+            wire(|r| {
+                r.no_user_agent()
+                    .body("test")
+                    .expect_continue(std::time::Duration::from_secs(1))
+            }),
+            format!("{line}Host: example.com¶Content-Length: 4¶Expect: 100-continue¶¶<wait>test"),
+        ),
+        (
+            wire(|r| r.no_user_agent().body_stream(&b"test"[..], Some(4))),
+            format!("{line}Host: example.com¶Content-Length: 4¶¶test"),
+        ),
+        (
+            wire(|r| {
+                r.no_user_agent()
+                    .body_stream(&b"test"[..], None)
+                    .trailer("A", "b")
+            }),
+            format!(
+                "{line}Host: example.com¶Transfer-Encoding: chunked¶Trailer: A¶¶000004¶test¶0¶A: b¶¶"
+            ),
+        ),
+        (
+            wire(|r| r.no_user_agent().body_stream(&b""[..], None)),
+            format!("{line}Host: example.com¶Transfer-Encoding: chunked¶¶0¶¶"),
+        ),
+    ] {
+        assert_eq!(got, expected);
+    }
+    let large = "x".repeat(100_000);
+    assert!(
+        wire(|r| r.body("x".repeat(100_000)))
+            .ends_with(&format!("Content-Length: 100000¶¶{large}"))
+    );
+}
+
+#[test]
+fn bad_requests_name_the_part() {
+    let misuse = |build: fn(&mut Request) -> &mut Request| {
+        let mut request = Request::get("/");
+        build(&mut request);
+        format!("{:?}", encoded(&mut request).expect_err("a misuse"))
+    };
+    let invalid = |part: Part, at: usize, byte: u8| {
+        format!("Invalid {{ part: {part:?}, at: {at}, byte: {byte} }}")
+    };
+    for (got, expected) in [
+        (
+            misuse(|r| r.set_method("GET /\r\nX:")),
+            invalid(Part::Method, 3, b' '),
+        ),
+        (
+            misuse(|r| r.set_target("/ HTTP/1.1\r\nX: y")),
+            invalid(Part::Target, 1, b' '),
+        ),
+        (
+            misuse(|r| r.set_target("/a#b")),
+            invalid(Part::Target, 2, b'#'),
+        ),
+        (
+            misuse(|r| r.set_target("/\u{e9}")),
+            invalid(Part::Target, 1, 0xc3),
+        ),
+        (
+            misuse(|r| r.header("A\n", "b")),
+            invalid(Part::HeaderName, 1, b'\n'),
+        ),
+        (
+            misuse(|r| r.header("A", "b\0")),
+            invalid(Part::HeaderValue, 1, 0),
+        ),
+        (
+            misuse(|r| r.header("A", "b\r\nC: d")),
+            invalid(Part::HeaderValue, 1, b'\r'),
+        ),
+        (
+            misuse(|r| r.header("Host", "a\nb")),
+            invalid(Part::Host, 1, b'\n'),
+        ),
+        (
+            misuse(|r| r.header("User-Agent", "a\nb")),
+            invalid(Part::UserAgent, 1, b'\n'),
+        ),
+        (
+            misuse(|r| r.body_stream(&b""[..], None).trailer("a", "\r")),
+            invalid(Part::TrailerValue, 0, b'\r'),
+        ),
+        (
+            misuse(|r| r.body_stream(&b""[..], None).trailer("", "x")),
+            "Empty(TrailerName)".into(),
+        ),
+        (misuse(|r| r.set_method("")), "Empty(Method)".into()),
+        (misuse(|r| r.header("", "x")), "Empty(HeaderName)".into()),
+        (
+            misuse(|r| r.header("content-length", "5")),
+            "FramingHeader(\"Content-Length\")".into(),
+        ),
+        (
+            misuse(|r| r.header("Transfer-Encoding", "chunked")),
+            "FramingHeader(\"Transfer-Encoding\")".into(),
+        ),
+        (misuse(|r| r.set_target("x")), "TargetForm".into()),
+        (misuse(|r| r.set_target("*")), "TargetForm".into()),
+        (misuse(|r| r.set_method("CONNECT")), "TargetForm".into()),
+        (
+            misuse(|r| r.trailer("A", "b")),
+            "TrailersWithoutChunked".into(),
+        ),
+        (
+            misuse(|r| r.body_stream(&b"abc"[..], Some(4))),
+            "BodyLength { declared: 4, produced: 3 }".into(),
+        ),
+    ] {
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn an_expected_continue_releases_the_body_and_a_final_status_does_not() {
+    let begin = || {
+        let mut request = Request::post("/", "body");
+        request.expect_continue(std::time::Duration::from_secs(1));
+        request.encode(&Defaults::new("h", None)).expect("valid");
+        let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+        let Ok(SendStep::Write([head, _])) = exchange.poll_send(&mut request) else {
+            panic!("a head")
+        };
+        let n = head.len();
+        exchange.handle_sent(n);
+        assert!(matches!(
+            exchange.poll_send(&mut request),
+            Ok(SendStep::AwaitContinue(_))
+        ));
+        (request, exchange, Response::new())
+    };
+    let limits = Limits::default();
+    let (mut request, mut exchange, mut response) = begin();
+    exchange
+        .handle_read(b"HTTP/1.1 100 Continue\r\n\r\n", &mut response, &limits)
+        .expect("an interim response");
+    assert!(matches!(
+        exchange.poll_send(&mut request),
+        Ok(SendStep::Write([b"body", _]))
+    ));
+    exchange.handle_sent(4);
+    assert!(matches!(
+        exchange.poll_send(&mut request),
+        Ok(SendStep::Done)
+    ));
+    exchange
+        .handle_read(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            &mut response,
+            &limits,
+        )
+        .expect("a response");
+    assert_eq!(exchange.done(), Some(Reuse::Keep));
+
+    let (_request, mut exchange, mut response) = begin();
+    exchange
+        .handle_read(
+            b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n",
+            &mut response,
+            &limits,
+        )
+        .expect("a response");
+    assert_eq!(
+        exchange.done(),
+        Some(Reuse::Close(CloseReason::EarlyResponse))
+    );
+}
+
+#[test]
+fn a_stream_is_read_once() {
+    let mut request = Request::get("/");
+    request.body_stream(&b"x"[..], None);
+    assert!(encoded(&mut request).is_ok());
+    assert!(matches!(
+        encoded(&mut request),
+        Err(Misuse::BodyNotReplayable)
+    ));
+    assert!(!request.is_replayable());
+}
+
+// ---- properties
+
+fn token() -> impl Strategy<Value = String> {
+    "[A-Za-z][A-Za-z0-9-]{0,12}".prop_filter("framing headers have their own tests", |name| {
+        ![
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "keep-alive",
+            "upgrade",
+        ]
+        .contains(&name.to_ascii_lowercase().as_str())
+    })
+}
+
+proptest! {
+    /// What a server writes is what the caller sees.
+    #[test]
+    fn round_trip(
+        status in prop_oneof![200u16..204, 205u16..304, 305u16..1000],
+        headers in prop::collection::vec((token(), "[!-~]([ -~]{0,20}[!-~])?"), 0..8),
+        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..6),
+        chunked in any::<bool>(),
+        trailer in prop::option::of("[!-~]{1,9}"),
+    ) {
+        let body = pieces.concat();
+        let mut input = format!("HTTP/1.1 {status} Some Reason\r\n").into_bytes();
+        for (name, value) in &headers {
+            input.extend(format!("{name}: {value}\r\n").bytes());
+        }
+        if chunked {
+            input.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+            for piece in &pieces {
+                input.extend(format!("{:x}\r\n", piece.len()).bytes());
+                input.extend(piece);
+                input.extend(b"\r\n");
+            }
+            input.extend(b"0\r\n");
+            if let Some(value) = &trailer {
+                input.extend(format!("X-Sum: {value}\r\n").bytes());
+            }
+            input.extend(b"\r\n");
+        } else {
+            input.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes());
+            input.extend(&body);
+        }
+        outcome_every_way("GET", &input, false, &Limits::default());
+        let mut request = Request::get("/");
+        let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+        send_all(&mut exchange, &mut request);
+        let mut response = Response::new();
+        let used = exchange.handle_read(&input, &mut response, &Limits::default());
+        prop_assert_eq!(used.expect("a valid response"), input.len());
+        prop_assert_eq!(exchange.done(), Some(Reuse::Keep));
+        prop_assert_eq!(response.status(), status);
+        prop_assert_eq!(response.body(), &body);
+        let seen: Vec<_> = response.headers().map(|(n, v)| (n.to_owned(), String::from_utf8_lossy(v).into_owned())).collect();
+        prop_assert_eq!(&seen[..headers.len()], &headers[..]);
+        if chunked {
+            let sum = response.trailers().next().map(|(_, v)| String::from_utf8_lossy(v).into_owned());
+            prop_assert_eq!(sum, trailer);
+        }
+    }
+
+    /// Damaged responses come to the same end in every segmentation.
+    #[test]
+    fn segmentation_never_matters(
+        base in prop::sample::select(vec![
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=\"y\"\r\nhello\r\n0\r\nA: b\r\n\r\n",
+            "HTTP/1.1 100 C\r\n\r\nHTTP/1.0 404 No\nConnection: keep-alive\nContent-Length: 1\n\nx",
+        ]),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\r\n\0 :;,0159azAZ\"\\\x80".to_vec()), 0u8..3), 0..5),
+        eof in any::<bool>(),
+    ) {
+        let mut input = base.as_bytes().to_vec();
+        for (at, byte, kind) in edits {
+            let at = at.index(input.len());
+            match kind {
+                0 => input[at] = byte,
+                1 => input.insert(at, byte),
+                _ => drop(input.remove(at)),
+            }
+        }
+        outcome_every_way("GET", &input, eof, &Limits::default());
+    }
+}
