@@ -43,6 +43,8 @@ pub struct HostClient<N: Net = OsNet> {
     retry: Retry,
     late: LatePolicy,
     total: Option<Duration>,
+    /// What [`get`](Self::get) sends, for its buffers.
+    getter: Request,
     /// Submitted calls that no turn has taken up yet.
     incoming: Vec<(Key, CallTime)>,
     done: VecDeque<Completion>,
@@ -82,6 +84,7 @@ impl<N: Net> HostClient<N> {
             retry: config.retry,
             late: config.late,
             total: config.timeouts.total,
+            getter: Request::default(),
             reactor: Reactor::new(
                 net,
                 Settings {
@@ -106,7 +109,11 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error> {
-        self.call(&mut Request::get(target), response)
+        let mut request = std::mem::take(&mut self.getter);
+        request.set_target(target);
+        let outcome = self.call(&mut request, response);
+        self.getter = request;
+        outcome
     }
 
     /// Sends a request and waits for the response. Other calls in flight go on meanwhile; their completions are kept

@@ -202,17 +202,13 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     fn enqueue(&mut self, waiter: W) -> Checkout<C> {
-        let full = self.open() >= self.config.max_connections.get();
-        let unserved = self.waiting().saturating_sub(self.connecting.len());
-        if full
-            && self.config.wait == WaitPolicy::FailFast
-            && self.waiting() >= self.connecting.len()
-        {
-            return Checkout::Full(LimitExceeded::Connections(
-                self.config.max_connections.get(),
-            ));
+        let cap = self.config.max_connections.get();
+        // Connections that are coming or could be opened, against the calls that wait for one already.
+        let supply = cap - self.open() + self.connecting.len();
+        if self.waiting() >= supply && self.config.wait == WaitPolicy::FailFast {
+            return Checkout::Full(LimitExceeded::Connections(cap));
         }
-        if full && unserved >= self.config.max_waiting {
+        if self.waiting() >= supply.saturating_add(self.config.max_waiting) {
             return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
         }
         Checkout::Wait(WaitId {
@@ -262,7 +258,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// When `wants_open` may change by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.warm_after
-            .filter(|_| self.warm_shortage() > self.connecting.len())
+            .filter(|_| !self.is_full() && self.warm_shortage() > self.connecting.len())
     }
 
     /// An opening begins: takes a slot for it.

@@ -289,6 +289,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the body is held back.
+    pub fn awaits_continue(&self) -> bool {
+        matches!(self.send, Send::AwaitContinue(_))
+    }
+
     fn body_state(&self) -> Send {
         if self.streams {
             Send::Stream(0)
@@ -365,18 +370,38 @@ impl Exchange {
             return Ok(0);
         };
         let start = *start;
+        let known = response.buffer.len() - start;
+        let room = limits.head_bytes.saturating_sub(response.buffer.len());
+        if known == 0 {
+            let first_field = response.fields.len();
+            let whole = head::parse_whole(input, start, limits.header_count, &mut response.fields);
+            match whole {
+                Some(parsed) if parsed.length <= room => {
+                    let length = parsed.length;
+                    response.buffer.extend_from_slice(&input[..length]);
+                    self.handle_head(start, first_field, parsed, response, limits)?;
+                    return Ok(length);
+                }
+                _ => response.fields.truncate(first_field),
+            }
+        }
         let end = scan.handle_piece(input);
         let n = end.unwrap_or(input.len());
-        let room = limits.head_bytes.saturating_sub(response.buffer.len());
         if n > room {
             response.buffer.extend_from_slice(&input[..room]);
             head::check_status_line(&response.buffer[start..])?;
             return Err(LimitExceeded::HeadBytes(limits.head_bytes).into());
         }
-        let known = response.buffer.len() - start;
         response.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            self.handle_head(start, response, limits)?;
+            let first_field = response.fields.len();
+            let parsed = head::parse_head(
+                &mut response.buffer,
+                start,
+                limits.header_count,
+                &mut response.fields,
+            )?;
+            self.handle_head(start, first_field, parsed, response, limits)?;
         } else if known < head::STATUS_LINE_PREFIX {
             head::check_status_line(&response.buffer[start..])?;
         }
@@ -386,21 +411,15 @@ impl Exchange {
     fn handle_head(
         &mut self,
         start: usize,
+        first_field: usize,
+        parsed: ParsedHead,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
-        let end = response.buffer.len();
-        let first_field = response.fields.len();
-        let parsed = head::parse_head(
-            &mut response.buffer,
-            start..end,
-            limits.header_count,
-            &mut response.fields,
-        )?;
         let parts = HeadParts {
             status: parsed.status,
             version: parsed.version,
-            bytes: start as u32..end as u32,
+            bytes: start as u32..(start + parsed.length) as u32,
             reason: parsed.reason.clone(),
             fields: first_field as u32..response.fields.len() as u32,
         };

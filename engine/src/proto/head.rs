@@ -1,15 +1,15 @@
 //! Response heads (RFC 9112 §2-5): finding the end across reads, the early check of the status line, and parsing.
 //!
-//! The end of a head is searched with a scanner that remembers where it was, so that a head dripped byte by byte
-//! costs O(n); `httparse` then runs once over the whole. Lines may end in CRLF or bare LF. A status line that cannot
-//! become one is refused at its first impossible byte.
+//! A head that comes in one read, as nearly all do, is parsed where it is. Else its end is searched with a scanner that
+//! remembers where it was, so that a head dripped byte by byte costs O(n), and `httparse` runs once over the whole.
+//! Lines may end in CRLF or bare LF. A status line that cannot become one is refused at its first impossible byte.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use httparse::ParserConfig;
 
-use super::response::{Field, Version};
+use super::response::{Field, Version, offset_in};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// Finds the empty line that ends a head, over any number of pieces.
@@ -81,6 +81,8 @@ pub(crate) const STATUS_LINE_PREFIX: usize = 13;
 /// A parsed head: the status line, and what its headers say about framing and the connection.
 #[derive(Debug)]
 pub(crate) struct ParsedHead {
+    /// Bytes of the head, its empty line included.
+    pub(crate) length: usize,
     pub(crate) version: Version,
     pub(crate) status: u16,
     /// In `buffer`.
@@ -109,32 +111,71 @@ pub(crate) enum TransferEncoding {
     Unsupported,
 }
 
-/// Parses the complete head at `buffer[range]` and appends its headers to `fields`. Folded values are unfolded into
+/// Parses the head at the start of `input` if it is all there and there is nothing unusual about it,.
+/// `base` is where it will be in the response's buffer. `None` leaves everything, faults too, to
+/// [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the input is cut.
+#[inline]
+pub(crate) fn parse_whole(
+    input: &[u8],
+    base: usize,
+    max_headers: usize,
+    fields: &mut Vec<Field>,
+) -> Option<ParsedHead> {
+    if input.first() != Some(&b'H') {
+        return None; // httparse would skip empty lines
+    }
+    let mut slots = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; COMMON_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let complete = ParserConfig::default().parse_response_with_uninit_headers(
+        &mut parsed,
+        input,
+        &mut slots[..max_headers.min(COMMON_HEADERS)],
+    );
+    let Ok(httparse::Status::Complete(length)) = complete else {
+        return None;
+    };
+    let status = parsed.code.filter(|code| *code >= 100)?;
+    let reason = match parsed.reason {
+        Some("") | None => reason(input, base),
+        Some(text) => {
+            let start = base + offset_in(input, text.as_bytes());
+            start as u32..(start + text.len()) as u32
+        }
+    };
+    let mut framing = Framing::default();
+    fields.extend(parsed.headers.iter().map(|header| {
+        framing.handle_header(header.name, header.value);
+        Field::new(input, base, header.name.as_bytes(), header.value)
+    }));
+    Some(ParsedHead {
+        length,
+        version: version(parsed.version),
+        status,
+        reason,
+        framing,
+    })
+}
+
+/// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
 /// new bytes at the end of `buffer`.
 pub(crate) fn parse_head(
     buffer: &mut Vec<u8>,
-    range: Range<usize>,
+    start: usize,
     max_headers: usize,
     fields: &mut Vec<Field>,
 ) -> Result<ParsedHead, ErrorKind> {
-    let head = &buffer[range.clone()];
+    let head = &buffer[start..];
     check_status_line(head)?;
     let mut framing = Framing::default();
-    let mut folded = false;
-    let mut small = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; COMMON_HEADERS];
-    let mut large;
-    let slots = if max_headers <= COMMON_HEADERS {
-        &mut small[..max_headers]
-    } else if count_lines(head) <= COMMON_HEADERS {
-        &mut small[..]
-    } else {
-        large = [const { MaybeUninit::uninit() }; MOST_HEADERS];
-        &mut large[..max_headers.min(MOST_HEADERS)]
-    };
+    let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     ParserConfig::default()
         .allow_obsolete_multiline_headers_in_responses(true)
-        .parse_response_with_uninit_headers(&mut parsed, head, slots)
+        .parse_response_with_uninit_headers(
+            &mut parsed,
+            head,
+            &mut slots[..max_headers.min(MOST_HEADERS)],
+        )
         .map_err(|error| match error {
             httparse::Error::TooManyHeaders => LimitExceeded::HeaderCount(max_headers).into(),
             httparse::Error::Status | httparse::Error::Version | httparse::Error::Token => {
@@ -142,27 +183,27 @@ pub(crate) fn parse_head(
             }
             _ => PeerFault::BadHeader.into(),
         })?;
-    fields.reserve(parsed.headers.len());
-    for header in parsed.headers.iter() {
-        let field = Field::new(&buffer[..], header.name.as_bytes(), header.value);
-        folded |= framing.handle_header(header.name, header.value);
-        fields.push(field);
-    }
-    let version = match parsed.version {
-        Some(0) => Version::Http10,
-        _ => Version::Http11,
-    };
-    let status = parsed.code.unwrap_or(0);
-    let reason = reason(&buffer[range.clone()], range.start);
-    if folded {
-        unfold(buffer, fields);
-    }
+    fields.extend(parsed.headers.iter().map(|header| {
+        framing.handle_header(header.name, header.value);
+        Field::new(head, start, header.name.as_bytes(), header.value)
+    }));
+    let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
+    let (length, reason) = (head.len(), reason(head, start));
+    unfold(buffer, fields);
     Ok(ParsedHead {
+        length,
         version,
         status,
         reason,
         framing,
     })
+}
+
+fn version(minor: Option<u8>) -> Version {
+    match minor {
+        Some(0) => Version::Http10,
+        _ => Version::Http11,
+    }
 }
 
 /// Parses a complete trailer section at `buffer[range]` and appends the fields that may stand there.
@@ -174,14 +215,17 @@ pub(crate) fn parse_trailers(
 ) -> Result<(), ErrorKind> {
     let mut slots = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let slots = &mut slots[..max_headers.min(MOST_HEADERS)];
-    match httparse::parse_headers(&buffer[range], slots) {
+    let section = &buffer[range.clone()];
+    match httparse::parse_headers(section, slots) {
         Ok(httparse::Status::Complete((_, headers))) => {
             let allowed = headers.iter().filter(|header| {
                 !FORBIDDEN_TRAILERS
                     .iter()
                     .any(|f| header.name.eq_ignore_ascii_case(f))
             });
-            fields.extend(allowed.map(|h| Field::new(buffer, h.name.as_bytes(), h.value)));
+            fields.extend(
+                allowed.map(|h| Field::new(section, range.start, h.name.as_bytes(), h.value)),
+            );
             Ok(())
         }
         Err(httparse::Error::TooManyHeaders) => Err(LimitExceeded::HeaderCount(max_headers).into()),
@@ -190,8 +234,7 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
-    /// Takes in one header; true if its value is folded and must be unfolded.
-    fn handle_header(&mut self, name: &str, value: &[u8]) -> bool {
+    fn handle_header(&mut self, name: &str, value: &[u8]) {
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
                 for token in list(value) {
@@ -212,7 +255,6 @@ impl Framing {
             }
             _ => {}
         }
-        memchr::memchr(b'\n', value).is_some()
     }
 
     /// Equal values collapse into one, over lists and over lines; anything else is an error (RFC 9112 §6.3 (5)).
@@ -275,11 +317,6 @@ fn reason(head: &[u8], start: usize) -> Range<u32> {
     (start + from) as u32..(start + end) as u32
 }
 
-/// Upper bound of the header lines in a head.
-fn count_lines(head: &[u8]) -> usize {
-    memchr::memchr_iter(b'\n', head).count()
-}
-
 /// Replaces each obs-fold by one SP (RFC 9112 §5.2), in a copy at the end of `buffer`.
 fn unfold(buffer: &mut Vec<u8>, fields: &mut [Field]) {
     for field in fields {
@@ -318,7 +355,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Heads with no more lines than this are parsed with a small table on the stack.
+/// Heads with more headers than this take the slower way.
 const COMMON_HEADERS: usize = 64;
 
 /// The most headers that a head can have, whatever the limits say.

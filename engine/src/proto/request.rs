@@ -4,6 +4,7 @@
 //! frames the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) is computed here and nowhere else.
 //! A byte that could end a line early is refused before anything is sent.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::error::{Misuse, Part};
 /// request.header("Content-Type", "application/json").header("X-Trace", "7");
 /// ```
 pub struct Request {
-    method: String,
+    method: Cow<'static, str>,
     target: String,
     host: Option<Vec<u8>>,
     user_agent: UserAgent,
@@ -49,9 +50,13 @@ pub struct Request {
 impl Request {
     /// A request with that method and target. The target is sent byte for byte; an empty one becomes `/`.
     pub fn new(method: impl Into<String>, target: impl Into<String>) -> Self {
+        Self::from_parts(method.into().into(), target.into())
+    }
+
+    fn from_parts(method: Cow<'static, str>, target: String) -> Self {
         Self {
-            method: method.into(),
-            target: target.into(),
+            method,
+            target,
             host: None,
             user_agent: UserAgent::Default,
             fields: Vec::new(),
@@ -70,17 +75,17 @@ impl Request {
 
     /// A GET request.
     pub fn get(target: impl Into<String>) -> Self {
-        Self::new("GET", target)
+        Self::from_parts("GET".into(), target.into())
     }
 
     /// A HEAD request.
     pub fn head(target: impl Into<String>) -> Self {
-        Self::new("HEAD", target)
+        Self::from_parts("HEAD".into(), target.into())
     }
 
     /// A POST request with a body.
     pub fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
-        let mut request = Self::new("POST", target);
+        let mut request = Self::from_parts("POST".into(), target.into());
         request.body(body);
         request
     }
@@ -97,8 +102,7 @@ impl Request {
 
     /// Replaces the method.
     pub fn set_method(&mut self, method: &str) -> &mut Self {
-        self.touch().method.clear();
-        self.method.push_str(method);
+        self.touch().method = method.to_owned().into();
         self
     }
 
@@ -273,7 +277,7 @@ impl Request {
             "" => "/",
             target => target,
         };
-        for part in [self.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+        for part in [&*self.method, " ", target, " HTTP/1.1\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
         push_line(out, "Host", host);
@@ -313,7 +317,7 @@ impl Request {
     /// What to say in `Content-Length`: nothing for a bodiless request, but 0 where a body is usual (RFC 9110 §8.6).
     fn content_length(&self) -> Option<u64> {
         match &self.body {
-            Body::None => matches!(self.method.as_str(), "POST" | "PUT" | "PATCH").then_some(0),
+            Body::None => matches!(&*self.method, "POST" | "PUT" | "PATCH").then_some(0),
             Body::Bytes(body) => Some(body.len() as u64),
             Body::Stream(stream) => stream.length,
         }
@@ -392,7 +396,7 @@ impl Request {
     /// Whether sending it twice has the effect of sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(
-            self.method.as_str(),
+            &*self.method,
             "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
         )
     }
@@ -410,9 +414,9 @@ impl Request {
 }
 
 impl Default for Request {
-    /// `GET /`.
+    /// `GET /`, without any buffer.
     fn default() -> Self {
-        Self::get("/")
+        Self::from_parts("GET".into(), String::new())
     }
 }
 

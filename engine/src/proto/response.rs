@@ -245,15 +245,13 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// `name` and `value` are slices of `buffer`.
+    /// `name` and `value` are slices of `head`, which stands, or will stand, at `base` in the buffer.
     #[inline]
-    pub(super) fn new(buffer: &[u8], name: &[u8], value: &[u8]) -> Self {
-        let offset =
-            |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize) as u32;
+    pub(super) fn new(head: &[u8], base: usize, name: &[u8], value: &[u8]) -> Self {
         Self {
-            name: offset(name),
+            name: (base + offset_in(head, name)) as u32,
             name_len: name.len() as u32,
-            value: if value.is_empty() { 0 } else { offset(value) },
+            value: (base + offset_in(head, value)) as u32,
             value_len: value.len() as u32,
         }
     }
@@ -270,6 +268,15 @@ impl Field {
         self.value = range.start as u32;
         self.value_len = range.len() as u32;
     }
+}
+
+/// Where `part`, a slice of `whole`, starts in it; 0 for an empty one, which may be a slice of anything.
+#[inline]
+pub(super) fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+    if part.is_empty() {
+        return 0;
+    }
+    (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize)
 }
 
 fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'a str, &'a [u8])> {

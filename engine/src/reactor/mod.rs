@@ -664,6 +664,10 @@ impl<N: Net> Reactor<N> {
             self.finish(key, had_head, surplus);
             return Ok(Progress::Stop);
         }
+        if conn.continue_at.is_some() && !exchange.awaits_continue() {
+            conn.continue_at = None;
+            self.drive_send(key);
+        }
         if self.must_pause(key, had_head) {
             return Ok(Progress::Stop);
         }
