@@ -121,4 +121,4 @@ fn variable(name: &str) -> Option<u64> {
 const SEEDS: u64 = 5_000;
 
 /// One error in the engine fails many seeds; a few show it.
-const ENOUGH_FAILURES: usize = 30;
+const ENOUGH_FAILURES: usize = 8;

@@ -4,11 +4,12 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::Address;
 use courser::net::sim::{Behaviour, Faults, Link, Odds, Random};
-use courser::{HostConfig, LatePolicy, Retry, ReuseOrder, Timeouts, WaitPolicy};
+use courser::{HostConfig, LatePolicy, Limits, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy};
 
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -17,6 +18,8 @@ pub(crate) struct Plan {
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Odds,
+    /// The client is driven while no call is in flight, too.
+    pub(crate) maintains: bool,
     /// In the order of time.
     pub(crate) acts: Vec<(Duration, Act)>,
 }
@@ -41,6 +44,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) enum Act {
     Submit(Spec),
+    /// A blocking call, or a blocking body if the spec has a consumer.
+    Block(Spec),
     /// Cancels the call submitted as the n-th, whatever has become of it.
     Cancel(usize),
     /// The caller does something else for a while, and does not drive the client.
@@ -115,6 +120,7 @@ impl Plan {
                 usize::MAX
             },
             early_wakeups: sometimes(random, 200),
+            maintains: random.roll(OFTEN),
             acts: draw_acts(random, mood, bulk),
             mood,
             config,
@@ -163,7 +169,18 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
         retry: Retry {
             max_attempts: NonZeroU32::new(random.within(1..=5) as u32).unwrap_or(NonZeroU32::MIN),
             stale: !random.roll(RARELY),
-            ..Retry::default()
+            hook: random.roll(RARELY).then(|| {
+                let hook: RetryHook = Arc::new(|failed| failed.request.is_idempotent());
+                hook
+            }),
+        },
+        limits: Limits {
+            body_bytes: if foul && random.roll(RARELY) {
+                Some(100)
+            } else {
+                None
+            },
+            ..Limits::default()
         },
         ..HostConfig::default()
     }
@@ -285,7 +302,13 @@ fn draw_acts(random: &mut Random, mood: Mood, bulk: bool) -> Vec<(Duration, Act)
     let mut acts: Vec<_> = (0..count)
         .map(|n| {
             at += random.duration(&span(0, pace));
-            (at, Act::Submit(draw_spec(random, mood, bulk, n as u64 + 1)))
+            let spec = draw_spec(random, mood, bulk, n as u64 + 1);
+            let act = if random.roll(RARELY) {
+                Act::Block(spec)
+            } else {
+                Act::Submit(spec)
+            };
+            (at, act)
         })
         .collect();
     let end = (at * 2).max(Duration::from_millis(1000));

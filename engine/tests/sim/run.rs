@@ -93,7 +93,8 @@ enum Todo {
 
 struct Running {
     spec: Spec,
-    id: CallId,
+    /// None for one that blocks.
+    id: Option<CallId>,
     /// When the client took it up, and when it must be over.
     times: Option<(Instant, Instant)>,
     /// How much of its body the source may give.
@@ -155,7 +156,12 @@ impl Run<'_> {
                 lost.map(|call| &call.spec)
             );
             if let Some(next) = next {
-                self.net.advance(next.saturating_duration_since(now));
+                let time = next.saturating_duration_since(now);
+                if self.plan.maintains {
+                    self.client.maintain(time).expect("poll never fails here");
+                } else {
+                    self.net.advance(time);
+                }
             }
         } else {
             assert!(
@@ -219,6 +225,11 @@ impl Run<'_> {
         match todo {
             Todo::Act(number) => match &plan.acts[number].1 {
                 Act::Submit(spec) => self.submit(spec),
+                // A caller that blocks cannot feed its other calls: in a fair world they must not need it.
+                Act::Block(spec) if plan.mood == Mood::Fair && self.client.in_flight() > 0 => {
+                    self.submit(spec);
+                }
+                Act::Block(spec) => self.block(spec),
                 Act::Cancel(nth) => self.cancel(*nth),
                 Act::CloseIdle => {
                     let idle = self.client.counters().idle;
@@ -232,9 +243,9 @@ impl Run<'_> {
             },
             Todo::Feed(call) => {
                 let call = &self.calls[call];
-                if let Upload::Stream { piece, .. } = call.spec.body {
-                    call.fed.fetch_add(piece, Ordering::Relaxed);
-                    self.client.resume(call.id);
+                if let (Upload::Stream { piece, .. }, Some(id)) = (&call.spec.body, call.id) {
+                    call.fed.fetch_add(*piece, Ordering::Relaxed);
+                    self.client.resume(id);
                 }
             }
             Todo::Consume(call) => self.consume(call),
@@ -242,42 +253,19 @@ impl Run<'_> {
     }
 
     fn submit(&mut self, spec: &Spec) {
-        let mut request = Request::new(spec.method, format!("/{}", spec.id));
-        request.header("X-Id", spec.id.to_string());
-        if spec.says_close {
-            request.header("Connection", "close");
-        }
-        if let Some(wait) = spec.expect {
-            request.expect_continue(wait);
-        }
-        let fed = Arc::new(AtomicUsize::new(usize::MAX));
         let nth = self.calls.len();
-        let body = HttpServer::body(spec.id, spec.body.length());
-        match spec.body {
-            Upload::None => {}
-            Upload::Bytes(_) => {
-                request.body(body);
-            }
-            Upload::Stream {
-                length,
-                declared,
-                piece,
-                pause,
-            } => {
-                if let Some(pause) = pause {
-                    fed.store(0, Ordering::Relaxed);
-                    // One more than there are pieces: the end has to be asked for as well.
-                    for feeding in 1..=(length / piece + 2) {
-                        self.plan_for(self.net.now() + pause * feeding as u32, Todo::Feed(nth));
-                    }
-                }
-                let source = Source {
-                    body,
-                    at: 0,
-                    piece,
-                    fed: Arc::clone(&fed),
-                };
-                request.body_stream(source, declared.then_some(length as u64));
+        let (request, fed) = request_of(spec);
+        if let Upload::Stream {
+            length,
+            piece,
+            pause: Some(pause),
+            ..
+        } = spec.body
+        {
+            fed.store(0, Ordering::Relaxed);
+            // One more than there are pieces: the end has to be asked for as well.
+            for feeding in 1..=(length / piece + 2) {
+                self.plan_for(self.net.now() + pause * feeding as u32, Todo::Feed(nth));
             }
         }
         let mut call = Call::new(request, Response::new())
@@ -293,7 +281,7 @@ impl Run<'_> {
         );
         self.calls.push(Running {
             spec: spec.clone(),
-            id,
+            id: Some(id),
             times: None,
             fed,
             state: State::Open,
@@ -302,11 +290,68 @@ impl Run<'_> {
         });
     }
 
+    /// Makes a call that blocks. The others go on meanwhile.
+    fn block(&mut self, spec: &Spec) {
+        let begun = self.net.now();
+        self.note_take_up(begun);
+        let total = self
+            .plan
+            .config
+            .timeouts
+            .total
+            .expect("every plan has limits");
+        let nth = self.calls.len();
+        let (mut request, fed) = request_of(spec);
+        self.calls.push(Running {
+            spec: spec.clone(),
+            id: None,
+            times: Some((begun, begun + total)),
+            fed,
+            state: State::Over,
+            cancelled: false,
+            end: String::new(),
+        });
+        let mut response = Response::new();
+        let result = match spec.consumer {
+            None => {
+                let result = self.client.call(&mut request, &mut response);
+                result.map(|_| Some(response.take_body()))
+            }
+            Some(consumer) => pull(&mut self.client, &mut request, &mut response, consumer),
+        };
+        let now = self.net.now();
+        assert!(
+            now <= begun + total,
+            "blocked for {:?}: {spec:?}",
+            now - begun
+        );
+        assert_eq!(request.method(), spec.method, "the buffers came back");
+        match result {
+            Ok(body) => {
+                let length = body.as_ref().map(Vec::len);
+                self.calls[nth].end = format!("{} {length:?} blocking", response.status());
+                self.check_head(spec, &response);
+                if let Some(body) = body {
+                    self.check_body(spec, &response, &body);
+                }
+            }
+            Err(error) => {
+                self.calls[nth].end = format!("{error:?}");
+                self.check_error(nth, &error, now, None);
+            }
+        }
+        // While it blocked, the caller could not be told of anything else.
+        self.caller_back_at = now;
+    }
+
     fn cancel(&mut self, nth: usize) {
         let Some(call) = self.calls.get_mut(nth) else {
             return;
         };
-        let did = self.client.cancel(call.id);
+        let Some(id) = call.id else {
+            return;
+        };
+        let did = self.client.cancel(id);
         assert!(
             !did || !matches!(call.state, State::Over),
             "cancelled what was over"
@@ -319,7 +364,7 @@ impl Run<'_> {
             call.state = State::Over;
             call.end = "dropped".into();
         }
-        assert!(!self.client.cancel(call.id), "cancelled twice");
+        assert!(!self.client.cancel(id), "cancelled twice");
     }
 
     // ---- completions
@@ -395,7 +440,8 @@ impl Run<'_> {
                 planned,
             },
             Some(consumer),
-        ) = (&mut call.state, call.spec.consumer)
+            Some(id),
+        ) = (&mut call.state, call.spec.consumer, call.id)
         else {
             return;
         };
@@ -409,7 +455,7 @@ impl Run<'_> {
             return self.cancel(nth);
         }
         let mut buf = vec![0; piece];
-        match self.client.read_body(call.id, &mut buf) {
+        match self.client.read_body(id, &mut buf) {
             Ok(Read::Data(n)) => {
                 assert!((1..=piece).contains(&n));
                 body.extend_from_slice(&buf[..n]);
@@ -424,7 +470,8 @@ impl Run<'_> {
                     call.spec
                 );
             }
-            Ok(Read::End { report, .. }) => {
+            Ok(Read::End { report, trailers }) => {
+                check_trailers(&trailers);
                 let begun = call.times.expect("taken up").0;
                 assert!(begun + report.timings.total <= now);
                 call.end = format!("{} {} streamed", head.status(), body.len());
@@ -468,6 +515,11 @@ impl Run<'_> {
             "an answer to another request: {spec:?}"
         );
         assert!([200, 204, 304, 404, 503].contains(&response.status()));
+        assert!(
+            response
+                .interim()
+                .all(|interim| [100, 102, 103].contains(&interim.status()))
+        );
         let heard = self.heard(spec.id);
         if heard.iter().any(|heard| heard.whole) {
             // An early answer was given before the body was there.
@@ -482,6 +534,7 @@ impl Run<'_> {
     }
 
     fn check_body(&self, spec: &Spec, head: &Response, body: &[u8]) {
+        check_trailers(head);
         let length = text(head, "X-Body").and_then(|n| n.parse().ok());
         let length: usize = length.expect("every answer has it");
         assert_eq!(
@@ -535,10 +588,13 @@ impl Run<'_> {
                 assert_eq!(config.wait, WaitPolicy::FailFast);
             }
             ErrorKind::Limit(LimitExceeded::Waiting(max)) => assert_eq!(*max, config.max_waiting),
+            ErrorKind::Limit(LimitExceeded::BodyBytes(max)) => {
+                assert_eq!(Some(*max), config.limits.body_bytes);
+            }
             ErrorKind::Limit(limit) => panic!("no answer passes a limit: {limit} {spec:?}"),
             _ => {}
         }
-        if error.sent() == Sent::Nothing && attempts.is_some_and(|attempts| attempts == 0) {
+        if error.sent() == Sent::Nothing && attempts.is_some_and(|attempts| attempts <= 1) {
             assert_eq!(heard, 0, "sent after all: {error:?} {spec:?}");
         }
     }
@@ -591,9 +647,11 @@ impl Run<'_> {
                 let spec = &self.calls[heard.id as usize - 1].spec;
                 assert_eq!(heard.method, spec.method);
                 *times.entry(heard.id).or_default() += 1;
-                let most = match NOT_IDEMPOTENT.contains(&spec.method) {
-                    true => 1,
-                    false => 2,
+                let retry = &self.plan.config.retry;
+                let most = match (NOT_IDEMPOTENT.contains(&spec.method), &retry.hook) {
+                    (true, _) => 1,
+                    (false, Some(_)) => retry.max_attempts.get() as usize,
+                    (false, None) => 2,
                 };
                 assert!(
                     times[&heard.id] <= most,
@@ -604,42 +662,81 @@ impl Run<'_> {
         }
     }
 
-    /// Ends what goes on without a call: late answers that are drained, openings whose calls were served otherwise.
-    /// Nothing moves unless the client is driven, so each round is a call, one that fails before it is sent.
+    /// Ends what goes on without a call: late answers that are drained, openings whose calls were served otherwise,
+    /// idle connections whose time comes.
     fn sweep(&mut self) {
         let config = &self.plan.config;
         let drain = match config.late {
             LatePolicy::Drain { up_to } => up_to,
             LatePolicy::Close => Duration::ZERO,
         };
-        let pause = drain.max(config.timeouts.connect.unwrap_or_default());
-        for _ in 0..SWEEPS {
-            self.client.close_idle();
-            if self.client.counters().open == 0 {
-                return;
-            }
-            self.net.advance(pause);
-            let mut request = Request::get("/sweep");
-            let never = Source {
-                body: vec![0],
-                at: 0,
-                piece: 1,
-                fed: Arc::default(),
-            };
-            request.body_stream(never, None);
-            let timeout = Duration::from_nanos(1);
-            self.client
-                .submit(Call::new(request, Response::new()).timeout(timeout));
-            let done = self.client.wait(None).expect("poll never fails here");
-            assert!(done.is_some());
-            assert_eq!(self.client.in_flight(), 0);
+        let connect = config.timeouts.connect.unwrap_or_default();
+        let pause = drain.max(connect) + config.idle_timeout;
+        self.client.maintain(pause).expect("poll never fails here");
+        if config.min_idle == 0 && config.timeouts.connect.is_some() {
+            assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();
     }
 }
 
-/// A dial may go on to each address in turn, a round for each, and two more for what that leaves.
-const SWEEPS: usize = 5;
+fn request_of(spec: &Spec) -> (Request, Arc<AtomicUsize>) {
+    let mut request = Request::new(spec.method, format!("/{}", spec.id));
+    request.header("X-Id", spec.id.to_string());
+    if spec.says_close {
+        request.header("Connection", "close");
+    }
+    if let Some(wait) = spec.expect {
+        request.expect_continue(wait);
+    }
+    let fed = Arc::new(AtomicUsize::new(usize::MAX));
+    let body = HttpServer::body(spec.id, spec.body.length());
+    match spec.body {
+        Upload::None => {}
+        Upload::Bytes(_) => {
+            request.body(body);
+        }
+        Upload::Stream {
+            length,
+            declared,
+            piece,
+            ..
+        } => {
+            let source = Source {
+                body,
+                at: 0,
+                piece,
+                fed: Arc::clone(&fed),
+            };
+            request.body_stream(source, declared.then_some(length as u64));
+        }
+    }
+    (request, fed)
+}
+
+/// Reads a body by `HostClient::open`; `None` if the consumer gave up on it.
+fn pull(
+    client: &mut HostClient<SimNet>,
+    request: &mut Request,
+    response: &mut Response,
+    consumer: Consumer,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut body = client.open(request, response)?;
+    let mut all = Vec::new();
+    let mut buf = vec![0; consumer.piece];
+    while all.len() < consumer.gives_up_after {
+        match body.read_some(&mut buf)? {
+            0 => return body.finish().map(|_| Some(all)),
+            n => all.extend_from_slice(&buf[..n]),
+        }
+    }
+    Ok(None)
+}
+
+fn check_trailers(response: &Response) {
+    let expected = ("X-Trailer", &b"1"[..]);
+    assert!(response.trailers().all(|trailer| trailer == expected));
+}
 
 fn text(response: &Response, name: &str) -> Option<String> {
     response

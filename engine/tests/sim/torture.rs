@@ -98,6 +98,7 @@ fn program(mood: Mood) -> Plan {
         }],
         descriptors: usize::MAX,
         early_wakeups: Odds::NEVER,
+        maintains: true,
         acts: acts.collect(),
     }
 }
