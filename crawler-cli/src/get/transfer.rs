@@ -264,18 +264,18 @@ fn wait_failed(error: &io::Error) -> Failure {
 }
 
 fn note_connection(facts: &mut Facts, report: &Report) {
-    let end = |address: &Option<Address>| match address {
+    let end = |address: Option<&Address>| match address {
         Some(Address::Tcp(address)) => Some((address.ip().to_string(), address.port())),
         Some(Address::Unix(_)) | None => None,
     };
-    facts.remote = end(&report.remote);
-    facts.local = end(&report.local);
-    let connected = report.timings.queued.filter(|_| report.attempts > 0);
-    let fresh = connected.filter(|_| !report.reused);
+    facts.remote = end(report.remote());
+    facts.local = end(report.local());
+    let connected = report.timings().queued.filter(|_| report.attempts() > 0);
+    let fresh = connected.filter(|_| !report.reused());
     facts.connects = fresh.is_some().into();
     facts.times.connect = fresh.unwrap_or_default();
     facts.times.pretransfer = connected.unwrap_or_default();
-    facts.times.starttransfer = report.timings.first_byte.unwrap_or_default();
+    facts.times.starttransfer = report.timings().first_byte.unwrap_or_default();
 }
 
 fn note_response(facts: &mut Facts, response: &Response) {
@@ -305,8 +305,8 @@ fn note_response(facts: &mut Facts, response: &Response) {
 
 /// `-v`: which connection served, what was sent on it, and what came back.
 fn show_exchange(report: &Report, sent: Option<&[u8]>, response: &Response) {
-    if let Some(remote) = &report.remote {
-        let what = match (report.reused, report.attempts) {
+    if let Some(remote) = report.remote() {
+        let what = match (report.reused(), report.attempts()) {
             (_, 0) => "Could not connect",
             (true, _) => "Re-using the connection",
             (false, _) => "Connected",

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report, Timings, Upstream};
+use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report, Upstream};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::net::os::OsNet;
@@ -13,7 +13,9 @@ use crate::policy::{
     Verdict, is_stale,
 };
 use crate::proto::{BodyMode, CloseReason, Defaults, Request, Response, Reuse};
-use crate::reactor::{ActiveCall, Armed, Happened, Key, Marks, Place, Reactor, Settings};
+use crate::reactor::{
+    ActiveCall, Armed, Happened, HeadState, Key, Marks, Place, Reactor, Settings,
+};
 
 /// A client of one upstream, with a bounded pool of connections.
 ///
@@ -47,7 +49,8 @@ pub struct HostClient<N: Net = OsNet> {
     getter: Request,
     /// Submitted calls that no turn has taken up yet.
     incoming: Vec<(Key, CallTime)>,
-    done: VecDeque<Completion>,
+    /// Calls that have something for the caller: their end, or the head of a streamed response.
+    done: VecDeque<Key>,
     /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
     /// once if it is `told`, else not.
     readable: VecDeque<CallId>,
@@ -160,9 +163,10 @@ impl<N: Net> HostClient<N> {
     ) -> Completion {
         let call = Call::new(std::mem::take(request), std::mem::take(response));
         let id = self.submit(call.streaming(streaming));
-        let position = |client: &Self| client.done.iter().position(|done| done.id == id);
+        let position = |client: &Self| client.done.iter().position(|done| *done == id.0);
         loop {
-            if let Some(done) = position(self).and_then(|at| self.done.remove(at)) {
+            let at = position(self).and_then(|at| self.done.remove(at));
+            if let Some(done) = at.and_then(|key| self.complete(key)) {
                 return done;
             }
             if let Err(error) = self.turn(None, |client| position(client).is_some()) {
@@ -191,7 +195,7 @@ impl<N: Net> HostClient<N> {
             attempts: 0,
             stale_before: false,
             sent_before: Sent::Nothing,
-            head_given: false,
+            head: HeadState::Awaited,
             taken: 0,
             told: false,
             armed: Armed::default(),
@@ -219,8 +223,8 @@ impl<N: Net> HostClient<N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
-        if let Some(done) = self.done.pop_front() {
-            return Ok(Some(done));
+        if let Some(key) = self.done.pop_front() {
+            return Ok(self.complete(key));
         }
         let mut limit = timeout.map(TurnLimit::For);
         loop {
@@ -229,8 +233,8 @@ impl<N: Net> HostClient<N> {
                     || !client.readable.is_empty()
                     || client.reactor.calls() == 0
             });
-            if let Some(done) = self.done.pop_front() {
-                return Ok(Some(done));
+            if let Some(key) = self.done.pop_front() {
+                return Ok(self.complete(key));
             }
             turned?;
             if let Some(TurnLimit::For(timeout)) = limit {
@@ -263,22 +267,33 @@ impl<N: Net> HostClient<N> {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
-        let phase = match call.place {
-            Place::OnConn(_) if call.head_given => Phase::Body,
-            Place::OnConn(_) => Phase::FirstByte,
-            _ => Phase::Queue,
+        let phase = match (&call.place, call.head) {
+            (Place::Ended(_), HeadState::Awaited) => return false,
+            (Place::OnConn(_), HeadState::Awaited) => Phase::FirstByte,
+            (Place::OnConn(_) | Place::Ended(_), _) => Phase::Body,
+            (Place::New | Place::Waiting { .. }, _) => Phase::Queue,
         };
         self.detach(id.0);
         let error = Error::new(ErrorKind::Cancelled, phase, Sent::NoReplyByte);
-        self.end_call(id.0, Err(error));
-        if let Some(call) = self.forget_body(id) {
-            self.reactor.put_spare(call.response);
+        match self.reactor.call(id.0).map(|call| (call.head, call)) {
+            Some((HeadState::Given, _)) => {
+                if let Some(call) = self.forget_body(id) {
+                    self.reactor.put_spare(call.response);
+                }
+            }
+            Some((HeadState::Ready, call)) => {
+                // It completes with the error instead of the head.
+                call.head = HeadState::Awaited;
+                call.place = Place::Ended(Err(error));
+            }
+            _ => self.end_call(id.0, Err(error)),
         }
         self.settle();
         true
     }
 
-    /// Calls that have not completed, and streamed bodies that are not read to their end.
+    /// Calls whose completion [`wait`](Self::wait) has not given yet, and streamed bodies that are not read to their
+    /// end.
     pub fn in_flight(&self) -> usize {
         self.reactor.calls()
     }
@@ -315,7 +330,7 @@ impl<N: Net> HostClient<N> {
         let call = self
             .reactor
             .call(id.0)
-            .filter(|call| call.head_given)
+            .filter(|call| call.head == HeadState::Given)
             .ok_or_else(unknown)?;
         let waiting = &call.response.body()[call.taken..];
         let n = waiting.len().min(buf.len());
@@ -334,7 +349,7 @@ impl<N: Net> HostClient<N> {
             return Ok(Read::Pending);
         }
         let call = self.forget_body(id).ok_or_else(unknown)?;
-        let report = report(&call, self.reactor.now());
+        let report = Report::new(call.marks, call.attempts, self.reactor.now());
         match call.place {
             Place::Ended(Err(error)) => Err(error),
             _ => Ok(Read::End {
@@ -517,7 +532,7 @@ impl<N: Net> HostClient<N> {
                 self.pool.closed(slot);
                 self.end_attempt(call, error, reused);
             }
-            Happened::Head(call) => self.give_head(call),
+            Happened::Head(call) => self.head_ready(call),
             Happened::BodyReady(call) => self.readable.push_back(CallId(call)),
             Happened::Lost(slot) => self.pool.closed(slot),
             Happened::IdleDue(conn) => {
@@ -588,7 +603,9 @@ impl<N: Net> HostClient<N> {
             attempt: call.attempts.max(1),
             reused,
         };
-        if call.head_given || self.retry.decide(&failed, call.stale_before) == Verdict::GiveUp {
+        if call.head != HeadState::Awaited
+            || self.retry.decide(&failed, call.stale_before) == Verdict::GiveUp
+        {
             return self.end_call(key, Err(error));
         }
         call.stale_before |= is_stale(&failed);
@@ -647,55 +664,68 @@ impl<N: Net> HostClient<N> {
     }
 
     /// The head of a streamed response is there: the call completes, its body goes on.
-    fn give_head(&mut self, key: Key) {
-        let now = self.reactor.now();
-        let mut rest = self.reactor.take_spare();
-        let Some(call) = self.reactor.call(key).filter(|call| !call.head_given) else {
-            return self.reactor.put_spare(rest);
-        };
-        call.head_given = true;
-        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
-        rest.continue_from(&call.response);
-        std::mem::swap(rest.body_buffer(), call.response.body_buffer());
-        std::mem::swap(&mut rest, &mut call.response);
-        let done = Completion {
-            id: CallId(key),
-            tag: call.tag,
-            outcome: Ok(()),
-            request: std::mem::take(&mut call.request),
-            response: rest,
-            report: report(call, now),
-            body: Some(CallId(key)),
-        };
-        self.done.push_back(done);
+    fn head_ready(&mut self, key: Key) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Awaited
+        {
+            call.head = HeadState::Ready;
+            self.done.push_back(key);
+        }
     }
 
     /// The end of a call, or of its streamed body.
     fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
+        let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        let outcome = outcome.map_err(|error| error.after(call.sent_before));
-        if call.head_given {
-            call.place = Place::Ended(outcome);
-            if !std::mem::replace(&mut call.told, true) {
-                self.readable.push_back(CallId(key));
-            }
-            return;
+        call.place = Place::Ended(outcome.map_err(|error| error.after(call.sent_before)));
+        call.marks.ended = Some(now);
+        if call.head == HeadState::Awaited {
+            self.done.push_back(key);
+        } else if !std::mem::replace(&mut call.told, true) {
+            self.readable.push_back(CallId(key));
         }
-        let Some(call) = self.reactor.remove_call(key) else {
-            return;
-        };
-        let report = report(&call, self.reactor.now());
-        self.done.push_back(Completion {
+    }
+
+    /// Takes out what a call in `done` has for the caller.
+    fn complete(&mut self, key: Key) -> Option<Completion> {
+        if self.reactor.call(key)?.head == HeadState::Ready {
+            return self.complete_head(key);
+        }
+        let call = self.reactor.remove_call(key)?;
+        Some(Completion {
             id: CallId(key),
             tag: call.tag,
-            outcome,
+            outcome: match call.place {
+                Place::Ended(outcome) => outcome,
+                _ => Ok(()),
+            },
             request: call.request,
             response: call.response,
-            report,
+            report: Report::new(call.marks, call.attempts, self.reactor.now()),
             body: None,
-        });
+        })
+    }
+
+    fn complete_head(&mut self, key: Key) -> Option<Completion> {
+        let now = self.reactor.now();
+        let mut response = self.reactor.take_spare();
+        let call = self.reactor.call(key)?;
+        call.head = HeadState::Given;
+        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
+        response.continue_from(&call.response);
+        std::mem::swap(response.body_buffer(), call.response.body_buffer());
+        std::mem::swap(&mut response, &mut call.response);
+        Some(Completion {
+            id: CallId(key),
+            tag: call.tag,
+            outcome: Ok(()),
+            request: std::mem::take(&mut call.request),
+            response,
+            report: Report::new(call.marks.clone(), call.attempts, now),
+            body: Some(CallId(key)),
+        })
     }
 
     /// Nobody will read this body any more.
@@ -724,24 +754,6 @@ enum TurnLimit {
     Until(Instant),
 }
 
-fn report(call: &ActiveCall, now: Instant) -> Report {
-    let marks = &call.marks;
-    let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(marks.begun));
-    Report {
-        timings: Timings {
-            queued: since(marks.assigned),
-            connect: marks.connect,
-            sent: since(marks.sent),
-            first_byte: since(marks.first_byte),
-            total: now.saturating_duration_since(marks.begun),
-        },
-        reused: marks.reused,
-        attempts: call.attempts,
-        remote: marks.remote.clone(),
-        local: marks.local.clone(),
-    }
-}
-
 /// The body of a response, read while it comes. Dropping it before its end closes the connection.
 ///
 /// ```
@@ -750,7 +762,7 @@ fn report(call: &ActiveCall, now: Instant) -> Report {
 /// let mut body = client.open(&mut request, &mut response)?;
 /// std::io::copy(&mut body, &mut std::io::sink())?;
 /// let report = body.finish()?;
-/// println!("{:?}", report.timings.total);
+/// println!("{:?}", report.timings().total);
 /// # Ok(()) }
 /// ```
 pub struct Body<'a, N: Net = OsNet> {
@@ -785,12 +797,12 @@ impl<N: Net> Body<'_, N> {
     /// Why the body ended early.
     pub fn finish(mut self) -> Result<Report, Error> {
         let mut rest = [0; 8192];
-        while self.read_some(&mut rest)? > 0 {}
-        Ok(self
-            .end
-            .take()
-            .map(|(report, _)| report)
-            .unwrap_or_default())
+        loop {
+            if let Some((report, _)) = self.end.take() {
+                return Ok(report);
+            }
+            self.read_some(&mut rest)?;
+        }
     }
 
     /// The trailers, once the end has been read.

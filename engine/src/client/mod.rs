@@ -13,7 +13,7 @@ pub use upstream::Upstream;
 use crate::error::Error;
 use crate::net::Address;
 use crate::proto::{Request, Response};
-use crate::reactor::Key;
+use crate::reactor::{Key, Marks};
 
 /// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
 ///
@@ -119,22 +119,61 @@ pub struct Completion {
 /// ```
 /// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
 /// let report = client.get("/", &mut courser::Response::new())?;
-/// println!("{:?} after {} attempts, reused: {}", report.timings.total, report.attempts, report.reused);
+/// println!("{:?} after {} attempts, reused: {}", report.timings().total, report.attempts(), report.reused());
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
+#[derive(Clone, Debug)]
 pub struct Report {
+    marks: Marks,
+    attempts: u32,
+    now: Instant,
+}
+
+impl Report {
+    fn new(marks: Marks, attempts: u32, now: Instant) -> Self {
+        Self {
+            marks,
+            attempts,
+            now,
+        }
+    }
+
     /// Times since the client took up the call.
-    pub timings: Timings,
+    pub fn timings(&self) -> Timings {
+        let begun = self.marks.begun;
+        let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
+        Timings {
+            queued: since(self.marks.assigned),
+            connect: self.marks.connect,
+            sent: since(self.marks.sent),
+            first_byte: since(self.marks.first_byte),
+            total: self
+                .marks
+                .ended
+                .unwrap_or(self.now)
+                .saturating_duration_since(begun),
+        }
+    }
+
     /// Whether the last attempt ran on a connection that had served before.
-    pub reused: bool,
+    pub fn reused(&self) -> bool {
+        self.marks.reused
+    }
+
     /// How often the request was begun to be sent.
-    pub attempts: u32,
-    /// The address of the server.
-    pub remote: Option<Address>,
-    /// Our address.
-    pub local: Option<Address>,
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The address of the server; `None` when the call had no connection.
+    pub fn remote(&self) -> Option<&Address> {
+        self.marks.remote.as_ref()
+    }
+
+    /// Our address on that connection.
+    pub fn local(&self) -> Option<&Address> {
+        self.marks.local.as_ref()
+    }
 }
 
 /// Times since the client took up a call; of the last attempt, if there were several.
@@ -149,7 +188,7 @@ pub struct Timings {
     pub sent: Option<Duration>,
     /// Until the first byte of the response.
     pub first_byte: Option<Duration>,
-    /// Until the end.
+    /// Until the end, or, for a streaming call whose head is there, until now.
     pub total: Duration,
 }
 

@@ -64,8 +64,7 @@ pub(crate) struct ActiveCall {
     pub(crate) stale_before: bool,
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
-    /// Of a streamed call: its head has been given to the caller.
-    pub(crate) head_given: bool,
+    pub(crate) head: HeadState,
     /// Of a streamed body: how much of the response's body the consumer has taken.
     pub(crate) taken: usize,
     /// Of a streamed body: the consumer has been told that there is something to take.
@@ -83,8 +82,17 @@ pub(crate) enum Place {
         since: Instant,
     },
     OnConn(Key),
-    /// A streamed body has ended; the consumer may not have taken all of it.
+    /// It is over; the caller may not have taken the completion, or all of a streamed body.
     Ended(Result<(), Error>),
+}
+
+/// The head of a streamed response. For a buffered call, always `Awaited`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum HeadState {
+    Awaited,
+    /// It is there, and the caller has not taken it.
+    Ready,
+    Given,
 }
 
 /// When a call passed its stations, and on which connection.
@@ -94,6 +102,7 @@ pub(crate) struct Marks {
     pub(crate) assigned: Option<Instant>,
     pub(crate) sent: Option<Instant>,
     pub(crate) first_byte: Option<Instant>,
+    pub(crate) ended: Option<Instant>,
     pub(crate) connect: Option<Duration>,
     pub(crate) reused: bool,
     pub(crate) remote: Option<Address>,
@@ -107,6 +116,7 @@ impl Marks {
             assigned: None,
             sent: None,
             first_byte: None,
+            ended: None,
             connect: None,
             reused: false,
             remote: None,
