@@ -385,7 +385,7 @@ impl Run<'_> {
             "the buffers came back"
         );
         let (begun, deadline) = call.times.unwrap_or((now, now));
-        let over_at = begun + done.report.timings.total;
+        let over_at = begun + done.report.timings().total;
         assert!(over_at <= now);
         assert!(
             over_at <= deadline.max(self.caller_back_at),
@@ -399,7 +399,7 @@ impl Run<'_> {
                 assert!(body.is_none());
                 call.state = State::Over;
                 call.end = format!("{error:?}");
-                let attempts = done.report.attempts;
+                let attempts = done.report.attempts();
                 self.check_error(nth, &error, over_at, Some(attempts));
             }
             (Ok(()), Some(_)) if call.cancelled => {
@@ -425,7 +425,7 @@ impl Run<'_> {
                 self.check_body(&spec, &done.response, done.response.body());
                 let heard = self.heard(spec.id).len();
                 assert!(heard >= 1, "answered, but never heard: {spec:?}");
-                assert!(heard <= done.report.attempts as usize);
+                assert!(heard <= done.report.attempts() as usize);
             }
         }
     }
@@ -473,7 +473,7 @@ impl Run<'_> {
             Ok(Read::End { report, trailers }) => {
                 check_trailers(&trailers);
                 let begun = call.times.expect("taken up").0;
-                assert!(begun + report.timings.total <= now);
+                assert!(begun + report.timings().total <= now);
                 call.end = format!("{} {} streamed", head.status(), body.len());
                 let spec = call.spec.clone();
                 let State::Body { head, body, .. } =
