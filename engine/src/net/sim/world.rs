@@ -957,9 +957,9 @@ const EVEN: Odds = Odds::per_mille(500);
 /// How long the network takes to make good for a call that it cut short.
 const SOON: Duration = Duration::from_millis(2);
 /// Calls without a poll between them: the client goes round in circles.
-const STUCK_CALLS: u64 = 1_000_000;
+const STUCK_CALLS: u64 = 200_000;
 /// Polls in a row with nothing reported and no time passed: the client spins.
-const STUCK_POLLS: u32 = 100_000;
+const STUCK_POLLS: u32 = 20_000;
 /// Things that may happen during one poll without an event for the client: the servers run for ever.
 const STUCK_STEPS: u32 = 10_000_000;
 /// Lines of the trace that a panic shows.

@@ -1,0 +1,394 @@
+//! A random program: the client's configuration, the servers and how they misbehave, and the calls that are made.
+//! All of it follows from one seed.
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::net::Address;
+use courser::net::sim::{Behaviour, Faults, Link, Odds, Random};
+use courser::{HostConfig, LatePolicy, Limits, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy};
+
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) mood: Mood,
+    pub(crate) config: HostConfig,
+    pub(crate) places: Vec<Place>,
+    pub(crate) descriptors: usize,
+    pub(crate) early_wakeups: Odds,
+    /// The client is driven while no call is in flight, too.
+    pub(crate) maintains: bool,
+    /// In the order of time.
+    pub(crate) acts: Vec<(Duration, Act)>,
+}
+
+/// How bad the world is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mood {
+    /// Nothing fails: calls are cut short, wake-ups are spurious, everything takes time, and every call must succeed.
+    Fair,
+    /// Everything that can go wrong does, now and then.
+    Foul,
+}
+
+/// An address with its server.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) address: Address,
+    pub(crate) link: Link,
+    pub(crate) behaviour: Behaviour,
+}
+
+#[derive(Debug)]
+pub(crate) enum Act {
+    Submit(Spec),
+    /// A blocking call, or a blocking body if the spec has a consumer.
+    Block(Spec),
+    /// Cancels the call submitted as the n-th, whatever has become of it.
+    Cancel(usize),
+    /// The caller does something else for a while, and does not drive the client.
+    Busy(Duration),
+    CloseIdle,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    pub(crate) body: Upload,
+    pub(crate) expect: Option<Duration>,
+    pub(crate) says_close: bool,
+    pub(crate) timeout: Option<Duration>,
+    /// Pulls the response's body.
+    pub(crate) consumer: Option<Consumer>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Upload {
+    None,
+    Bytes(usize),
+    /// Comes in pieces of at most `piece` bytes, with a pause before each `pause`.
+    Stream {
+        length: usize,
+        declared: bool,
+        piece: usize,
+        pause: Option<Duration>,
+    },
+}
+
+impl Upload {
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Bytes(length) | Self::Stream { length, .. } => *length,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consumer {
+    pub(crate) piece: usize,
+    pub(crate) pause: Duration,
+    /// Stops caring after so many bytes.
+    pub(crate) gives_up_after: usize,
+}
+
+/// Methods that must never be executed twice.
+pub(crate) const NOT_IDEMPOTENT: [&str; 2] = ["POST", "PATCH"];
+const IDEMPOTENT: [&str; 7] = ["GET", "GET", "GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
+
+impl Plan {
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let random = &mut random;
+        let mood = *random.pick(&[Mood::Fair, Mood::Foul, Mood::Foul]);
+        let config = draw_config(random, mood);
+        // Large bodies or small segments: both together only take time.
+        let bulk = random.roll(OFTEN);
+        let places = draw_addresses(random)
+            .into_iter()
+            .map(|address| draw_place(random, mood, bulk, address))
+            .collect();
+        let foul = mood == Mood::Foul;
+        Self {
+            descriptors: if foul && random.roll(RARELY) {
+                random.within(1..=4)
+            } else {
+                usize::MAX
+            },
+            early_wakeups: sometimes(random, 200),
+            maintains: random.roll(OFTEN),
+            acts: draw_acts(random, mood, bulk),
+            mood,
+            config,
+            places,
+        }
+    }
+}
+
+fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
+    let foul = mood == Mood::Foul;
+    HostConfig {
+        max_connections: nonzero(random.within(1..=6)),
+        max_waiting: if foul && random.roll(RARELY) {
+            random.within(0..=5)
+        } else {
+            10_000
+        },
+        wait: if foul && random.roll(RARELY) {
+            WaitPolicy::FailFast
+        } else {
+            WaitPolicy::Wait
+        },
+        reuse: *random.pick(&[ReuseOrder::Lifo, ReuseOrder::Fifo]),
+        idle_timeout: random.duration(&span(1, 3000)),
+        max_age: maybe(random, 1, 2000),
+        max_requests: random
+            .roll(OFTEN)
+            .then(|| NonZeroU64::new(random.within(1..=8) as u64))
+            .flatten(),
+        min_idle: if random.roll(RARELY) {
+            random.within(1..=3)
+        } else {
+            0
+        },
+        timeouts: if foul {
+            draw_timeouts(random)
+        } else {
+            patient()
+        },
+        late: match random.within(0..=1) {
+            0 => LatePolicy::Close,
+            _ => LatePolicy::Drain {
+                up_to: random.duration(&span(1, 2000)),
+            },
+        },
+        retry: Retry {
+            max_attempts: NonZeroU32::new(random.within(1..=5) as u32).unwrap_or(NonZeroU32::MIN),
+            stale: !random.roll(RARELY),
+            hook: random.roll(RARELY).then(|| {
+                let hook: RetryHook = Arc::new(|failed| failed.request.is_idempotent());
+                hook
+            }),
+        },
+        limits: Limits {
+            body_bytes: if foul && random.roll(RARELY) {
+                Some(100)
+            } else {
+                None
+            },
+            ..Limits::default()
+        },
+        ..HostConfig::default()
+    }
+}
+
+/// Every call ends by itself, since a server may be silent for ever.
+fn draw_timeouts(random: &mut Random) -> Timeouts {
+    Timeouts {
+        total: Some(random.duration(&span(1, 5000))),
+        queue: maybe(random, 1, 2000),
+        connect: maybe(random, 1, 1000),
+        write: maybe(random, 1, 1000),
+        first_byte: maybe(random, 1, 1000),
+        between_bytes: maybe(random, 1, 1000),
+    }
+}
+
+/// Far more than a fair world needs.
+fn patient() -> Timeouts {
+    let long = Some(Duration::from_secs(1_000_000));
+    Timeouts {
+        total: long,
+        queue: long,
+        connect: long,
+        write: long,
+        first_byte: long,
+        between_bytes: long,
+    }
+}
+
+fn draw_addresses(random: &mut Random) -> Vec<Address> {
+    if random.roll(RARELY) {
+        return vec![Address::Unix(Path::new("/sim").into())];
+    }
+    let count = random.within(1..=3) as u8;
+    (1..=count)
+        .map(|n| Address::Tcp(([10, 0, 0, n], 80).into()))
+        .collect()
+}
+
+fn draw_place(random: &mut Random, mood: Mood, bulk: bool, address: Address) -> Place {
+    let foul = mood == Mood::Foul;
+    let segment = *random.pick(if bulk {
+        &[1460, 1460, 16_384, 100_000]
+    } else {
+        &[1, 7, 60, 1460]
+    });
+    let mut faults = Faults {
+        short_read: sometimes(random, 400),
+        short_write: sometimes(random, 400),
+        would_block: sometimes(random, 300),
+        spurious: sometimes(random, 300),
+        ..Faults::default()
+    };
+    if foul {
+        faults.no_descriptor = sometimes(random, 100);
+        faults.no_buffers = sometimes(random, 100);
+        faults.no_port = sometimes(random, 100);
+        faults.refused = sometimes(random, 500);
+        faults.unreachable = sometimes(random, 200);
+        faults.black_hole = sometimes(random, 300);
+        // Per segment: small segments make many chances.
+        faults.reset = sometimes(random, if segment < 60 { 5 } else { 60 });
+        faults.stall = sometimes(random, if segment < 60 { 3 } else { 30 });
+    }
+    let latency = *random.pick(&[0, 1, 20, 300]);
+    Place {
+        address,
+        link: Link {
+            latency: random.duration(&span(0, latency))..=Duration::from_millis(latency),
+            segment: if bulk { segment / 2 } else { 1 }..=segment,
+            window: *random.pick(if bulk {
+                &[3_000, 65_536, 1_000_000]
+            } else {
+                &[16, 300, 5_000]
+            }),
+            faults,
+        },
+        behaviour: draw_behaviour(random, foul, bulk),
+    }
+}
+
+fn draw_behaviour(random: &mut Random, foul: bool, bulk: bool) -> Behaviour {
+    let think = *random.pick(&[0, 5, 200, 1500]);
+    let body = *random.pick(if bulk {
+        &[0, 3_000, 40_000, 200_000]
+    } else {
+        &[0, 50, 300, 700]
+    });
+    let mut behaviour = Behaviour {
+        think: Duration::ZERO..=Duration::from_millis(think),
+        body: 0..=body,
+        close: sometimes(random, 300),
+        http10: sometimes(random, 300),
+        interim: sometimes(random, 300),
+        mute_expect: sometimes(random, 500),
+        deaf: sometimes(random, 200),
+        drip: sometimes(random, 300),
+        ..Behaviour::default()
+    };
+    if foul {
+        behaviour.idle = maybe(random, 1, 3000);
+        behaviour.tells_idle = sometimes(random, 500);
+        behaviour.silent_close = sometimes(random, 300);
+        behaviour.early = sometimes(random, 300);
+        behaviour.cut = sometimes(random, 150);
+        behaviour.reset = sometimes(random, 150);
+        behaviour.stall = sometimes(random, 150);
+        behaviour.surplus = sometimes(random, 150);
+        behaviour.garbage = sometimes(random, 100);
+    }
+    behaviour
+}
+
+fn draw_acts(random: &mut Random, mood: Mood, bulk: bool) -> Vec<(Duration, Act)> {
+    let count = random.within(1..=25);
+    let pace = *random.pick(&[0, 1, 50, 1000]);
+    let mut at = Duration::ZERO;
+    let mut acts: Vec<_> = (0..count)
+        .map(|n| {
+            at += random.duration(&span(0, pace));
+            let spec = draw_spec(random, mood, bulk, n as u64 + 1);
+            let act = if random.roll(RARELY) {
+                Act::Block(spec)
+            } else {
+                Act::Submit(spec)
+            };
+            (at, act)
+        })
+        .collect();
+    let end = (at * 2).max(Duration::from_millis(1000));
+    for _ in 0..random.within(0..=6) {
+        let when = random.duration(&(Duration::ZERO..=end));
+        let act = match random.within(0..=3) {
+            0 => Act::Busy(random.duration(&span(1, 500))),
+            1 => Act::CloseIdle,
+            _ => Act::Cancel(random.within(0..=count - 1)),
+        };
+        acts.push((when, act));
+    }
+    acts.sort_by_key(|(at, _)| *at);
+    acts
+}
+
+fn draw_spec(random: &mut Random, mood: Mood, bulk: bool, id: u64) -> Spec {
+    let uploads = random.within(0..=2) == 0;
+    let method = match uploads {
+        true => *random.pick(&["POST", "PATCH", "PUT"]),
+        false if random.roll(RARELY) => *random.pick(&NOT_IDEMPOTENT),
+        false => *random.pick(&IDEMPOTENT),
+    };
+    let length = *random.pick(if bulk {
+        &[0, 10, 5_000, 150_000]
+    } else {
+        &[0, 10, 400]
+    });
+    let length = random.within(0..=length);
+    let body = match random.within(0..=1) {
+        _ if !uploads => Upload::None,
+        0 => Upload::Bytes(length),
+        _ => Upload::Stream {
+            length,
+            declared: random.roll(OFTEN),
+            piece: random.within(1..=length.max(1)).max(length / 50),
+            pause: maybe(random, 1, 100),
+        },
+    };
+    let foul = mood == Mood::Foul;
+    Spec {
+        id,
+        method,
+        expect: (uploads && random.roll(RARELY)).then(|| random.duration(&span(1, 1000))),
+        body,
+        says_close: random.roll(RARELY),
+        timeout: if foul { maybe(random, 1, 3000) } else { None },
+        consumer: (random.within(0..=3) == 0).then(|| Consumer {
+            piece: *random.pick(&[1_000, 4_000, 65_536]),
+            pause: random.duration(&span(0, 100)),
+            gives_up_after: if random.roll(RARELY) {
+                random.within(0..=2_000)
+            } else {
+                usize::MAX
+            },
+        }),
+    }
+}
+
+fn span(from_ms: u64, to_ms: u64) -> RangeInclusive<Duration> {
+    Duration::from_millis(from_ms)..=Duration::from_millis(to_ms)
+}
+
+fn maybe(random: &mut Random, from_ms: u64, to_ms: u64) -> Option<Duration> {
+    random
+        .roll(OFTEN)
+        .then(|| random.duration(&span(from_ms, to_ms)))
+}
+
+/// Mostly never; else up to so many times in a thousand.
+fn sometimes(random: &mut Random, up_to: u16) -> Odds {
+    if random.roll(OFTEN) {
+        return Odds::NEVER;
+    }
+    Odds::per_mille(random.within(0..=usize::from(up_to)) as u16)
+}
+
+fn nonzero(n: usize) -> NonZeroUsize {
+    NonZeroUsize::new(n).unwrap_or(NonZeroUsize::MIN)
+}
+
+const OFTEN: Odds = Odds::per_mille(500);
+const RARELY: Odds = Odds::per_mille(120);

@@ -1,0 +1,767 @@
+//! Runs a plan over a `HostClient<SimNet>`, and checks at each step what must always hold.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{Entry, Heard, HttpServer, SimNet};
+use courser::net::{Address, Net as _};
+use courser::{
+    Call, CallId, Completion, Error, ErrorKind, HostClient, LatePolicy, LimitExceeded, Read,
+    Request, Response, Sent, TimeLimit, Upstream, WaitPolicy,
+};
+
+use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Plan, Spec, Upload};
+
+/// What two runs of one seed must agree on.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) trace: Vec<Entry>,
+    /// How each call ended, in words.
+    pub(crate) ends: Vec<String>,
+    /// Calls of the network, for choosing one that is to fail.
+    pub(crate) net_calls: u64,
+}
+
+/// Runs a plan to its end. Panics where something that must hold does not.
+pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outcome {
+    let net = SimNet::new(seed);
+    net.set_descriptors(plan.descriptors);
+    net.set_early_wakeups(plan.early_wakeups);
+    prepare(&net);
+    let servers = plan.places.iter().map(|place| {
+        let server = HttpServer::new(place.behaviour.clone());
+        net.listen(place.address.clone(), place.link.clone(), server.clone());
+        server
+    });
+    let servers: Vec<_> = servers.collect();
+    let client = HostClient::with_net(upstream(plan), plan.config.clone(), net.clone())
+        .expect("there is an address");
+    let began = net.now();
+    let mut run = Run {
+        plan,
+        caller_back_at: began,
+        net,
+        client,
+        servers,
+        calls: Vec::new(),
+        by_id: BTreeMap::new(),
+        agenda: BTreeMap::new(),
+    };
+    for (number, (at, _)) in plan.acts.iter().enumerate() {
+        run.plan_for(began + *at, Todo::Act(number));
+    }
+    run.drive();
+    run.finish()
+}
+
+fn upstream(plan: &Plan) -> Upstream {
+    match &plan.places[0].address {
+        Address::Unix(path) => Upstream::unix(path),
+        Address::Tcp(_) => {
+            Upstream::tcp(plan.places.iter().filter_map(|place| match place.address {
+                Address::Tcp(address) => Some(address),
+                Address::Unix(_) => None,
+            }))
+        }
+    }
+}
+
+struct Run<'p> {
+    plan: &'p Plan,
+    /// Until then the caller was away and could not be told of anything.
+    caller_back_at: Instant,
+    net: SimNet,
+    client: HostClient<SimNet>,
+    servers: Vec<HttpServer>,
+    calls: Vec<Running>,
+    by_id: BTreeMap<CallId, usize>,
+    /// What is to be done, in order: by time, then as planned.
+    agenda: BTreeMap<(Instant, usize), Todo>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Todo {
+    Act(usize),
+    /// A body source has another piece.
+    Feed(usize),
+    /// A consumer wants to read.
+    Consume(usize),
+}
+
+struct Running {
+    spec: Spec,
+    /// None for one that blocks.
+    id: Option<CallId>,
+    /// When the client took it up, and when it must be over.
+    times: Option<(Instant, Instant)>,
+    /// How much of its body the source may give.
+    fed: Arc<AtomicUsize>,
+    state: State,
+    cancelled: bool,
+    end: String,
+}
+
+enum State {
+    Open,
+    /// The head is there, and so much of the body.
+    Body {
+        head: Response,
+        body: Vec<u8>,
+        planned: bool,
+    },
+    Over,
+}
+
+impl Run<'_> {
+    fn drive(&mut self) {
+        loop {
+            while let Some(entry) = self.agenda.first_entry()
+                && entry.key().0 <= self.net.now()
+            {
+                let todo = entry.remove();
+                self.perform(todo);
+                self.check_counts();
+            }
+            let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            if next.is_none() && self.client.in_flight() == 0 && !self.has_open_calls() {
+                return;
+            }
+            self.wait(next);
+            self.check_counts();
+        }
+    }
+
+    /// Drives the client until the next thing to be done.
+    fn wait(&mut self, next: Option<Instant>) {
+        let now = self.net.now();
+        self.note_take_up(now);
+        let timeout = next.map(|at| at.duration_since(now));
+        match self.client.wait(timeout).expect("poll never fails here") {
+            Some(done) => return self.complete(done),
+            None if self.tell_consumers() => return,
+            None => {}
+        }
+        let now = self.net.now();
+        if self.client.in_flight() == 0 {
+            let lost = self
+                .calls
+                .iter()
+                .find(|call| matches!(call.state, State::Open));
+            assert!(
+                lost.is_none(),
+                "never completed: {:?}",
+                lost.map(|call| &call.spec)
+            );
+            if let Some(next) = next {
+                let time = next.saturating_duration_since(now);
+                if self.plan.maintains {
+                    self.client.maintain(time).expect("poll never fails here");
+                } else {
+                    self.net.advance(time);
+                }
+            }
+        } else {
+            assert!(
+                next.is_some_and(|next| now >= next),
+                "wait returned early with nothing"
+            );
+        }
+    }
+
+    /// Lets those read whose body has something new; false when there is none.
+    fn tell_consumers(&mut self) -> bool {
+        let mut any = false;
+        while let Some(id) = self.client.readable_body() {
+            any = true;
+            let call = self.by_id[&id];
+            if let State::Body {
+                planned: planned @ false,
+                ..
+            } = &mut self.calls[call].state
+            {
+                *planned = true;
+                self.plan_for(self.net.now(), Todo::Consume(call));
+            }
+        }
+        any
+    }
+
+    /// A call's time begins with the first `wait` after its submission.
+    fn note_take_up(&mut self, now: Instant) {
+        let total = self.plan.config.timeouts.total;
+        for call in self
+            .calls
+            .iter_mut()
+            .rev()
+            .take_while(|call| call.times.is_none())
+        {
+            let limit = call.spec.timeout.or(total).expect("every plan has limits");
+            call.times = Some((now, now + limit));
+        }
+    }
+
+    fn has_open_calls(&self) -> bool {
+        self.calls
+            .iter()
+            .any(|call| !matches!(call.state, State::Over))
+    }
+
+    fn plan_for(&mut self, at: Instant, todo: Todo) {
+        let mut order = self.plan.acts.len();
+        if let Todo::Act(number) = todo {
+            order = number;
+        }
+        while self.agenda.contains_key(&(at, order)) {
+            order += 1;
+        }
+        self.agenda.insert((at, order), todo);
+    }
+
+    fn perform(&mut self, todo: Todo) {
+        let plan = self.plan;
+        match todo {
+            Todo::Act(number) => match &plan.acts[number].1 {
+                Act::Submit(spec) => self.submit(spec),
+                // A caller that blocks cannot feed its other calls: in a fair world they must not need it.
+                Act::Block(spec) if plan.mood == Mood::Fair && self.client.in_flight() > 0 => {
+                    self.submit(spec);
+                }
+                Act::Block(spec) => self.block(spec),
+                Act::Cancel(nth) => self.cancel(*nth),
+                Act::CloseIdle => {
+                    let idle = self.client.counters().idle;
+                    assert_eq!(self.client.close_idle(), idle);
+                    assert_eq!(self.client.counters().idle, 0);
+                }
+                Act::Busy(time) => {
+                    self.net.advance(*time);
+                    self.caller_back_at = self.net.now();
+                }
+            },
+            Todo::Feed(call) => {
+                let call = &self.calls[call];
+                if let (Upload::Stream { piece, .. }, Some(id)) = (&call.spec.body, call.id) {
+                    call.fed.fetch_add(*piece, Ordering::Relaxed);
+                    self.client.resume(id);
+                }
+            }
+            Todo::Consume(call) => self.consume(call),
+        }
+    }
+
+    fn submit(&mut self, spec: &Spec) {
+        let nth = self.calls.len();
+        let (request, fed) = request_of(spec);
+        if let Upload::Stream {
+            length,
+            piece,
+            pause: Some(pause),
+            ..
+        } = spec.body
+        {
+            fed.store(0, Ordering::Relaxed);
+            // One more than there are pieces: the end has to be asked for as well.
+            for feeding in 1..=(length / piece + 2) {
+                self.plan_for(self.net.now() + pause * feeding as u32, Todo::Feed(nth));
+            }
+        }
+        let mut call = Call::new(request, Response::new())
+            .tag(spec.id)
+            .streaming(spec.consumer.is_some());
+        if let Some(timeout) = spec.timeout {
+            call = call.timeout(timeout);
+        }
+        let id = self.client.submit(call);
+        assert!(
+            self.by_id.insert(id, nth).is_none(),
+            "two calls have one id"
+        );
+        self.calls.push(Running {
+            spec: spec.clone(),
+            id: Some(id),
+            times: None,
+            fed,
+            state: State::Open,
+            cancelled: false,
+            end: String::new(),
+        });
+    }
+
+    /// Makes a call that blocks. The others go on meanwhile.
+    fn block(&mut self, spec: &Spec) {
+        let begun = self.net.now();
+        self.note_take_up(begun);
+        let total = self
+            .plan
+            .config
+            .timeouts
+            .total
+            .expect("every plan has limits");
+        let nth = self.calls.len();
+        let (mut request, fed) = request_of(spec);
+        self.calls.push(Running {
+            spec: spec.clone(),
+            id: None,
+            times: Some((begun, begun + total)),
+            fed,
+            state: State::Over,
+            cancelled: false,
+            end: String::new(),
+        });
+        let mut response = Response::new();
+        let result = match spec.consumer {
+            None => {
+                let result = self.client.call(&mut request, &mut response);
+                result.map(|_| Some(response.take_body()))
+            }
+            Some(consumer) => pull(&mut self.client, &mut request, &mut response, consumer),
+        };
+        let now = self.net.now();
+        assert!(
+            now <= begun + total,
+            "blocked for {:?}: {spec:?}",
+            now - begun
+        );
+        assert_eq!(request.method(), spec.method, "the buffers came back");
+        match result {
+            Ok(body) => {
+                let length = body.as_ref().map(Vec::len);
+                self.calls[nth].end = format!("{} {length:?} blocking", response.status());
+                self.check_head(spec, &response);
+                if let Some(body) = body {
+                    self.check_body(spec, &response, &body);
+                }
+            }
+            Err(error) => {
+                self.calls[nth].end = format!("{error:?}");
+                self.check_error(nth, &error, now, None);
+            }
+        }
+        // While it blocked, the caller could not be told of anything else.
+        self.caller_back_at = now;
+    }
+
+    fn cancel(&mut self, nth: usize) {
+        let Some(call) = self.calls.get_mut(nth) else {
+            return;
+        };
+        let Some(id) = call.id else {
+            return;
+        };
+        let did = self.client.cancel(id);
+        assert!(
+            !did || !matches!(call.state, State::Over),
+            "cancelled what was over"
+        );
+        if !did {
+            return;
+        }
+        call.cancelled = true;
+        if let State::Body { .. } = call.state {
+            call.state = State::Over;
+            call.end = "dropped".into();
+        }
+        assert!(!self.client.cancel(id), "cancelled twice");
+    }
+
+    // ---- completions
+
+    fn complete(&mut self, done: Completion) {
+        let now = self.net.now();
+        let nth = *self.by_id.get(&done.id).expect("a call of ours");
+        let call = &mut self.calls[nth];
+        assert!(
+            matches!(call.state, State::Open),
+            "completed twice: {:?}",
+            call.spec
+        );
+        assert_eq!(done.tag, call.spec.id);
+        assert_eq!(
+            done.request.method(),
+            call.spec.method,
+            "the buffers came back"
+        );
+        let (begun, deadline) = call.times.unwrap_or((now, now));
+        let over_at = begun + done.report.timings().total;
+        assert!(over_at <= now);
+        assert!(
+            over_at <= deadline.max(self.caller_back_at),
+            "{:?} late: {:?}",
+            over_at - deadline,
+            call.spec,
+        );
+        let spec = call.spec.clone();
+        match (done.outcome, done.body) {
+            (Err(error), body) => {
+                assert!(body.is_none());
+                call.state = State::Over;
+                call.end = format!("{error:?}");
+                let attempts = done.report.attempts();
+                self.check_error(nth, &error, over_at, Some(attempts));
+            }
+            (Ok(()), Some(_)) if call.cancelled => {
+                call.state = State::Over;
+                call.end = "dropped".into();
+            }
+            (Ok(()), Some(body)) => {
+                assert_eq!(body, done.id);
+                assert!(spec.consumer.is_some() && done.response.body().is_empty());
+                self.check_head(&spec, &done.response);
+                self.calls[nth].state = State::Body {
+                    head: done.response,
+                    body: Vec::new(),
+                    planned: true,
+                };
+                self.plan_for(now, Todo::Consume(nth));
+            }
+            (Ok(()), None) => {
+                assert!(spec.consumer.is_none());
+                call.state = State::Over;
+                call.end = format!("{} {}", done.response.status(), done.response.body().len());
+                self.check_head(&spec, &done.response);
+                self.check_body(&spec, &done.response, done.response.body());
+                let heard = self.heard(spec.id).len();
+                assert!(heard >= 1, "answered, but never heard: {spec:?}");
+                assert!(heard <= done.report.attempts() as usize);
+            }
+        }
+    }
+
+    fn consume(&mut self, nth: usize) {
+        let now = self.net.now();
+        let call = &mut self.calls[nth];
+        let (
+            State::Body {
+                head,
+                body,
+                planned,
+            },
+            Some(consumer),
+            Some(id),
+        ) = (&mut call.state, call.spec.consumer, call.id)
+        else {
+            return;
+        };
+        *planned = false;
+        let Consumer {
+            piece,
+            pause,
+            gives_up_after,
+        } = consumer;
+        if body.len() >= gives_up_after {
+            return self.cancel(nth);
+        }
+        let mut buf = vec![0; piece];
+        match self.client.read_body(id, &mut buf) {
+            Ok(Read::Data(n)) => {
+                assert!((1..=piece).contains(&n));
+                body.extend_from_slice(&buf[..n]);
+                *planned = true;
+                self.plan_for(now + pause, Todo::Consume(nth));
+            }
+            Ok(Read::Pending) => {
+                let deadline = call.times.expect("taken up").1.max(self.caller_back_at);
+                assert!(
+                    now <= deadline,
+                    "still open after its deadline: {:?}",
+                    call.spec
+                );
+            }
+            Ok(Read::End { report, trailers }) => {
+                check_trailers(&trailers);
+                let begun = call.times.expect("taken up").0;
+                assert!(begun + report.timings().total <= now);
+                call.end = format!("{} {} streamed", head.status(), body.len());
+                let spec = call.spec.clone();
+                let State::Body { head, body, .. } =
+                    std::mem::replace(&mut call.state, State::Over)
+                else {
+                    return;
+                };
+                self.check_body(&spec, &head, &body);
+            }
+            Err(error) => {
+                call.state = State::Over;
+                call.end = format!("{error:?} in the body");
+                self.check_error(nth, &error, now, None);
+            }
+        }
+    }
+
+    // ---- what must hold
+
+    fn check_counts(&self) {
+        let counters = self.client.counters();
+        let parts = counters.connecting + counters.busy + counters.draining + counters.idle;
+        assert_eq!(counters.open, parts, "{counters:?}");
+        assert_eq!(counters.open, self.net.open_streams(), "{counters:?}");
+        let cap = self.plan.config.max_connections.get();
+        assert!(
+            self.net.peak_streams() <= cap,
+            "{} over {cap}",
+            self.net.peak_streams()
+        );
+    }
+
+    /// The answer is the one to this request.
+    fn check_head(&self, spec: &Spec, response: &Response) {
+        let id = spec.id.to_string();
+        assert_eq!(
+            text(response, "X-Id"),
+            Some(id),
+            "an answer to another request: {spec:?}"
+        );
+        assert!([200, 204, 304, 404, 503].contains(&response.status()));
+        assert!(
+            response
+                .interim()
+                .all(|interim| [100, 102, 103].contains(&interim.status()))
+        );
+        let heard = self.heard(spec.id);
+        if heard.iter().any(|heard| heard.whole) {
+            // An early answer was given before the body was there.
+            let got = text(response, "X-Got").expect("every answer has it");
+            let sent = HttpServer::digest(&HttpServer::body(spec.id, spec.body.length()));
+            let early = heard.iter().any(|heard| !heard.whole);
+            assert!(
+                got == sent || early,
+                "the request's body arrived otherwise: {spec:?}"
+            );
+        }
+    }
+
+    fn check_body(&self, spec: &Spec, head: &Response, body: &[u8]) {
+        check_trailers(head);
+        let length = text(head, "X-Body").and_then(|n| n.parse().ok());
+        let length: usize = length.expect("every answer has it");
+        assert_eq!(
+            body.len(),
+            length,
+            "a body cut short was taken for whole: {spec:?}"
+        );
+        assert!(
+            body == HttpServer::body(spec.id, length),
+            "wrong bytes: {spec:?}"
+        );
+    }
+
+    fn check_error(&self, nth: usize, error: &Error, over_at: Instant, attempts: Option<u32>) {
+        let Running {
+            spec,
+            times,
+            cancelled,
+            ..
+        } = &self.calls[nth];
+        let config = &self.plan.config;
+        let heard = self.heard(spec.id).len();
+        let (begun, deadline) = times.unwrap_or((over_at, over_at));
+        match error.kind() {
+            ErrorKind::Cancelled => assert!(cancelled, "nobody cancelled {spec:?}"),
+            _ if self.plan.mood == Mood::Fair => {
+                panic!("failed in a fair world: {error:?} {spec:?}")
+            }
+            ErrorKind::Misuse(misuse) => panic!("nothing was misused: {misuse} {spec:?}"),
+            ErrorKind::Timeout(TimeLimit::Total) => {
+                assert!(over_at >= deadline, "{:?} too early", deadline - over_at);
+            }
+            ErrorKind::Timeout(limit) => {
+                let timeouts = &config.timeouts;
+                let least = match limit {
+                    TimeLimit::Queue => timeouts.queue,
+                    TimeLimit::Connect => timeouts.connect,
+                    TimeLimit::Write => timeouts.write,
+                    TimeLimit::FirstByte => timeouts.first_byte,
+                    _ => timeouts.between_bytes,
+                };
+                let least = least.expect("only limits that were set");
+                // An opening that another call began can serve this one, so its time may have begun before.
+                let shared = *limit == TimeLimit::Connect;
+                assert!(
+                    shared || over_at - begun >= least,
+                    "{limit:?} too early: {spec:?}"
+                );
+            }
+            ErrorKind::Limit(LimitExceeded::Connections(_)) => {
+                assert_eq!(config.wait, WaitPolicy::FailFast);
+            }
+            ErrorKind::Limit(LimitExceeded::Waiting(max)) => assert_eq!(*max, config.max_waiting),
+            ErrorKind::Limit(LimitExceeded::BodyBytes(max)) => {
+                assert_eq!(Some(*max), config.limits.body_bytes);
+            }
+            ErrorKind::Limit(limit) => panic!("no answer passes a limit: {limit} {spec:?}"),
+            _ => {}
+        }
+        if error.sent() == Sent::Nothing && attempts.is_some_and(|attempts| attempts <= 1) {
+            assert_eq!(heard, 0, "sent after all: {error:?} {spec:?}");
+        }
+    }
+
+    fn heard(&self, id: u64) -> Vec<Heard> {
+        let all = self.servers.iter().flat_map(|server| {
+            let journal = server.journal();
+            journal
+                .iter()
+                .filter(|heard| heard.id == id)
+                .cloned()
+                .collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+
+    // ---- the end
+
+    fn finish(mut self) -> Outcome {
+        self.check_executions();
+        self.sweep();
+        let counters = self.client.counters();
+        let left = (
+            counters.busy,
+            counters.draining,
+            counters.idle,
+            counters.waiting,
+        );
+        assert_eq!(left, (0, 0, 0, 0), "{counters:?}");
+        let config = &self.plan.config;
+        // Without a limit on connecting, an opening that nobody waits for any more may go on for ever.
+        if config.min_idle == 0 && config.timeouts.connect.is_some() {
+            assert_eq!(counters.open, 0, "{counters:?}");
+        }
+        self.check_counts();
+        drop(self.client);
+        assert_eq!(self.net.open_streams(), 0, "streams were leaked");
+        Outcome {
+            trace: self.net.trace(),
+            ends: self.calls.into_iter().map(|call| call.end).collect(),
+            net_calls: self.net.calls(),
+        }
+    }
+
+    /// No request that must not be repeated reached a server twice, not even in part.
+    fn check_executions(&self) {
+        let mut times: BTreeMap<u64, usize> = BTreeMap::new();
+        for server in &self.servers {
+            for heard in server.journal().iter() {
+                let spec = &self.calls[heard.id as usize - 1].spec;
+                assert_eq!(heard.method, spec.method);
+                *times.entry(heard.id).or_default() += 1;
+                let retry = &self.plan.config.retry;
+                let most = match (NOT_IDEMPOTENT.contains(&spec.method), &retry.hook) {
+                    (true, _) => 1,
+                    (false, Some(_)) => retry.max_attempts.get() as usize,
+                    (false, None) => 2,
+                };
+                assert!(
+                    times[&heard.id] <= most,
+                    "executed {} times: {spec:?}",
+                    times[&heard.id]
+                );
+            }
+        }
+    }
+
+    /// Ends what goes on without a call: late answers that are drained, openings whose calls were served otherwise,
+    /// idle connections whose time comes.
+    fn sweep(&mut self) {
+        let config = &self.plan.config;
+        let drain = match config.late {
+            LatePolicy::Drain { up_to } => up_to,
+            LatePolicy::Close => Duration::ZERO,
+        };
+        let connect = config.timeouts.connect.unwrap_or_default();
+        let pause = drain.max(connect) + config.idle_timeout;
+        self.client.maintain(pause).expect("poll never fails here");
+        if config.min_idle == 0 && config.timeouts.connect.is_some() {
+            assert_eq!(self.client.counters().idle, 0, "idle for too long");
+        }
+        self.client.close_idle();
+    }
+}
+
+fn request_of(spec: &Spec) -> (Request, Arc<AtomicUsize>) {
+    let mut request = Request::new(spec.method, format!("/{}", spec.id));
+    request.header("X-Id", spec.id.to_string());
+    if spec.says_close {
+        request.header("Connection", "close");
+    }
+    if let Some(wait) = spec.expect {
+        request.expect_continue(wait);
+    }
+    let fed = Arc::new(AtomicUsize::new(usize::MAX));
+    let body = HttpServer::body(spec.id, spec.body.length());
+    match spec.body {
+        Upload::None => {}
+        Upload::Bytes(_) => {
+            request.body(body);
+        }
+        Upload::Stream {
+            length,
+            declared,
+            piece,
+            ..
+        } => {
+            let source = Source {
+                body,
+                at: 0,
+                piece,
+                fed: Arc::clone(&fed),
+            };
+            request.body_stream(source, declared.then_some(length as u64));
+        }
+    }
+    (request, fed)
+}
+
+/// Reads a body by `HostClient::open`; `None` if the consumer gave up on it.
+fn pull(
+    client: &mut HostClient<SimNet>,
+    request: &mut Request,
+    response: &mut Response,
+    consumer: Consumer,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut body = client.open(request, response)?;
+    let mut all = Vec::new();
+    let mut buf = vec![0; consumer.piece];
+    while all.len() < consumer.gives_up_after {
+        match body.read_some(&mut buf)? {
+            0 => return body.finish().map(|_| Some(all)),
+            n => all.extend_from_slice(&buf[..n]),
+        }
+    }
+    Ok(None)
+}
+
+fn check_trailers(response: &Response) {
+    let expected = ("X-Trailer", &b"1"[..]);
+    assert!(response.trailers().all(|trailer| trailer == expected));
+}
+
+fn text(response: &Response, name: &str) -> Option<String> {
+    response
+        .header(name)
+        .map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// A request body that comes in pieces, and says `WouldBlock` between them.
+struct Source {
+    body: Vec<u8>,
+    at: usize,
+    piece: usize,
+    fed: Arc<AtomicUsize>,
+}
+
+impl io::Read for Source {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let fed = self.fed.load(Ordering::Relaxed);
+        // Its end shows only after all of it was fed: a source does not know before.
+        if fed <= self.at {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let end = self.body.len().min(fed).min(self.at + self.piece);
+        let n = (&self.body[self.at..end]).read(buf)?;
+        self.at += n;
+        Ok(n)
+    }
+}

@@ -1,0 +1,388 @@
+//! Single situations that chance meets too seldom, or in which the right behaviour can be told exactly. A log of what
+//! passed is in `SimNet::trace`.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use courser::net::sim::{Faults, HttpServer, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, Read, Request, Response, Sent,
+    TimeLimit, Timeouts, Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Does what the script says with each piece of data that comes.
+struct Script<F>(F);
+
+impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        (self.0)(peer, data);
+    }
+}
+
+fn place(n: u8) -> Address {
+    Address::Tcp(([10, 0, 0, n], 80).into())
+}
+
+fn one() -> HostConfig {
+    HostConfig {
+        max_connections: NonZeroUsize::MIN,
+        ..HostConfig::default()
+    }
+}
+
+/// A client of a scripted server, with one connection.
+fn client(
+    link: Link,
+    script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static,
+) -> (HostClient<SimNet>, SimNet) {
+    client_with(one(), SimNet::new(1), link, script)
+}
+
+fn client_with(
+    config: HostConfig,
+    net: SimNet,
+    link: Link,
+    script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static,
+) -> (HostClient<SimNet>, SimNet) {
+    net.listen(place(1), link, Script(script));
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    (client, net)
+}
+
+/// One segment for everything that is sent at once.
+fn wide() -> Link {
+    Link {
+        segment: usize::MAX..=usize::MAX,
+        window: usize::MAX,
+        ..Link::default()
+    }
+}
+
+fn answer(id: &str, length: usize) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nX-Id: {id}\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), &vec![b'x'; length]].concat()
+}
+
+#[test]
+fn a_second_answer_behind_a_body_of_any_size_never_answers_the_next_call() {
+    // Up to and beyond the sizes at which reads end exactly with the body.
+    let sizes = [0, 1, 1000, 16 * 1024 - 1, 16 * 1024, 64 * 1024, 200_000];
+    let head = answer("1", 0).len();
+    for length in sizes
+        .into_iter()
+        .chain(64 * 1024 - head - 9..=64 * 1024 - head)
+    {
+        let mut calls = 0;
+        let (mut client, _) = client(wide(), move |peer, _| {
+            calls += 1;
+            peer.send(answer(&calls.to_string(), length));
+            if calls == 1 {
+                peer.send(answer("unsolicited", length));
+            }
+        });
+        let mut response = Response::new();
+        for id in ["1", "2"] {
+            client.get("/", &mut response).unwrap();
+            assert_eq!(response.header("X-Id"), Some(id.as_bytes()), "{length}");
+            assert_eq!(response.body().len(), length);
+        }
+        assert_eq!(
+            client.counters().opened,
+            2,
+            "{length}: the first was not used again"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_comes_while_idle_is_dropped_with_its_connection() {
+    let mut calls = 0;
+    let (mut client, net) = client(Link::default(), move |peer, _| {
+        calls += 1;
+        peer.send(answer(&calls.to_string(), 5));
+        peer.wait(100 * MS);
+        peer.send(answer("unsolicited", 5));
+    });
+    let mut response = Response::new();
+    client.get("/", &mut response).unwrap();
+    // It has come long ago when the caller is back, but no poll has told of it yet.
+    net.advance(200 * MS);
+    client.get("/", &mut response).unwrap();
+    assert_eq!(response.header("X-Id"), Some(&b"2"[..]));
+    assert_eq!(client.counters().opened, 2);
+}
+
+#[test]
+fn a_body_until_close_that_ends_by_reset_is_cut_short_even_if_a_write_heard_of_it() {
+    // The server answers early, and resets while the request's body is still going out. Some seeds let the reset
+    // destroy the answer, others tell of it once only, to a write.
+    let mut partial = 0;
+    for seed in 0..200 {
+        let link = Link {
+            latency: MS..=20 * MS,
+            segment: 1..=500,
+            window: 2_000,
+            ..Link::default()
+        };
+        let (mut client, _) = client_with(one(), SimNet::new(seed), link, |peer, data| {
+            if data.starts_with(b"P") {
+                peer.send("HTTP/1.1 200 OK\r\n\r\nhalf of the");
+                peer.wait(5 * MS);
+                peer.reset();
+            }
+        });
+        let mut response = Response::new();
+        let mut request = Request::post("/", vec![0; 20_000]);
+        let error = client.call(&mut request, &mut response).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Truncated)
+            ),
+            "seed {seed}: {error:?}"
+        );
+        partial += usize::from(error.sent() == Sent::Partial);
+    }
+    assert!(partial > 50, "{partial}");
+}
+
+#[test]
+fn a_connection_that_the_server_closed_is_replaced_unseen() {
+    for method in ["GET", "POST"] {
+        let mut calls = 0;
+        let (mut client, net) = client(Link::default(), move |peer, _| {
+            calls += 1;
+            peer.send(answer(&calls.to_string(), 5));
+            peer.wait(50 * MS);
+            peer.close();
+        });
+        let mut response = Response::new();
+        for id in ["1", "2", "3"] {
+            let mut request = Request::new(method, "/");
+            client.call(&mut request, &mut response).unwrap();
+            assert_eq!(response.header("X-Id"), Some(id.as_bytes()));
+            net.advance(100 * MS);
+        }
+    }
+}
+
+#[test]
+fn a_get_that_meets_the_close_is_sent_again_and_a_post_is_not() {
+    for (method, executions) in [("GET", 2), ("POST", 1)] {
+        let mut calls = 0;
+        let (mut client, net) = client(Link::default(), move |peer, _| {
+            calls += 1;
+            match calls {
+                2 => peer.close(), // after it has been executed, perhaps
+                _ => peer.send(answer("1", 5)),
+            }
+        });
+        let mut response = Response::new();
+        client.get("/", &mut response).unwrap();
+        let result = client.call(&mut Request::new(method, "/"), &mut response);
+        assert_eq!(result.is_ok(), method == "GET");
+        if let Err(error) = result {
+            assert!(matches!(error.kind(), ErrorKind::Peer(PeerFault::Empty)));
+            assert_eq!(
+                (error.phase(), error.sent()),
+                (Phase::FirstByte, Sent::NoReplyByte)
+            );
+        }
+        let reads = net
+            .trace()
+            .into_iter()
+            .filter(|entry| matches!(entry.what, courser::net::sim::Trace::ServerRead(_)));
+        assert_eq!(reads.count(), 1 + executions);
+    }
+}
+
+#[test]
+fn addresses_that_refuse_or_swallow_are_passed_over() {
+    for faults in [
+        Faults {
+            refused: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        Faults {
+            unreachable: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        Faults {
+            black_hole: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        Faults {
+            no_port: Odds::ALWAYS,
+            ..Faults::default()
+        },
+    ] {
+        let net = SimNet::new(1);
+        let server = HttpServer::default();
+        net.listen(
+            place(1),
+            Link {
+                faults,
+                ..Link::default()
+            },
+            server.clone(),
+        );
+        net.listen(place(2), Link::default(), server.clone());
+        // Nothing listens at the third.
+        let upstream = Upstream::tcp([1, 2, 3].map(|n| ([10, 0, 0, n], 80).into()));
+        let config = HostConfig {
+            timeouts: Timeouts {
+                connect: Some(900 * MS),
+                ..Timeouts::default()
+            },
+            ..HostConfig::default()
+        };
+        let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+        for _ in 0..6 {
+            let began = net.now();
+            let mut request = Request::get("/");
+            request.header("Connection", "close");
+            let report = client.call(&mut request, &mut Response::new()).unwrap();
+            assert_eq!(report.remote(), Some(&place(2)));
+            assert!(net.now() - began < 910 * MS);
+        }
+        assert_eq!(client.counters().open, net.open_streams());
+    }
+}
+
+#[test]
+fn running_out_of_descriptors_fails_the_call_and_passes() {
+    let (mut client, net) = client(Link::default(), |peer, _| peer.send(answer("1", 5)));
+    net.set_descriptors(0);
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Io(_)));
+    assert_eq!(
+        (error.phase(), error.sent()),
+        (Phase::Connect, Sent::Nothing)
+    );
+    assert_eq!(error.remote(), Some(&place(1)));
+    assert!(net.calls() <= 2, "tried {} times", net.calls());
+    net.set_descriptors(1);
+    client.get("/", &mut Response::new()).unwrap();
+}
+
+#[test]
+fn each_silence_ends_by_the_limit_of_its_phase() {
+    let limits = Timeouts {
+        total: None,
+        queue: None,
+        connect: Some(100 * MS),
+        write: Some(200 * MS),
+        first_byte: Some(300 * MS),
+        between_bytes: Some(400 * MS),
+    };
+    let cases: [(&str, TimeLimit, Phase, u32); 5] = [
+        ("connect", TimeLimit::Connect, Phase::Connect, 100),
+        ("send", TimeLimit::Write, Phase::Send, 202),
+        ("answer", TimeLimit::FirstByte, Phase::FirstByte, 302),
+        ("head", TimeLimit::BetweenBytes, Phase::Head, 404),
+        ("body", TimeLimit::BetweenBytes, Phase::Body, 404),
+    ];
+    for (silent, limit, phase, after) in cases {
+        let mut link = Link {
+            window: 1_000,
+            ..Link::default()
+        };
+        if silent == "connect" {
+            link.faults.black_hole = Odds::ALWAYS;
+        }
+        let config = HostConfig {
+            timeouts: limits.clone(),
+            ..one()
+        };
+        let (mut client, net) =
+            client_with(config, SimNet::new(1), link, move |peer, _| match silent {
+                "send" => peer.stop_reading(),
+                "head" => peer.send("HTTP/1.1 200"),
+                "body" => peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
+                _ => {}
+            });
+        let mut request = Request::new("PUT", "/");
+        if silent == "send" {
+            request.body(vec![0; 100_000]);
+        }
+        let began = net.now();
+        let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(l) if *l == limit),
+            "{silent}: {error:?}"
+        );
+        assert_eq!(error.phase(), phase, "{silent}");
+        let took = net.now() - began;
+        assert!(
+            took >= after * MS && took < (after + 5) * MS,
+            "{silent}: {took:?}"
+        );
+        assert_eq!(net.open_streams(), 0, "{silent}");
+    }
+}
+
+#[test]
+fn a_streamed_body_that_ends_beside_another_completion_is_told() {
+    // Both calls run out of time in one turn, and nothing else will ever happen.
+    let (mut client, _) = client_with(
+        HostConfig {
+            max_connections: NonZeroUsize::new(2).unwrap(),
+            ..HostConfig::default()
+        },
+        SimNet::new(1),
+        Link::default(),
+        |peer, data| {
+            if data.starts_with(b"GET /streamed") {
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+            }
+        },
+    );
+    let call = |target, streaming| {
+        let call = Call::new(Request::get(target), Response::new());
+        call.streaming(streaming).timeout(1000 * MS)
+    };
+    client.submit(call("/streamed", true));
+    client.submit(call("/silent", false));
+    let head = client.wait(None).unwrap().unwrap();
+    let body = head.body.unwrap();
+    let silent = client.wait(None).unwrap().unwrap();
+    assert!(silent.outcome.unwrap_err().is_timeout());
+    assert!(client.wait(None).unwrap().is_none());
+    assert_eq!(client.readable_body(), Some(body));
+    let mut buf = [0; 100];
+    assert!(matches!(
+        client.read_body(body, &mut buf),
+        Ok(Read::Data(4))
+    ));
+    assert!(client.read_body(body, &mut buf).unwrap_err().is_timeout());
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_call_whose_time_ran_out_while_the_caller_was_busy_is_not_sent() {
+    let (mut client, net) = client(Link::default(), |_, _| panic!("nothing is sent"));
+    client.submit(Call::new(Request::post("/", "x"), Response::new()).timeout(10 * MS));
+    // Begun, and the connection is on its way.
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    net.advance(100 * MS);
+    let done = client.wait(None).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert!(
+        error.is_timeout() && error.sent() == Sent::Nothing,
+        "{error:?}"
+    );
+    client.maintain(100 * MS).unwrap();
+}
+
+#[test]
+fn a_blocking_call_goes_on_while_completions_of_others_wait() {
+    let (mut client, _) = client(Link::default(), |peer, _| peer.send(answer("1", 5)));
+    client.submit(Call::new(Request::get("/"), Response::new()));
+    client.get("/", &mut Response::new()).unwrap();
+    client.get("/", &mut Response::new()).unwrap();
+    assert!(client.wait(None).unwrap().unwrap().outcome.is_ok());
+}
