@@ -91,6 +91,7 @@ fn limited_requests(kind: Kind) {
     let mut client = client(&server);
     get_all(&mut client);
     assert!(client.counters().opened > 1);
+    drop(client);
     let lines = server.stop();
     assert_eq!(
         lines.len(),
@@ -107,6 +108,7 @@ fn early_idle_close(kind: Kind) {
     // Nobody drives the client while the server closes: the next call finds the connections dead.
     std::thread::sleep(Duration::from_millis(1500));
     get_all(&mut client);
+    drop(client);
     let lines = server.stop();
     assert_eq!(lines.len(), 2 * (FILES + PARALLEL));
 }

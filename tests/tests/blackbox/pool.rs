@@ -282,6 +282,26 @@ fn p08c_idle_connections_expire() {
 }
 
 #[test]
+fn p08e_what_expired_unwatched_is_not_used() {
+    let server = Server::every(connection().always(OK));
+    let idle_timeout = Duration::from_millis(10);
+    let config = HostConfig {
+        idle_timeout,
+        ..config()
+    };
+    let mut client = client_with(&server, config);
+    for _ in 0..3 {
+        client
+            .call(&mut Request::post("/", "x"), &mut Response::new())
+            .unwrap();
+        // Nobody drives the client meanwhile.
+        thread::sleep(idle_timeout * 2);
+    }
+    assert_eq!(server.served_by(), [0, 1, 2]);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
 fn p08d_the_server_s_keep_alive_timeout_is_honoured() {
     let hinted = "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1, max=5\r\nContent-Length: 0\r\n\r\n";
     let server = Server::every(connection().always(hinted));

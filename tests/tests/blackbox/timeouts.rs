@@ -504,6 +504,22 @@ fn one_black_hole_of_three_addresses_is_passed_over() {
 }
 
 #[test]
+fn localhost_works_with_a_server_of_one_address_family() {
+    let server = Server::every(connection().request().send(OK).close());
+    let name = format!("localhost:{}", server.address().port());
+    let mut client = HostClient::new(name.parse().unwrap(), config()).unwrap();
+    for _ in 0..4 {
+        client
+            .call(&mut Request::post("/", "x"), &mut Response::new())
+            .unwrap();
+    }
+    for request in server.requests() {
+        assert_eq!(request.header("Host"), [name.as_str()]);
+    }
+    assert_nothing_left(client, &server);
+}
+
+#[test]
 fn fault_01_a_refused_connect_names_the_address() {
     let address = refused();
     let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
