@@ -1,1 +1,8 @@
-//! Placeholder.
+//! What the black-box tests stand on: a server that plays scripts of faults, real web servers on free ports, a
+//! directory tree full of awkward names, and the few checks that every test repeats. Nothing here knows how the
+//! engine works inside.
+
+pub mod clients;
+pub mod script;
+pub mod servers;
+pub mod tree;

@@ -1,0 +1,104 @@
+//! Clients for the black-box tests, ways to drive them, and the check that they leave nothing behind.
+
+use std::time::{Duration, Instant};
+
+use courser::{Call, Completion, HostClient, HostConfig, Timeouts, Upstream};
+
+use crate::script::{PATIENCE, Server};
+
+/// The default configuration with a total deadline, so that an engine that hangs fails a test.
+pub fn config() -> HostConfig {
+    HostConfig {
+        timeouts: Timeouts {
+            total: Some(PATIENCE),
+            ..Timeouts::default()
+        },
+        ..HostConfig::default()
+    }
+}
+
+/// A client of `server` over TCP with [`config`].
+pub fn client(server: &Server) -> HostClient {
+    client_with(server, config())
+}
+
+/// A client of `server` over TCP.
+pub fn client_with(server: &Server, config: HostConfig) -> HostClient {
+    HostClient::new(Upstream::tcp([server.address()]), config).expect("a readiness queue")
+}
+
+/// A client of `server` over its Unix socket with [`config`].
+pub fn unix_client(server: &Server) -> HostClient {
+    HostClient::new(Upstream::unix(server.path()), config()).expect("a readiness queue")
+}
+
+/// Drives the client until `done` holds, and returns what completed meanwhile.
+pub fn drive_until(
+    client: &mut HostClient,
+    what: &str,
+    mut done: impl FnMut(&HostClient, &[Completion]) -> bool,
+) -> Vec<Completion> {
+    let started = Instant::now();
+    let mut completions = Vec::new();
+    while !done(client, &completions) {
+        assert!(
+            started.elapsed() < PATIENCE,
+            "waited in vain until {what}: {:?}, {completions:?}",
+            client.counters()
+        );
+        if client.in_flight() == 0 {
+            client.maintain(STEP).expect("poll");
+        }
+        if let Some(completion) = client.wait(Some(STEP)).expect("poll") {
+            completions.push(completion);
+        }
+    }
+    completions
+}
+
+/// Drives the client until nothing is in flight, and returns what completed, in the order of completion.
+pub fn drive_all(client: &mut HostClient) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll") {
+        completions.push(completion);
+    }
+    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
+    completions
+}
+
+/// Submits all calls and returns their completions, sorted by tag.
+pub fn run(client: &mut HostClient, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
+    for call in calls {
+        client.submit(call);
+    }
+    let mut completions = drive_all(client);
+    completions.sort_by_key(|completion| completion.tag);
+    completions
+}
+
+/// With no call in flight nothing may be busy, connecting, draining or waiting; with the idle connections closed,
+/// nothing is open; with the client dropped, the server has seen every connection end.
+pub fn assert_nothing_left(mut client: HostClient, server: &Server) {
+    assert_eq!(client.in_flight(), 0);
+    let counters = client.counters();
+    let at_work = (
+        counters.busy,
+        counters.connecting,
+        counters.draining,
+        counters.waiting,
+    );
+    assert_eq!(at_work, (0, 0, 0, 0), "{counters:?}");
+    assert_eq!(counters.open, counters.idle, "{counters:?}");
+    assert_eq!(client.close_idle(), counters.idle);
+    assert_eq!(client.counters().open, 0);
+    drop(client);
+    server.wait_all_ended();
+}
+
+/// Lets time pass in which nobody drives the client: enough for it to distrust what it saw last.
+pub fn look_away() {
+    std::thread::sleep(Duration::from_millis(5));
+}
+
+/// One turn of the client's loop while a test watches something else.
+const STEP: Duration = Duration::from_millis(1);

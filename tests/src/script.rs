@@ -1,0 +1,954 @@
+//! A scripted HTTP server for one test: exact bytes, pauses on command, resets, half closes.
+//!
+//! Every accepted connection gets a thread that plays a [`Script`], a list of steps that reads like a protocol log:
+//!
+//! ```
+//! use tests::script::{Server, connection};
+//!
+//! let server = Server::play([
+//!     connection().request().send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").request().reset(),
+//!     connection().request().send("HTTP/1.1 204 No Content\r\n\r\n"),
+//! ]);
+//! assert_eq!(server.accepted(), 0);
+//! ```
+//!
+//! A script that has come to its end keeps the connection open and waits for the client to close it. There are no
+//! sleeps: a step waits for bytes, for the end of the stream or for a [`Gate`] that the test opens. Each wait is cut
+//! by [`PATIENCE`], so that a broken client fails a test instead of hanging it.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use tempfile::TempDir;
+
+/// The longest that any step, and any wait of a test for a step, takes before it is given up.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server on a free loopback port, or on a Unix socket in a directory of its own. Dropping it cuts all connections.
+pub struct Server {
+    place: Place,
+    listener: Arc<Socket>,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// A TCP server whose nth connection plays the nth script; connections beyond the list are closed at once.
+    pub fn play(scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self::start(
+            Transport::Tcp,
+            Behaviour::List(scripts.into_iter().collect()),
+        )
+    }
+
+    /// A TCP server that plays the same script on every connection.
+    pub fn every(script: Script) -> Self {
+        Self::start(Transport::Tcp, Behaviour::Every(script))
+    }
+
+    /// A TCP server that answers each request, on any connection, with the bytes that `answer` makes of it.
+    pub fn answer(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::start(Transport::Tcp, Behaviour::Answer(Box::new(answer)))
+    }
+
+    /// A server on `transport` with any behaviour.
+    pub fn start(transport: Transport, behaviour: Behaviour) -> Self {
+        let (listener, place) = transport
+            .listen(LISTEN_BACKLOG)
+            .expect("listen on loopback");
+        let listener = Arc::new(listener);
+        let shared = Arc::new(Shared::new(behaviour));
+        let accepting = thread::spawn({
+            let (listener, shared) = (Arc::clone(&listener), Arc::clone(&shared));
+            move || accept_all(&listener, &shared)
+        });
+        Self {
+            place,
+            listener,
+            shared,
+            accepting: Some(accepting),
+        }
+    }
+
+    /// The TCP address; a test that asks a Unix server for it is wrong.
+    pub fn address(&self) -> SocketAddr {
+        match &self.place {
+            Place::Tcp(address) => *address,
+            Place::Unix { path, .. } => panic!("{} has no port", path.display()),
+        }
+    }
+
+    /// The path of the Unix socket; a test that asks a TCP server for it is wrong.
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Unix { path, .. } => path,
+            Place::Tcp(address) => panic!("{address} is not a Unix socket"),
+        }
+    }
+
+    /// How many connections have been accepted so far.
+    pub fn accepted(&self) -> usize {
+        self.shared.log().accepted
+    }
+
+    /// How many connections are over, by whichever side.
+    pub fn ended(&self) -> usize {
+        self.shared.log().ended
+    }
+
+    /// Every request so far, in the order in which their last byte arrived.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.log().requests.clone()
+    }
+
+    /// The request lines so far, without their CRLF.
+    pub fn lines(&self) -> Vec<String> {
+        let log = self.shared.log();
+        log.requests.iter().map(Request::line).collect()
+    }
+
+    /// The number of the connection that each request came on.
+    pub fn served_by(&self) -> Vec<usize> {
+        let log = self.shared.log();
+        log.requests.iter().map(|r| r.connection).collect()
+    }
+
+    /// Bytes that came where no script expected any.
+    pub fn stray(&self) -> Vec<u8> {
+        self.shared.log().stray.clone()
+    }
+
+    /// Waits until `count` connections have been accepted.
+    pub fn wait_accepted(&self, count: usize) {
+        self.wait(&format!("{count} accepted"), |log| log.accepted >= count);
+    }
+
+    /// Waits until `count` requests have arrived whole.
+    pub fn wait_requests(&self, count: usize) {
+        self.wait(&format!("{count} requests"), |log| {
+            log.requests.len() >= count
+        });
+    }
+
+    /// Waits until `count` connections are over.
+    pub fn wait_ended(&self, count: usize) {
+        self.wait(&format!("{count} ended"), |log| log.ended >= count);
+    }
+
+    /// Waits until every accepted connection is over: with the client gone, none of its sockets may be left.
+    pub fn wait_all_ended(&self) {
+        self.wait("all connections ended", |log| log.ended == log.accepted);
+    }
+
+    fn wait(&self, what: &str, mut done: impl FnMut(&Log) -> bool) {
+        let (log, timeout) = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.log(), PATIENCE, |log| !done(log))
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(!timeout.timed_out(), "waited in vain for {what}: {log:?}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // Shutting a listener down makes a blocked accept return.
+        let _ = self.listener.shutdown(Shutdown::Both);
+        for socket in &self.shared.log().sockets {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug)]
+pub enum Transport {
+    /// A free port of 127.0.0.1.
+    Tcp,
+    /// A socket in a temporary directory.
+    Unix,
+}
+
+/// What a server does with its connections.
+pub enum Behaviour {
+    /// The nth connection plays the nth script; later ones are closed at once.
+    List(Vec<Script>),
+    /// All connections play the same script.
+    Every(Script),
+    /// Each request is answered with the bytes made of it, until the client closes.
+    Answer(Box<Answer>),
+}
+
+/// Makes the bytes of a response of a request.
+pub type Answer = dyn Fn(&Request) -> Vec<u8> + Send + Sync;
+
+/// A request as it came over the wire.
+#[derive(Clone)]
+pub struct Request {
+    /// Which connection it came on, counted from 0 in the order of their acceptance.
+    pub connection: usize,
+    /// Head and body, exactly as received (a chunked body with its framing).
+    pub bytes: Vec<u8>,
+    /// Length of the head, with the empty line that ends it.
+    pub head_length: usize,
+}
+
+impl Request {
+    /// The request line without its CRLF.
+    pub fn line(&self) -> String {
+        let head = self.head();
+        head.split("\r\n").next().unwrap_or_default().to_owned()
+    }
+
+    /// The target between the two spaces of the request line.
+    pub fn target(&self) -> String {
+        let line = self.line();
+        line.split(' ').nth(1).unwrap_or_default().to_owned()
+    }
+
+    /// The head with the empty line that ends it.
+    pub fn head(&self) -> String {
+        String::from_utf8_lossy(&self.bytes[..self.head_length]).into_owned()
+    }
+
+    /// Everything after the head.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[self.head_length..]
+    }
+
+    /// The values of all headers called `name`, in any case.
+    pub fn header(&self, name: &str) -> Vec<String> {
+        let head = self.head();
+        let fields = head.split("\r\n").skip(1).filter_map(|l| l.split_once(':'));
+        fields
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "#{} {:?}", self.connection, self.line())
+    }
+}
+
+/// What one connection does, step by step.
+#[derive(Clone, Default)]
+pub struct Script(Vec<Step>);
+
+/// An empty script: accepts, then waits for the client to close.
+pub fn connection() -> Script {
+    Script::default()
+}
+
+impl Script {
+    /// Reads one request, head and body, and records it.
+    pub fn request(self) -> Self {
+        self.then(Step::Request)
+    }
+
+    /// Reads only the head of a request and records that; its body stays unread.
+    pub fn head(self) -> Self {
+        self.then(Step::Head)
+    }
+
+    /// Reads exactly `count` bytes and forgets them.
+    pub fn read(self, count: usize) -> Self {
+        self.then(Step::Read(count))
+    }
+
+    /// Sends exactly these bytes.
+    pub fn send(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::Send(bytes.as_ref().into()))
+    }
+
+    /// Sends exactly these bytes, each by a write of its own.
+    pub fn drip(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::Drip(bytes.as_ref().into()))
+    }
+
+    /// Sends `bytes` again and again until the client closes.
+    pub fn flood(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::Flood(bytes.as_ref().into()))
+    }
+
+    /// Answers every further request with `bytes`, until the client closes.
+    pub fn always(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::Always(bytes.as_ref().into()))
+    }
+
+    /// Waits until the test opens the gate.
+    pub fn wait(self, gate: &Gate) -> Self {
+        self.then(Step::Wait(gate.clone()))
+    }
+
+    /// Comes to the gate without waiting there: tells the test how far the script is.
+    pub fn mark(self, gate: &Gate) -> Self {
+        self.then(Step::Mark(gate.clone()))
+    }
+
+    /// Shrinks both socket buffers, so that a stalled peer is felt soon.
+    pub fn small_buffers(self) -> Self {
+        self.then(Step::SmallBuffers)
+    }
+
+    /// Ends the outgoing direction (FIN) and goes on reading.
+    pub fn half_close(self) -> Self {
+        self.then(Step::HalfClose)
+    }
+
+    /// Closes the connection (FIN; the system turns it into RST when bytes are unread).
+    pub fn close(self) -> Self {
+        self.then(Step::Close)
+    }
+
+    /// Closes the connection with RST.
+    pub fn reset(self) -> Self {
+        self.then(Step::Reset)
+    }
+
+    /// The whole script `count` times over.
+    pub fn times(self, count: usize) -> Self {
+        let steps = self.0.len() * count;
+        Self(self.0.into_iter().cycle().take(steps).collect())
+    }
+
+    fn then(mut self, step: Step) -> Self {
+        self.0.push(step);
+        self
+    }
+}
+
+/// A point that scripts wait at until the test lets them go on. Clones are the same gate.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+
+#[derive(Default)]
+struct GateState {
+    arrived: usize,
+    /// How many arrivals may pass.
+    passes: usize,
+}
+
+impl Gate {
+    /// A closed gate.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets one connection pass, the one that waits or the next to come.
+    pub fn open(&self) {
+        self.change(|state| state.passes += 1);
+    }
+
+    /// Lets every connection pass from now on.
+    pub fn open_for_all(&self) {
+        self.change(|state| state.passes = usize::MAX);
+    }
+
+    /// Whether the next to come may pass.
+    pub fn is_open(&self) -> bool {
+        lock(&self.0.0).passes > 0
+    }
+
+    /// How many connections have come to the gate, passed or not.
+    pub fn arrived(&self) -> usize {
+        lock(&self.0.0).arrived
+    }
+
+    /// Waits until `count` connections have come to the gate.
+    pub fn wait_arrived(&self, count: usize) {
+        let (state, timeout) = (self.0.1)
+            .wait_timeout_while(lock(&self.0.0), PATIENCE, |state| state.arrived < count)
+            .unwrap_or_else(PoisonError::into_inner);
+        let arrived = state.arrived;
+        assert!(
+            !timeout.timed_out(),
+            "{arrived} instead of {count} at the gate"
+        );
+    }
+
+    fn change(&self, change: impl FnOnce(&mut GateState)) {
+        change(&mut lock(&self.0.0));
+        self.0.1.notify_all();
+    }
+
+    /// Comes to the gate and waits there, from code of the test that runs on the server.
+    pub fn wait(&self) {
+        let _ = self.pass();
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        self.change(|state| state.arrived += 1);
+        let (mut state, timeout) = (self.0.1)
+            .wait_timeout_while(lock(&self.0.0), PATIENCE, |state| state.passes == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if state.passes != usize::MAX {
+            state.passes -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// A listener that never accepts and whose backlog is full: connecting to it gets no answer at all.
+pub struct BlackHole {
+    address: SocketAddr,
+    _listener: Socket,
+    _fillers: Vec<Socket>,
+}
+
+impl BlackHole {
+    /// Fills a backlog of 0 until the system stops to complete handshakes.
+    pub fn new() -> io::Result<Self> {
+        let (listener, place) = Transport::Tcp.listen(0)?;
+        let Place::Tcp(address) = place else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut fillers = Vec::new();
+        loop {
+            let filler = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            match filler.connect_timeout(&SockAddr::from(address), FILLER_TIMEOUT) {
+                Ok(()) => fillers.push(filler),
+                Err(_) => break,
+            }
+        }
+        Ok(Self {
+            address,
+            _listener: listener,
+            _fillers: fillers,
+        })
+    }
+
+    /// Where to connect in vain.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// An address that refuses connections: a port that was free a moment ago.
+pub fn refused() -> SocketAddr {
+    // The port stays bound, and without a listener it refuses; it is never given to another test meanwhile.
+    static BOUND: Mutex<Vec<Socket>> = Mutex::new(Vec::new());
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    socket.bind(&any.into()).expect("bind on loopback");
+    let address = socket.local_addr().ok().and_then(|a| a.as_socket());
+    lock(&BOUND).push(socket);
+    address.expect("a bound address")
+}
+
+#[derive(Clone)]
+enum Step {
+    Request,
+    Head,
+    Read(usize),
+    Send(Arc<[u8]>),
+    Drip(Arc<[u8]>),
+    Flood(Arc<[u8]>),
+    Always(Arc<[u8]>),
+    Wait(Gate),
+    Mark(Gate),
+    SmallBuffers,
+    HalfClose,
+    Close,
+    Reset,
+}
+
+enum Place {
+    Tcp(SocketAddr),
+    Unix { path: PathBuf, _directory: TempDir },
+}
+
+impl Transport {
+    fn listen(self, backlog: i32) -> io::Result<(Socket, Place)> {
+        match self {
+            Self::Tcp => {
+                let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+                let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                socket.bind(&any.into())?;
+                socket.listen(backlog)?;
+                let address = socket.local_addr()?.as_socket();
+                let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
+                Ok((socket, Place::Tcp(address)))
+            }
+            Self::Unix => {
+                let directory = tempfile::tempdir()?;
+                let path = directory.path().join("http.sock");
+                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                socket.bind(&SockAddr::unix(&path)?)?;
+                socket.listen(backlog)?;
+                let place = Place::Unix {
+                    path,
+                    _directory: directory,
+                };
+                Ok((socket, place))
+            }
+        }
+    }
+}
+
+struct Shared {
+    behaviour: Behaviour,
+    log: Mutex<Log>,
+    changed: Condvar,
+    stopping: AtomicBool,
+}
+
+#[derive(Default)]
+struct Log {
+    accepted: usize,
+    ended: usize,
+    requests: Vec<Request>,
+    stray: Vec<u8>,
+    /// How each connection's script ended, for the message of a failing test.
+    endings: Vec<String>,
+    /// Connections that a dropped server shuts down.
+    sockets: Vec<Arc<Socket>>,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log")
+            .field("accepted", &self.accepted)
+            .field("ended", &self.ended)
+            .field("requests", &self.requests)
+            .field("stray", &self.stray.len())
+            .field("endings", &self.endings)
+            .finish()
+    }
+}
+
+impl Shared {
+    fn new(behaviour: Behaviour) -> Self {
+        Self {
+            behaviour,
+            log: Mutex::default(),
+            changed: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        lock(&self.log)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Log)) {
+        change(&mut self.log());
+        self.changed.notify_all();
+    }
+}
+
+fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
+    loop {
+        let accepted = listener.accept();
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok((socket, _)) = accepted else {
+            continue;
+        };
+        let socket = Arc::new(socket);
+        let mut index = 0;
+        shared.change(|log| {
+            index = log.accepted;
+            log.accepted += 1;
+            log.sockets.push(Arc::clone(&socket));
+        });
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            let mut connection = Connection {
+                index,
+                socket,
+                received: VecDeque::new(),
+                shared: Arc::clone(&shared),
+            };
+            let ending = match connection.serve() {
+                Ok(Ending::Closed) => format!("#{index} closed by the script"),
+                Ok(Ending::ByClient) => format!("#{index} closed by the client"),
+                Err(error) => format!("#{index} broke off: {error}"),
+            };
+            drop(connection);
+            shared.change(|log| {
+                log.ended += 1;
+                log.endings.push(ending);
+            });
+        });
+    }
+}
+
+/// The server's side of one connection.
+struct Connection {
+    index: usize,
+    socket: Arc<Socket>,
+    /// Received and not yet consumed by a step.
+    received: VecDeque<u8>,
+    shared: Arc<Shared>,
+}
+
+enum Ending {
+    Closed,
+    ByClient,
+}
+
+impl Connection {
+    fn serve(&mut self) -> io::Result<Ending> {
+        self.socket.set_read_timeout(Some(PATIENCE))?;
+        self.socket.set_write_timeout(Some(PATIENCE))?;
+        // Fails on a Unix socket, which sends each write at once anyway.
+        let _ = self.socket.set_tcp_nodelay(true);
+        let shared = Arc::clone(&self.shared);
+        match &shared.behaviour {
+            Behaviour::List(scripts) => match scripts.get(self.index) {
+                Some(script) => self.play(script),
+                None => self.close(),
+            },
+            Behaviour::Every(script) => self.play(script),
+            Behaviour::Answer(answer) => {
+                while let Some(request) = self.read_request(true)? {
+                    self.record(request.clone());
+                    self.write(&answer(&request))?;
+                }
+                Ok(Ending::ByClient)
+            }
+        }
+    }
+
+    fn play(&mut self, script: &Script) -> io::Result<Ending> {
+        for step in &script.0 {
+            match step {
+                Step::Request | Step::Head => {
+                    let whole = matches!(step, Step::Request);
+                    match self.read_request(whole)? {
+                        Some(request) => self.record(request),
+                        None => return Ok(Ending::ByClient),
+                    }
+                }
+                Step::Read(count) => {
+                    while self.received.len() < *count {
+                        if self.receive()? == 0 {
+                            return Ok(Ending::ByClient);
+                        }
+                    }
+                    self.received.drain(..*count);
+                }
+                Step::Send(bytes) => self.write(bytes)?,
+                Step::Drip(bytes) => {
+                    for byte in bytes.iter() {
+                        self.write(std::slice::from_ref(byte))?;
+                    }
+                }
+                Step::Flood(bytes) => loop {
+                    self.write(bytes)?;
+                },
+                Step::Always(bytes) => {
+                    while let Some(request) = self.read_request(true)? {
+                        self.record(request);
+                        self.write(bytes)?;
+                    }
+                    return Ok(Ending::ByClient);
+                }
+                Step::Wait(gate) => gate.pass()?,
+                Step::Mark(gate) => gate.change(|state| state.arrived += 1),
+                Step::SmallBuffers => {
+                    self.socket.set_recv_buffer_size(SMALL_BUFFER)?;
+                    self.socket.set_send_buffer_size(SMALL_BUFFER)?;
+                }
+                Step::HalfClose => self.socket.shutdown(Shutdown::Write)?,
+                Step::Close => return self.close(),
+                Step::Reset => return self.reset(),
+            }
+        }
+        self.await_end()
+    }
+
+    /// Waits for the client to close; what it still sends is recorded as stray.
+    fn await_end(&mut self) -> io::Result<Ending> {
+        loop {
+            let stray: Vec<u8> = self.received.drain(..).collect();
+            self.shared.change(|log| log.stray.extend(stray));
+            match self.receive() {
+                Ok(0) => return Ok(Ending::ByClient),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Ok(Ending::ByClient);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn close(&mut self) -> io::Result<Ending> {
+        self.hang_up();
+        self.socket.shutdown(Shutdown::Both)?;
+        Ok(Ending::Closed)
+    }
+
+    fn reset(&mut self) -> io::Result<Ending> {
+        self.hang_up();
+        // With a linger time of zero the close that follows, on dropping the last handle, sends RST.
+        self.socket.set_linger(Some(Duration::ZERO))?;
+        Ok(Ending::Closed)
+    }
+
+    /// Leaves the thread's own handle as the only one, so that dropping it closes the descriptor.
+    fn hang_up(&self) {
+        let own = &self.socket;
+        self.shared
+            .log()
+            .sockets
+            .retain(|socket| !Arc::ptr_eq(socket, own));
+    }
+
+    /// The next request, or `None` if the client closed before its first byte.
+    fn read_request(&mut self, with_body: bool) -> io::Result<Option<Request>> {
+        let Some(head_length) = self.read_until(0, b"\r\n\r\n")? else {
+            return Ok(None);
+        };
+        let bytes: Vec<u8> = self.received.iter().take(head_length).copied().collect();
+        let mut request = Request {
+            connection: self.index,
+            bytes,
+            head_length,
+        };
+        let end = if with_body {
+            self.body_end(&request)?
+        } else {
+            head_length
+        };
+        request.bytes = self.received.drain(..end).collect();
+        Ok(Some(request))
+    }
+
+    /// Where the body of `request`, whose head is at the front of the received bytes, ends. Reads up to there.
+    fn body_end(&mut self, request: &Request) -> io::Result<usize> {
+        if let [coding] = request.header("Transfer-Encoding").as_slice() {
+            assert_eq!(coding, "chunked", "a coding that the client may not send");
+            return self.chunked_end(request.head_length);
+        }
+        let length = match request.header("Content-Length").as_slice() {
+            [] => 0,
+            [one] => one.parse().map_err(io::Error::other)?,
+            more => return Err(io::Error::other(format!("Content-Length {more:?}"))),
+        };
+        let end = request.head_length + length;
+        while self.received.len() < end {
+            self.receive_or_fail()?;
+        }
+        Ok(end)
+    }
+
+    fn chunked_end(&mut self, mut at: usize) -> io::Result<usize> {
+        loop {
+            let line_end = self.require(at, b"\r\n")?;
+            let line: Vec<u8> = self.received.range(at..line_end - 2).copied().collect();
+            let line = String::from_utf8(line).map_err(io::Error::other)?;
+            let size = usize::from_str_radix(&line, 16).map_err(io::Error::other)?;
+            at = line_end;
+            if size == 0 {
+                break;
+            }
+            at += size + 2;
+            while self.received.len() < at {
+                self.receive_or_fail()?;
+            }
+        }
+        // Trailer lines up to an empty one.
+        loop {
+            let line_end = self.require(at, b"\r\n")?;
+            if line_end == at + 2 {
+                return Ok(line_end);
+            }
+            at = line_end;
+        }
+    }
+
+    fn require(&mut self, from: usize, mark: &[u8]) -> io::Result<usize> {
+        let end = self.read_until(from, mark)?;
+        end.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// The position after the first `mark` at or after `from`; `None` at the end of a stream that holds nothing.
+    fn read_until(&mut self, from: usize, mark: &[u8]) -> io::Result<Option<usize>> {
+        let mut searched = from;
+        loop {
+            let received = self.received.make_contiguous();
+            if let Some(at) = received
+                .get(searched..)
+                .unwrap_or_default()
+                .windows(mark.len())
+                .position(|window| window == mark)
+            {
+                return Ok(Some(searched + at + mark.len()));
+            }
+            searched = received.len().saturating_sub(mark.len() - 1).max(from);
+            if self.receive()? == 0 {
+                if self.received.is_empty() {
+                    return Ok(None);
+                }
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    fn receive_or_fail(&mut self) -> io::Result<()> {
+        match self.receive()? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        let mut buffer = [0; 64 * 1024];
+        let count = (&*self.socket).read(&mut buffer)?;
+        self.received.extend(&buffer[..count]);
+        Ok(count)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        (&*self.socket).write_all(bytes)
+    }
+
+    fn record(&self, request: Request) {
+        self.shared.change(|log| log.requests.push(request));
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}
+
+/// Calls `check` again and again until it holds, as long as [`PATIENCE`] lasts.
+pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !check() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
+        thread::yield_now();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Less than a loopback segment would need smaller writes, each waiting for a delayed acknowledgement.
+const SMALL_BUFFER: usize = 128 * 1024;
+const LISTEN_BACKLOG: i32 = 1024;
+/// A loopback handshake takes microseconds; one that has not happened by then is not going to.
+const FILLER_TIMEOUT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn read_all(stream: &mut TcpStream) -> io::Result<String> {
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    #[test]
+    fn plays_one_script_per_connection_and_records_exact_requests() {
+        let server = Server::play([connection()
+            .request()
+            .send("one")
+            .request()
+            .send("two")
+            .close()]);
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        client
+            .write_all(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n\r\n")
+            .unwrap();
+        assert_eq!(read_all(&mut client).unwrap(), "onetwo");
+        assert_eq!(server.lines(), ["POST /a HTTP/1.1", "GET /b HTTP/1.1"]);
+        assert_eq!(server.requests()[0].body(), b"abc");
+        assert_eq!(server.served_by(), [0, 0]);
+        server.wait_all_ended();
+        let mut beyond = TcpStream::connect(server.address()).unwrap();
+        assert_eq!(read_all(&mut beyond).unwrap(), "");
+    }
+
+    #[test]
+    fn reads_chunked_requests_with_trailers() {
+        let server = Server::play([connection().request().send("ok").close()]);
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        let body = "3\r\nabc\r\n0\r\nX: y\r\n\r\n";
+        let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        client
+            .write_all(format!("{head}{body}").as_bytes())
+            .unwrap();
+        assert_eq!(read_all(&mut client).unwrap(), "ok");
+        assert_eq!(server.requests()[0].body(), body.as_bytes());
+    }
+
+    #[test]
+    fn resets() {
+        let server = Server::play([connection().send("x").reset()]);
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        server.wait_ended(1);
+        let error = read_all(&mut client).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn pauses_at_a_gate_and_half_closes() {
+        let gate = Gate::new();
+        let script = connection()
+            .send("a")
+            .wait(&gate)
+            .send("b")
+            .half_close()
+            .request();
+        let server = Server::play([script]);
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        let mut first = [0];
+        client.read_exact(&mut first).unwrap();
+        gate.wait_arrived(1);
+        gate.open();
+        assert_eq!(read_all(&mut client).unwrap(), "b");
+        client.write_all(b"GET /late HTTP/1.1\r\n\r\n").unwrap();
+        server.wait_requests(1);
+        drop(client);
+        server.wait_all_ended();
+    }
+
+    #[test]
+    fn listens_on_a_unix_socket() {
+        let server = Server::start(
+            Transport::Unix,
+            Behaviour::Answer(Box::new(|request| request.target().into_bytes())),
+        );
+        let mut client = std::os::unix::net::UnixStream::connect(server.path()).unwrap();
+        client.write_all(b"GET /x HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"/x");
+    }
+
+    #[test]
+    fn a_black_hole_completes_no_handshake_and_a_refused_port_refuses() {
+        let hole = BlackHole::new().unwrap();
+        let error = TcpStream::connect_timeout(&hole.address(), FILLER_TIMEOUT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let error = TcpStream::connect(refused()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

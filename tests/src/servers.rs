@@ -1,0 +1,397 @@
+//! Real web servers over a directory: nginx, Apache httpd and Python's `http.server`, each with a generated
+//! configuration in a temporary directory, on a free port, as the current user, stopped on drop.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use socket2::{Domain, Socket, Type};
+use tempfile::TempDir;
+
+use crate::script::PATIENCE;
+
+/// A running server.
+#[derive(Debug)]
+pub struct WebServer {
+    kind: Kind,
+    port: Port,
+    child: Child,
+    directory: TempDir,
+}
+
+/// Which server to run, and what in its configuration matters to a test.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// nginx with `autoindex`; `extra` goes into its `server` block.
+    Nginx {
+        /// Directives, each with its semicolon.
+        extra: String,
+    },
+    /// Apache httpd with `mod_autoindex`.
+    Apache {
+        /// The arguments of `IndexOptions`; empty for a plain list.
+        index_options: String,
+        /// Further directives, one per line.
+        extra: String,
+    },
+    /// `python3 -m http.server`.
+    Python,
+}
+
+impl Kind {
+    /// nginx without more.
+    pub fn nginx() -> Self {
+        Self::Nginx {
+            extra: String::new(),
+        }
+    }
+
+    /// Apache httpd with these `IndexOptions`.
+    pub fn apache(index_options: &str) -> Self {
+        Self::Apache {
+            index_options: index_options.to_owned(),
+            extra: String::new(),
+        }
+    }
+}
+
+impl WebServer {
+    /// Starts a server over `root` and waits until it accepts connections.
+    ///
+    /// # Panics
+    /// When the server is not installed or does not come up; its error log is in the message.
+    pub fn start(kind: Kind, root: &Path) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let port = Port::reserve().expect("a free port");
+        let child = run(&kind, port.address, root, directory.path());
+        let mut server = Self {
+            kind,
+            port,
+            child,
+            directory,
+        };
+        server.wait_ready();
+        server
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address
+    }
+
+    /// The URL of its root directory.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.port.address)
+    }
+
+    /// Tells the server to read its configuration again: its workers, and so all connections, are replaced.
+    pub fn reload(&self) {
+        self.signal(match self.kind {
+            Kind::Apache { .. } => Signal::USR1,
+            _ => Signal::HUP,
+        });
+    }
+
+    /// Stops the server and starts it again on the same port.
+    pub fn restart(&mut self, root: &Path) {
+        self.shut_down();
+        self.child = run(&self.kind, self.port.address, root, self.directory.path());
+        self.wait_ready();
+    }
+
+    /// Stops the server, so that its log is complete, and returns the request lines that it logged, in order.
+    pub fn stop(mut self) -> Vec<Vec<u8>> {
+        self.shut_down_gracefully();
+        let log = fs::read(self.directory.path().join(ACCESS_LOG)).unwrap_or_default();
+        let lines = log.split(|byte| *byte == b'\n');
+        lines
+            .filter_map(|line| match self.kind {
+                // "GET / HTTP/1.1" 200 -, between quotes and after the date
+                Kind::Python => line.split(|byte| *byte == b'"').nth(1),
+                _ => Some(line),
+            })
+            .filter(|line| !line.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect()
+    }
+
+    fn wait_ready(&mut self) {
+        let started = Instant::now();
+        while TcpStream::connect(self.port.address).is_err() {
+            let (exited, kind, log) = (self.has_exited(), &self.kind, self.error_log());
+            assert!(!exited, "{kind:?} did not start: {log}");
+            assert!(started.elapsed() < PATIENCE, "{kind:?} is not up: {log}");
+            thread::sleep(RETRY_INTERVAL);
+        }
+    }
+
+    /// Ends the server gracefully, so that it finishes what it is answering and logging.
+    fn shut_down_gracefully(&mut self) {
+        self.end_with(match self.kind {
+            Kind::Nginx { .. } => Signal::QUIT,
+            Kind::Apache { .. } => Signal::WINCH,
+            Kind::Python => Signal::INT,
+        });
+    }
+
+    /// Ends the server at once.
+    fn shut_down(&mut self) {
+        self.end_with(Signal::TERM);
+    }
+
+    /// Sends a signal that makes the server end, and kills it if it does not.
+    fn end_with(&mut self, signal: Signal) {
+        if self.has_exited() {
+            return;
+        }
+        self.signal(signal);
+        let started = Instant::now();
+        while !self.has_exited() {
+            if started.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+            }
+            thread::sleep(RETRY_INTERVAL);
+        }
+    }
+
+    fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok();
+        if let Some(pid) = id.and_then(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn error_log(&self) -> String {
+        fs::read_to_string(self.directory.path().join(ERROR_LOG)).unwrap_or_default()
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{:?} logged: {}", self.kind, self.error_log());
+        }
+        self.shut_down();
+    }
+}
+
+fn run(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Child {
+    command(kind, address, root, directory)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{kind:?} does not run here: {error}"))
+}
+
+/// The command that runs the server in the foreground, with its configuration written to `directory`.
+fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Command {
+    let error_log = File::create(directory.join(ERROR_LOG)).expect("a log file");
+    let mut command = match kind {
+        Kind::Nginx { extra } => {
+            let configuration = write(directory, &nginx_configuration(address, root, extra));
+            let mut command = Command::new(find_program("nginx"));
+            command.arg("-p").arg(directory).arg("-c");
+            command.arg(configuration);
+            command.args(["-e", ERROR_LOG]);
+            command
+        }
+        Kind::Apache {
+            index_options,
+            extra,
+        } => {
+            let text = apache_configuration(address, root, directory, index_options, extra);
+            let mut command = Command::new(find_program("apache2"));
+            command.args(["-D", "FOREGROUND", "-f"]);
+            command.arg(write(directory, &text));
+            command
+        }
+        Kind::Python => {
+            let log = File::create(directory.join(ACCESS_LOG)).expect("a log file");
+            let mut command = Command::new("python3");
+            command.args(["-u", "-m", "http.server", "--bind"]);
+            command.arg(address.ip().to_string());
+            command.arg("--directory").arg(root);
+            command.arg(address.port().to_string());
+            command.stdout(Stdio::null()).stderr(log);
+            return command;
+        }
+    };
+    command.stdout(Stdio::null()).stderr(error_log);
+    command
+}
+
+fn nginx_configuration(address: SocketAddr, root: &Path, extra: &str) -> String {
+    let root = root.display();
+    // A master that runs as root gives its workers to another user unless told otherwise.
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    format!(
+        "{user} daemon off; pid nginx.pid; worker_processes 1; error_log {ERROR_LOG};
+         events {{ worker_connections 1024; }}
+         http {{
+           log_format line escape=none $request;
+           access_log {ACCESS_LOG} line;
+           client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
+           scgi_temp_path scgi;
+           server {{ listen {address}; root \"{root}\"; autoindex on; charset utf-8; {extra} }}
+         }}"
+    )
+}
+
+fn apache_configuration(
+    address: SocketAddr,
+    root: &Path,
+    directory: &Path,
+    index_options: &str,
+    extra: &str,
+) -> String {
+    let (root, directory) = (root.display(), directory.display());
+    let modules: String = [
+        "mpm_event",
+        "authz_core",
+        "mime",
+        "dir",
+        "alias",
+        "autoindex",
+    ]
+    .iter()
+    .map(|name| format!("LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so\n"))
+    .collect();
+    // It refuses to serve as root, and then needs a user of its own.
+    let user = if rustix::process::geteuid().is_root() {
+        "User www-data\nGroup www-data"
+    } else {
+        ""
+    };
+    let index_options = if index_options.is_empty() {
+        String::new()
+    } else {
+        format!("IndexOptions {index_options}")
+    };
+    format!(
+        "{modules}
+         ServerRoot {directory}
+         ServerName localhost
+         Listen {address}
+         {user}
+         PidFile {directory}/httpd.pid
+         DefaultRuntimeDir {directory}
+         ErrorLog {directory}/{ERROR_LOG}
+         LogFormat %r line
+         CustomLog {directory}/{ACCESS_LOG} line
+         TypesConfig /dev/null
+         DocumentRoot \"{root}\"
+         AddIcon /icons/folder.gif ^^DIRECTORY^^
+         DefaultIcon /icons/unknown.gif
+         <Directory \"{root}\">
+           Options Indexes FollowSymLinks
+           Require all granted
+           {index_options}
+         </Directory>
+         {extra}\n"
+    )
+}
+
+fn write(directory: &Path, configuration: &str) -> PathBuf {
+    let path = directory.join("server.conf");
+    fs::write(&path, configuration).expect("write the configuration");
+    path
+}
+
+/// Debian keeps servers in a directory that is not on every user's path.
+fn find_program(name: &str) -> PathBuf {
+    let installed = Path::new("/usr/sbin").join(name);
+    if installed.exists() {
+        installed
+    } else {
+        name.into()
+    }
+}
+
+/// A port of 127.0.0.1 for one server, and nobody else's, also while the server is down.
+///
+/// The socket is bound and does not listen. Servers set `SO_REUSEADDR` and so can bind beside it; the system gives the
+/// port to no one who asks for any.
+#[derive(Debug)]
+struct Port {
+    address: SocketAddr,
+    _bound: Socket,
+}
+
+impl Port {
+    fn reserve() -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        let address = socket.local_addr()?.as_socket();
+        Ok(Self {
+            address: address.ok_or(io::ErrorKind::AddrNotAvailable)?,
+            _bound: socket,
+        })
+    }
+}
+
+const ACCESS_LOG: &str = "access.log";
+const ERROR_LOG: &str = "error.log";
+const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
+/// Between two looks at a server that is starting or stopping.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::tree::Tree;
+
+    fn fetch(server: &WebServer, target: &str) -> String {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).unwrap();
+        String::from_utf8_lossy(&reply).into_owned()
+    }
+
+    fn serves_and_logs(kind: Kind) {
+        let tree = Tree::plain(3).unwrap();
+        let mut server = WebServer::start(kind, tree.path());
+        assert!(fetch(&server, "/").contains("\"2.txt\""));
+        server.restart(tree.path());
+        assert!(fetch(&server, "/1.txt").ends_with("1"));
+        let lines = server.stop();
+        assert!(
+            lines.ends_with(&[b"GET /1.txt HTTP/1.1".to_vec()]),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs nginx"]
+    fn nginx_serves_and_logs() {
+        serves_and_logs(Kind::nginx());
+    }
+
+    #[test]
+    #[ignore = "needs apache2"]
+    fn apache_serves_and_logs() {
+        serves_and_logs(Kind::apache("FancyIndexing"));
+    }
+
+    #[test]
+    #[ignore = "needs python3"]
+    fn python_serves_and_logs() {
+        serves_and_logs(Kind::Python);
+    }
+}

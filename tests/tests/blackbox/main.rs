@@ -1,0 +1,26 @@
+//! Black-box tests of [`courser::HostClient`] over real sockets against scripted servers.
+//!
+//! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
+//! fasthttp's client has; `rfc_`, `fault_` and `leak_` ones are what no suite should be without.
+
+mod exam;
+mod faults;
+mod pool;
+mod reuse;
+mod streaming;
+mod system;
+mod timeouts;
+mod uploads;
+mod wire;
+
+/// A small response that leaves the connection open.
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A response with that body, framed by its length.
+fn response(body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let mut bytes =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    bytes.extend(body);
+    bytes
+}

@@ -1,0 +1,227 @@
+//! `crawler-cli find` against real servers over a tree full of awkward names: it finds exactly what the server lists,
+//! whatever the concurrency, and the server's own log shows one request for each directory and no other.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use tests::servers::{Kind, WebServer};
+use tests::tree::{Hidden, Paths, Tree, percent_decode};
+
+#[test]
+#[ignore = "needs nginx"]
+fn nginx() {
+    finds_the_tree(&Kind::nginx(), Hidden::Dotted);
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn nginx_with_rounded_sizes_and_local_time() {
+    let extra = "autoindex_exact_size off; autoindex_localtime on;";
+    let kind = Kind::Nginx {
+        extra: extra.to_owned(),
+    };
+    finds_the_tree(&kind, Hidden::Dotted);
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn nginx_that_closes_every_third_connection() {
+    let kind = Kind::Nginx {
+        extra: "keepalive_requests 3;".to_owned(),
+    };
+    finds_the_tree(&kind, Hidden::Dotted);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_plain() {
+    finds_the_tree(&Kind::apache(""), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_fancy() {
+    finds_the_tree(&Kind::apache("FancyIndexing"), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_fancy_with_full_names_and_folders_first() {
+    let options = "FancyIndexing NameWidth=* FoldersFirst";
+    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_table() {
+    finds_the_tree(&Kind::apache("FancyIndexing HTMLTable"), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_xhtml_with_icons_as_links() {
+    let options = "FancyIndexing XHTML IconsAreLinks FoldersFirst";
+    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_with_a_style_sheet() {
+    let kind = Kind::Apache {
+        index_options: "FancyIndexing TrackModified".to_owned(),
+        extra: "IndexStyleSheet /style.css".to_owned(),
+    };
+    finds_the_tree(&kind, Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn apache_with_old_dates() {
+    let options = "FancyIndexing UseOldDateFormat";
+    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn python() {
+    finds_the_tree(&Kind::Python, Hidden::Nothing);
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn names_are_matched_as_they_are_on_the_disk() {
+    let tree = Tree::awkward().unwrap();
+    let server = WebServer::start(Kind::nginx(), tree.path());
+    let files = tree.files(Hidden::Dotted).unwrap();
+    for name in [
+        "%41",
+        "a b.txt",
+        "q?mark",
+        "back\\\\slash",
+        "café",
+        "line\nbreak",
+        "?C=N;O=D",
+    ] {
+        // In a shell pattern `?` matches itself too, and a backslash is written twice.
+        let output = find(&server.url(), &["-name", name, "-type", "f"]);
+        let literal = name.replace("\\\\", "\\");
+        let expected: Paths = files
+            .iter()
+            .filter(|path| path.rsplit(|byte| *byte == b'/').next() == Some(literal.as_bytes()))
+            .cloned()
+            .collect();
+        assert!(!expected.is_empty());
+        assert_eq!(results(&output, &server.url()), expected, "{name:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn a_crawl_stays_below_its_start() {
+    let tree = Tree::awkward().unwrap();
+    let server = WebServer::start(Kind::nginx(), tree.path());
+    let start = format!("{}a%20b.txt/", server.url());
+    let output = find(&start, &["-type", "f"]);
+    let found = results(&output, &server.url());
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|path| path.starts_with(b"a b.txt/")));
+    let lines = server.stop();
+    assert_eq!(lines.len(), 2, "the start and its one directory: {lines:?}");
+}
+
+fn finds_the_tree(kind: &Kind, hidden: Hidden) {
+    let tree = match kind {
+        Kind::Python => Tree::awkward_utf8(),
+        _ => Tree::awkward(),
+    }
+    .unwrap();
+    let directories = tree.directories(hidden).unwrap();
+    let mut expected = tree.files(hidden).unwrap();
+    expected.extend(directories.iter().cloned());
+    for concurrency in ["1", "8", "64"] {
+        let server = WebServer::start(kind.clone(), tree.path());
+        let url = server.url();
+        let output = find(&url, &["-j", concurrency]);
+        assert_same(&results(&output, &url), &expected);
+        assert_one_request_each(&server.stop(), &directories);
+    }
+}
+
+fn find(url: &str, arguments: &[&str]) -> Output {
+    let output = Command::new(&*PROGRAM)
+        .arg("find")
+        .arg(url)
+        .args(arguments)
+        .output()
+        .expect("run crawler-cli");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} {errors}", output.status);
+    output
+}
+
+/// The printed URLs as paths relative to `root`, decoded. A URL printed twice is a fault.
+fn results(output: &Output, root: &str) -> Paths {
+    let mut paths = Paths::new();
+    for line in output.stdout.split(|byte| *byte == b'\n') {
+        if line.is_empty() {
+            continue;
+        }
+        let shown = String::from_utf8_lossy(line);
+        let relative = line.strip_prefix(root.as_bytes());
+        let relative = relative.unwrap_or_else(|| panic!("{shown} is not below {root}"));
+        let new = paths.insert(percent_decode(relative));
+        assert!(new, "{shown} was printed twice");
+    }
+    paths
+}
+
+fn assert_same(found: &Paths, expected: &Paths) {
+    let show = |paths: Vec<&Vec<u8>>| -> Vec<String> {
+        let texts = paths
+            .into_iter()
+            .map(|path| String::from_utf8_lossy(path).into_owned());
+        texts.collect()
+    };
+    let missing = show(expected.difference(found).collect());
+    let surplus = show(found.difference(expected).collect());
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "missing: {missing:#?}\nnot in the tree: {surplus:#?}"
+    );
+}
+
+fn assert_one_request_each(lines: &[Vec<u8>], directories: &Paths) {
+    let mut requests: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    for line in lines {
+        let target = line
+            .strip_prefix(b"GET /")
+            .and_then(|rest| rest.strip_suffix(b" HTTP/1.1"));
+        let target = target.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(line)));
+        *requests.entry(percent_decode(target)).or_default() += 1;
+    }
+    let repeated: Vec<_> = requests.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(
+        repeated.is_empty(),
+        "asked for more than once: {repeated:?}"
+    );
+    assert_same(&requests.into_keys().collect(), directories);
+}
+
+/// The program under test, built like this test: in the same target directory and profile.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let test = env::current_exe().expect("the path of this test");
+    let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
+    let target = profile.parent().expect("TARGET/PROFILE");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "crawler-cli"]);
+    cargo.arg("--target-dir").arg(target);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(cargo.status().expect("run cargo").success());
+    profile.join("crawler-cli")
+});
