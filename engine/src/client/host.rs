@@ -429,8 +429,11 @@ impl<N: Net> HostClient<N> {
         let now = self.reactor.now();
         let total = self.total;
         let Some(call) = self.reactor.call(key) else {
-            return; // cancelled before it was begun
+            return;
         };
+        if !matches!(call.place, Place::New) {
+            return; // cancelled before it was begun
+        }
         call.marks.begun = now;
         call.deadline = time.expires_at(now, total);
         call.response.clear();
@@ -711,13 +714,13 @@ impl<N: Net> HostClient<N> {
             return self.complete_head(key);
         }
         let call = self.reactor.remove_call(key)?;
+        let Place::Ended(outcome) = call.place else {
+            return None;
+        };
         Some(Completion {
             id: CallId(key),
             tag: call.tag,
-            outcome: match call.place {
-                Place::Ended(outcome) => outcome,
-                _ => Ok(()),
-            },
+            outcome,
             request: call.request,
             response: call.response,
             report: Report::new(call.marks, call.attempts, self.reactor.now()),

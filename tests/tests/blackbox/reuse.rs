@@ -8,8 +8,9 @@ use std::os::fd::OwnedFd;
 use courser::{Call, ErrorKind, PeerFault, Request, Response, Sent};
 use tests::clients::{
     assert_nothing_left, client, client_with, config, drive_all, drive_until, look_away, run,
+    unix_client,
 };
-use tests::script::{Gate, Script, Server, connection};
+use tests::script::{Behaviour, Gate, Script, Server, Transport, connection};
 
 use crate::OK;
 
@@ -191,6 +192,26 @@ fn fault_24_a_connection_closed_while_idle_is_noticed_before_a_post() {
         assert_eq!(server.lines(), ["GET / HTTP/1.1", "POST / HTTP/1.1"]);
         assert_nothing_left(client, &server);
     }
+}
+
+#[test]
+fn fault_24d_the_same_over_a_unix_socket() {
+    let gate = Gate::new();
+    let script = connection().request().send(OK).wait(&gate).close();
+    let server = Server::start(
+        Transport::Unix,
+        Behaviour::List(vec![script, connection().always(OK)]),
+    );
+    let mut client = unix_client(&server);
+    client.get("/", &mut Response::new()).unwrap();
+    gate.open();
+    server.wait_ended(1);
+    look_away();
+    client
+        .call(&mut Request::post("/", "once"), &mut Response::new())
+        .unwrap();
+    assert_eq!(server.served_by(), [0, 1]);
+    assert_nothing_left(client, &server);
 }
 
 #[test]

@@ -96,6 +96,97 @@ fn m05c_a_cut_body_is_an_error_for_its_reader() {
 }
 
 #[test]
+fn m05d_trailers_come_at_the_end() {
+    let reply = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nSum: 1\r\nSum: 2\r\n\r\n";
+    let server = Server::every(connection().always(reply));
+    let mut client = client(&server);
+    let mut response = Response::new();
+    let mut request = Request::get("/");
+    let mut body = client.open(&mut request, &mut response).unwrap();
+    let mut text = String::new();
+    body.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "ok");
+    let trailers: Vec<_> = body.trailers().collect();
+    assert_eq!(trailers, [("Sum", &b"1"[..]), ("Sum", &b"2"[..])]);
+    body.finish().unwrap();
+    assert_eq!(client.counters().idle, 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn m05e_responses_without_a_body_end_at_once() {
+    let cases = [
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"),
+        ("GET", "HTTP/1.1 204 No Content\r\n\r\n"),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+        ),
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    for (method, reply) in cases {
+        let server = Server::every(connection().always(reply));
+        let mut client = client(&server);
+        for _ in 0..2 {
+            let mut response = Response::new();
+            let mut request = Request::new(method, "/");
+            let mut body = client.open(&mut request, &mut response).unwrap();
+            assert_eq!(body.read(&mut [0; 10]).unwrap(), 0, "{reply:?}");
+            body.finish().unwrap();
+        }
+        assert_eq!(server.accepted(), 1, "{reply:?}");
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn m05f_time_in_which_the_reader_is_behind_is_not_the_server_s() {
+    let total = 4 << 20;
+    let reply = crate::response(vec![b'x'; total]);
+    let server = Server::every(connection().always(reply));
+    let limit = Duration::from_millis(50);
+    let mut config = config();
+    config.timeouts.between_bytes = Some(limit);
+    let mut client = client_with(&server, config);
+    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
+    let head = drive_until(&mut client, "the head is there", |_, done| !done.is_empty());
+    let id = head[0].body.unwrap();
+    client.maintain(limit * 3).unwrap();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut received = 0;
+    loop {
+        match client.read_body(id, &mut buffer).unwrap() {
+            courser::Read::Data(count) => received += count,
+            courser::Read::Pending => assert!(client.wait(Some(PATIENCE)).unwrap().is_none()),
+            courser::Read::End { .. } => break,
+        }
+        while client.readable_body().is_some() {}
+    }
+    assert_eq!(received, total);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn m05g_a_server_that_stalls_is_noticed_while_streaming() {
+    let gate = Gate::new();
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n0123";
+    let server = Server::play([connection().request().send(head).wait(&gate)]);
+    let mut config = config();
+    config.timeouts.between_bytes = Some(Duration::from_millis(50));
+    let mut client = client_with(&server, config);
+    let mut response = Response::new();
+    let mut request = Request::get("/");
+    let mut body = client.open(&mut request, &mut response).unwrap();
+    let mut text = Vec::new();
+    let error = body.read_to_end(&mut text).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error:?}");
+    assert_eq!(text, b"0123");
+    drop(body);
+    gate.open();
+    assert_nothing_left(client, &server);
+}
+
+#[test]
 fn m06_a_body_left_half_read_costs_its_connection() {
     let server = Server::play([
         connection()

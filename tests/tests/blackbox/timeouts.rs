@@ -428,6 +428,29 @@ fn t07e_a_reply_byte_ends_all_retries() {
 }
 
 #[test]
+fn t07f_an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {
+    let server = Server::play([
+        connection().request().close(),
+        connection().always(OK),
+        connection().always(OK),
+        connection().always(OK),
+    ]);
+    let config = HostConfig {
+        min_idle: 1,
+        ..config()
+    };
+    let mut client = client_with(&server, config);
+    drive_until(&mut client, "one is warm", |client, _| {
+        client.counters().idle == 1
+    });
+    // How long it had been idle, and whether the server still wanted it, is as unknown as after a call.
+    let report = client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(report.attempts(), 2);
+    assert_eq!(server.served_by()[0], 0);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
 fn t09_a_body_stream_is_never_replayed() {
     let server = Server::play([
         connection().request().send(OK).request().close(),
@@ -505,7 +528,8 @@ fn one_black_hole_of_three_addresses_is_passed_over() {
 
 #[test]
 fn localhost_works_with_a_server_of_one_address_family() {
-    let server = Server::every(connection().request().send(OK).close());
+    let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::every(connection().request().send(closing).close());
     let name = format!("localhost:{}", server.address().port());
     let mut client = HostClient::new(name.parse().unwrap(), config()).unwrap();
     for _ in 0..4 {
