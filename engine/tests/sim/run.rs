@@ -670,7 +670,9 @@ impl Run<'_> {
             LatePolicy::Drain { up_to } => up_to,
             LatePolicy::Close => Duration::ZERO,
         };
+        // A fair world, which sets long limits, does not need them.
         let connect = config.timeouts.connect.unwrap_or_default();
+        let connect = connect.min(Duration::from_secs(1));
         let pause = drain.max(connect) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
         if config.min_idle == 0 && config.timeouts.connect.is_some() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use courser::net::sim::{Faults, HttpServer, Link, Odds, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, Read, Request, Response, Sent,
-    TimeLimit, Timeouts, Upstream,
+    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, Read, Request, Response, Retry,
+    Sent, TimeLimit, Timeouts, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -385,4 +385,38 @@ fn a_blocking_call_goes_on_while_completions_of_others_wait() {
     client.get("/", &mut Response::new()).unwrap();
     client.get("/", &mut Response::new()).unwrap();
     assert!(client.wait(None).unwrap().unwrap().outcome.is_ok());
+}
+
+#[test]
+fn a_call_cancelled_before_it_was_begun_is_never_sent_and_completes_once() {
+    let (mut client, _) = client(Link::default(), |peer, data| {
+        assert!(data.starts_with(b"GET"), "the cancelled call was sent");
+        peer.send(answer("1", 5));
+    });
+    let id = client.submit(Call::new(Request::post("/", "x"), Response::new()));
+    assert!(client.cancel(id) && !client.cancel(id));
+    client.get("/", &mut Response::new()).unwrap();
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!(done.id, id);
+    assert!(matches!(
+        done.outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    assert!(client.wait(None).unwrap().is_none());
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_hook_that_always_says_yes_ends_with_the_attempts() {
+    let config = HostConfig {
+        retry: Retry {
+            hook: Some(std::sync::Arc::new(|_| true)),
+            ..Retry::default()
+        },
+        ..one()
+    };
+    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), |_, _| {});
+    net.set_descriptors(0);
+    assert!(client.get("/", &mut Response::new()).is_err());
+    assert_eq!(net.calls(), 5);
 }
