@@ -85,20 +85,34 @@ impl FromStr for Upstream {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self::tcp([address]));
         }
-        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-        if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+        let ip = match text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            Some(bracketed) => bracketed.parse().ok().map(IpAddr::V6),
+            None => text.parse().ok(),
+        };
+        if let Some(ip) = ip {
             return Ok(Self::tcp([SocketAddr::new(ip, HTTP_PORT)]));
         }
         let (name, port) = match text.rsplit_once(':') {
-            Some((name, port)) => (name, port.parse().map_err(|_| invalid())?),
+            Some((name, port)) => (name, parse_port(port).ok_or_else(invalid)?),
             None => (text, HTTP_PORT),
         };
         if !name.eq_ignore_ascii_case("localhost") {
             return Err(invalid());
         }
         let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-        Ok(Self::tcp(loopback.map(|ip| SocketAddr::new(ip, port))).with_host(text))
+        let host = match port {
+            HTTP_PORT => name,
+            _ => text,
+        };
+        Ok(Self::tcp(loopback.map(|ip| SocketAddr::new(ip, port))).with_host(host))
     }
+}
+
+/// Digits only: the standard library would take a sign.
+fn parse_port(text: &str) -> Option<u16> {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 impl fmt::Display for Upstream {
@@ -140,6 +154,7 @@ mod tests {
             ("::1", "[::1]:80 | [::1]"),
             ("[::1]", "[::1]:80 | [::1]"),
             ("localhost:99", "127.0.0.1:99 [::1]:99 | localhost:99"),
+            ("localhost:80", "127.0.0.1:80 [::1]:80 | localhost"),
             ("LOCALHOST", "127.0.0.1:80 [::1]:80 | LOCALHOST"),
             ("unix:/run/x y.sock", "unix:/run/x y.sock | localhost"),
         ] {
@@ -153,6 +168,9 @@ mod tests {
             "localhost:99999",
             "[::1",
             "1.2.3:4",
+            "localhost:+80",
+            "localhost:",
+            "[127.0.0.1]",
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
