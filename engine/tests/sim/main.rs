@@ -117,8 +117,8 @@ fn variable(name: &str) -> Option<u64> {
     )
 }
 
-/// Enough for each fault to meet each phase some hundred times; a few seconds.
-const SEEDS: u64 = 5_000;
+/// Errors that take several coincidences have shown once in some thousand seeds. A few seconds.
+const SEEDS: u64 = 20_000;
 
 /// One error in the engine fails many seeds; a few show it.
 const ENOUGH_FAILURES: usize = 8;
