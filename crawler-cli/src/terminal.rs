@@ -13,12 +13,44 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if acts_on_terminal(c) {
-            out.extend(c.escape_unicode());
+            out.extend(c.escape_default());
         } else {
             out.push(c);
         }
     }
     out.into()
+}
+
+/// Which control characters [`neutralise_bytes`] lets through.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Keep {
+    /// None.
+    Nothing,
+    /// Tab, CR LF and LF. A CR elsewhere would overwrite its line.
+    LineEnds,
+}
+
+/// The same for bytes; those that are not UTF-8 become escapes too.
+pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
+    let mut safe = Vec::with_capacity(text.len());
+    let mut rest = text;
+    for chunk in text.utf8_chunks() {
+        for (at, c) in chunk.valid().char_indices() {
+            let kept = match c {
+                '\n' | '\t' => keep == Keep::LineEnds,
+                '\r' => keep == Keep::LineEnds && rest.get(at + 1) == Some(&b'\n'),
+                c => !acts_on_terminal(c),
+            };
+            if kept {
+                safe.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                safe.extend(c.escape_default().map(|c| c as u8));
+            }
+        }
+        safe.extend(chunk.invalid().escape_ascii());
+        rest = &rest[chunk.valid().len() + chunk.invalid().len()..];
+    }
+    safe
 }
 
 /// `text` as a JSON string, quotes included, in which characters that a terminal would act on are escaped too.
@@ -55,7 +87,7 @@ mod tests {
         for (text, shown) in [
             ("café 🦀 a\\b", "café 🦀 a\\b"),
             ("\u{1b}[31m", "\\u{1b}[31m"),
-            ("a\nb\tc\u{7f}", "a\\u{a}b\\u{9}c\\u{7f}"),
+            ("a\nb\tc\u{7f}", "a\\nb\\tc\\u{7f}"),
             ("\u{9b}31m", "\\u{9b}31m"),
             ("exe\u{202e}txt", "exe\\u{202e}txt"),
         ] {
@@ -70,6 +102,47 @@ mod tests {
             assert!(!json.contains(acts_on_terminal));
             let back: serde_json::Value = serde_json::from_str(&json).expect("valid JSON");
             assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn terminal_controls_become_visible() {
+        let cases: &[(&[u8], &str, &str)] = &[
+            (b"X: y\r\n\r\n", "X: y\\r\\n\\r\\n", "X: y\r\n\r\n"),
+            (b"a\tb\nc\rd\r", "a\\tb\\nc\\rd\\r", "a\tb\nc\\rd\\r"),
+            (
+                b"\x1b[31m\x07\0\x7f",
+                "\\u{1b}[31m\\u{7}\\u{0}\\u{7f}",
+                "\\u{1b}[31m\\u{7}\\u{0}\\u{7f}",
+            ),
+            (
+                "ä€😀\u{9b}31m\u{85}".as_bytes(),
+                "ä€😀\\u{9b}31m\\u{85}",
+                "ä€😀\\u{9b}31m\\u{85}",
+            ),
+            (
+                b"\x9b31m\xff\xe4\r\n",
+                "\\x9b31m\\xff\\xe4\\r\\n",
+                "\\x9b31m\\xff\\xe4\r\n",
+            ),
+            (
+                "a\u{202e}b\u{2066}\u{200f}\u{61c}".as_bytes(),
+                "a\\u{202e}b\\u{2066}\\u{200f}\\u{61c}",
+                "a\\u{202e}b\\u{2066}\\u{200f}\\u{61c}",
+            ),
+        ];
+        for (text, line, block) in cases {
+            let safe = |keep| String::from_utf8(neutralise_bytes(text, keep)).unwrap();
+            assert_eq!(safe(Keep::Nothing), *line);
+            assert_eq!(safe(Keep::LineEnds), *block);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_control_character_is_left(text: Vec<u8>) {
+            let safe = String::from_utf8(neutralise_bytes(&text, Keep::Nothing)).unwrap();
+            assert!(!safe.chars().any(acts_on_terminal));
         }
     }
 }

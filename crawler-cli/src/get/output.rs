@@ -1,4 +1,4 @@
-//! Where bytes go: files opened when their first byte comes, stdout, and text made safe for a terminal.
+//! Where bytes go: files opened when their first byte comes, and stdout.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
 use super::exit::Failure;
+use crate::terminal::{Keep, neutralise_bytes};
 
 /// Where one transfer's output goes.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Sink {
     /// Writes a response head; its control characters are neutralised if it goes to a terminal.
     pub(super) fn write_head(&mut self, head: &[u8]) -> Result<(), Failure> {
         if self.path.is_none() && io::stdout().is_terminal() {
-            return self.write(&neutralise(head, Keep::LineEnds));
+            return self.write(&neutralise_bytes(head, Keep::LineEnds));
         }
         self.write(head)
     }
@@ -62,83 +63,14 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes one line to stderr. There is no one left to tell if that fails.
 pub(super) fn say(line: &str) {
-    let mut line = neutralise(line.as_bytes(), Keep::Nothing);
+    let mut line = neutralise_bytes(line.as_bytes(), Keep::Nothing);
     line.push(b'\n');
     let _ = io::stderr().lock().write_all(&line);
-}
-
-/// Which control characters [`neutralise`] lets through.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Keep {
-    Nothing,
-    /// Tab, CR LF and LF. A CR elsewhere would overwrite its line.
-    LineEnds,
-}
-
-/// Replaces what could steer a terminal or reorder its text by a visible escape: C0, DEL, C1, bidirectional controls
-/// and bytes that are not UTF-8.
-pub(super) fn neutralise(text: &[u8], keep: Keep) -> Vec<u8> {
-    let mut safe = Vec::with_capacity(text.len());
-    let mut rest = text;
-    for chunk in text.utf8_chunks() {
-        for (at, c) in chunk.valid().char_indices() {
-            let kept = match c {
-                '\n' | '\t' => keep == Keep::LineEnds,
-                '\r' => keep == Keep::LineEnds && rest.get(at + 1) == Some(&b'\n'),
-                c => !c.is_control() && !is_bidi_control(c),
-            };
-            if kept {
-                safe.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            } else {
-                safe.extend(c.escape_default().map(|c| c as u8));
-            }
-        }
-        safe.extend(chunk.invalid().escape_ascii());
-        rest = &rest[chunk.valid().len() + chunk.invalid().len()..];
-    }
-    safe
-}
-
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn terminal_controls_become_visible() {
-        let cases: &[(&[u8], &str, &str)] = &[
-            (b"X: y\r\n\r\n", "X: y\\r\\n\\r\\n", "X: y\r\n\r\n"),
-            (b"a\tb\nc\rd\r", "a\\tb\\nc\\rd\\r", "a\tb\nc\\rd\\r"),
-            (
-                b"\x1b[31m\x07\0\x7f",
-                "\\u{1b}[31m\\u{7}\\u{0}\\u{7f}",
-                "\\u{1b}[31m\\u{7}\\u{0}\\u{7f}",
-            ),
-            (
-                "ä€😀\u{9b}31m\u{85}".as_bytes(),
-                "ä€😀\\u{9b}31m\\u{85}",
-                "ä€😀\\u{9b}31m\\u{85}",
-            ),
-            (
-                b"\x9b31m\xff\xe4\r\n",
-                "\\x9b31m\\xff\\xe4\\r\\n",
-                "\\x9b31m\\xff\\xe4\r\n",
-            ),
-            (
-                "a\u{202e}b\u{2066}\u{200f}\u{61c}".as_bytes(),
-                "a\\u{202e}b\\u{2066}\\u{200f}\\u{61c}",
-                "a\\u{202e}b\\u{2066}\\u{200f}\\u{61c}",
-            ),
-        ];
-        for (text, line, block) in cases {
-            let safe = |keep| String::from_utf8(neutralise(text, keep)).unwrap();
-            assert_eq!(safe(Keep::Nothing), *line);
-            assert_eq!(safe(Keep::LineEnds), *block);
-        }
-    }
 
     #[test]
     fn a_file_is_made_by_its_first_byte_or_by_success() {
@@ -164,13 +96,5 @@ mod tests {
             failure.to_string().starts_with("write: /nonexistent/x: "),
             "{failure}"
         );
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_control_character_is_left(text: Vec<u8>) {
-            let safe = String::from_utf8(neutralise(&text, Keep::Nothing)).unwrap();
-            assert!(!safe.chars().any(|c| c.is_control() || is_bidi_control(c)));
-        }
     }
 }

@@ -17,10 +17,11 @@ use courser::{
 use url::Host;
 
 use super::exit::{Exit, Failure};
-use super::output::{Keep, Sink, neutralise, say};
+use super::output::{Sink, say};
 use super::plan::{Composed, Options, Transfer};
 use super::target::{Target, without_credentials};
 use super::write_out::Facts;
+use crate::terminal::{Keep, neutralise_bytes};
 
 /// What lasts from one transfer to the next: connections, and buffers.
 pub(super) struct Session {
@@ -290,7 +291,7 @@ fn note_response(facts: &mut Facts, response: &Response) {
     let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
     let shown = |value: &[u8]| {
         if terminal {
-            neutralise(value, Keep::Nothing)
+            neutralise_bytes(value, Keep::Nothing)
         } else {
             value.to_vec()
         }
@@ -418,7 +419,7 @@ fn show_head(mark: char, head: &[u8]) {
     for line in head.split_inclusive(|b| *b == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = String::from_utf8_lossy(&neutralise(line, Keep::Nothing)).into_owned();
+        let line = String::from_utf8_lossy(&neutralise_bytes(line, Keep::Nothing)).into_owned();
         say(&format!("{mark} {}", without_secret(&line)));
     }
 }

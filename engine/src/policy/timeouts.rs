@@ -18,7 +18,7 @@ pub struct Timeouts {
     pub total: Option<Duration>,
     /// Waiting for a connection while all are in use. Default none: up to the call's deadline.
     pub queue: Option<Duration>,
-    /// Connecting, over all addresses. Default 10 s.
+    /// Connecting, over all addresses. Default 10 s. Without it the system's limit holds (about two minutes on Linux).
     pub connect: Option<Duration>,
     /// Sending, without any progress. Default 30 s.
     pub write: Option<Duration>,
