@@ -54,6 +54,12 @@ impl Timeouts {
         }
     }
 
+    /// No wait on a connection that begins now ends earlier by a limit of its phase.
+    pub(crate) fn shortest(&self) -> Option<Duration> {
+        let limits = [self.write, self.first_byte, self.between_bytes];
+        limits.into_iter().flatten().min()
+    }
+
     /// When a wait that began, or last made progress, at `since` ends: by the phase's limit or by the call's deadline,
     /// whichever is earlier.
     pub(crate) fn due(

@@ -133,85 +133,80 @@ pub(crate) fn parse_plain(
         return None;
     };
     let status = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-    let reason_end = STATUS_LINE_PREFIX + text_len(&input[STATUS_LINE_PREFIX..]);
-    let mut at = after_crlf(input, reason_end)?;
+    let reason = &input[STATUS_LINE_PREFIX..];
+    let [b'\r', b'\n', lines @ ..] = skip_text(reason) else {
+        return None;
+    };
+    let mut rest = lines;
+    let reason_end = input.len() - rest.len() - "\r\n".len();
     let mut framing = Framing::default();
     let first = fields.len();
     loop {
-        if let Some(length) = after_crlf(input, at) {
+        if let [b'\r', b'\n', body @ ..] = rest {
             return Some(ParsedHead {
-                length,
+                length: input.len() - body.len(),
                 version,
                 status,
                 reason: (base + STATUS_LINE_PREFIX) as u32..(base + reason_end) as u32,
                 framing,
             });
         }
-        let line = &input[at..];
-        let name_len = token_len(line);
-        if name_len == 0 || line.get(name_len) != Some(&b':') || fields.len() - first == max_headers
-        {
+        // A folded line has no name at its start, and is left to the slower way like a bad one.
+        let behind_name = skip_token(rest);
+        let name = &rest[..rest.len() - behind_name.len()];
+        let [b':', value @ ..] = behind_name else {
+            return None;
+        };
+        let mut value = value;
+        while let [b' ' | b'\t', tail @ ..] = value {
+            value = tail;
+        }
+        let [b'\r', b'\n', next @ ..] = skip_text(value) else {
+            return None;
+        };
+        value = &value[..value.len() - next.len() - "\r\n".len()];
+        while let [text @ .., b' ' | b'\t'] = value {
+            value = text;
+        }
+        if name.is_empty() || fields.len() - first == max_headers {
             return None;
         }
-        let mut start = name_len + 1;
-        while matches!(line.get(start), Some(b' ' | b'\t')) {
-            start += 1;
-        }
-        let mut end = start + text_len(&line[start..]);
-        let next = after_crlf(input, at + end)?;
-        if matches!(input.get(next), Some(b' ' | b'\t')) {
-            return None; // folded
-        }
-        while end > start && matches!(line[end - 1], b' ' | b'\t') {
-            end -= 1;
-        }
-        framing.handle_header(&line[..name_len], &line[start..end]);
-        fields.push(Field::at(base + at, 0..name_len, start..end));
-        at = next;
+        framing.handle_header(name, value);
+        fields.push(Field::new(input, base, name, value));
+        rest = next;
     }
 }
 
-/// The offset behind the CRLF at `at`, if there is one.
-#[inline]
-fn after_crlf(input: &[u8], at: usize) -> Option<usize> {
-    match input.get(at..at + 2) {
-        Some(b"\r\n") => Some(at + 2),
-        _ => None,
-    }
-}
-
-/// How many bytes at the start can stand in a field value or a reason phrase: all but controls, HTAB excepted.
+/// What is behind the bytes that can stand in a field value or a reason phrase: all but controls, HTAB excepted.
 /// Eight at a time: the lowest byte that a test of this kind marks is always a true one.
 #[inline]
-fn text_len(bytes: &[u8]) -> usize {
-    let mut len = 0;
+fn skip_text(mut rest: &[u8]) -> &[u8] {
     loop {
-        while let Some(&eight) = bytes[len..].first_chunk::<8>() {
-            let word = u64::from_le_bytes(eight);
+        while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(*eight);
             let below_space = word.wrapping_sub(EACH * 0x20) & !word;
             let del = word ^ (EACH * 0x7f);
             let is_del = del.wrapping_sub(EACH) & !del;
             let marked = (below_space | is_del) & (EACH * 0x80);
             if marked != 0 {
-                len += marked.trailing_zeros() as usize / 8;
+                rest = &rest[marked.trailing_zeros() as usize / 8..];
                 break;
             }
-            len += 8;
+            rest = tail;
         }
-        match bytes.get(len) {
-            Some(b'\t' | b' '..=b'~' | 0x80..) => len += 1,
-            _ => return len,
+        match rest {
+            [b'\t' | b' '..=b'~' | 0x80.., tail @ ..] => rest = tail,
+            _ => return rest,
         }
     }
 }
 
-/// How many bytes at the start can stand in a token. Letters and `-` go eight at a time.
+/// What is behind the bytes that can stand in a token. Letters and `-` go eight at a time.
 #[inline]
-fn token_len(bytes: &[u8]) -> usize {
-    let mut len = 0;
+fn skip_token(mut rest: &[u8]) -> &[u8] {
     loop {
-        while let Some(&eight) = bytes[len..].first_chunk::<8>() {
-            let word = u64::from_le_bytes(eight);
+        while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(*eight);
             if word & (EACH * 0x80) != 0 {
                 break; // the sums below are for ASCII, where no byte carries into the next
             }
@@ -221,14 +216,14 @@ fn token_len(bytes: &[u8]) -> usize {
             let not_dash = (word ^ (EACH * b'-' as u64)) + EACH * 0x7f;
             let other = !(from_a & !above_z | !not_dash) & (EACH * 0x80);
             if other != 0 {
-                len += other.trailing_zeros() as usize / 8;
+                rest = &rest[other.trailing_zeros() as usize / 8..];
                 break;
             }
-            len += 8;
+            rest = tail;
         }
-        match bytes.get(len) {
-            Some(&byte) if TOKEN[usize::from(byte)] => len += 1,
-            _ => return len,
+        match rest {
+            [byte, tail @ ..] if TOKEN[usize::from(*byte)] => rest = tail,
+            _ => return rest,
         }
     }
 }
@@ -327,18 +322,11 @@ pub(crate) fn parse_trailers(
 impl Framing {
     #[inline]
     fn handle_header(&mut self, name: &[u8], value: &[u8]) {
+        // Nearly all headers are told apart from these by their length alone.
         match name.len() {
-            10 if name.eq_ignore_ascii_case(b"connection") => {
-                for token in list(value) {
-                    self.close |= token.eq_ignore_ascii_case(b"close");
-                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
-                }
-            }
-            10 if name.eq_ignore_ascii_case(b"keep-alive") => {
-                self.keep_alive_timeout = list(value).find_map(keep_alive_timeout);
-            }
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.handle_content_length(value),
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+            10 => self.handle_connection(name, value),
+            14 if is_name(name, b"content-length") => self.handle_content_length(value),
+            17 if is_name(name, b"transfer-encoding") => {
                 let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
                 self.transfer_encoding = match self.transfer_encoding {
                     TransferEncoding::Absent if chunked => TransferEncoding::Chunked,
@@ -346,6 +334,17 @@ impl Framing {
                 };
             }
             _ => {}
+        }
+    }
+
+    fn handle_connection(&mut self, name: &[u8], value: &[u8]) {
+        if is_name(name, b"connection") {
+            for token in list(value) {
+                self.close |= token.eq_ignore_ascii_case(b"close");
+                self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+            }
+        } else if is_name(name, b"keep-alive") {
+            self.keep_alive_timeout = list(value).find_map(keep_alive_timeout);
         }
     }
 
@@ -370,6 +369,16 @@ impl Framing {
     }
 }
 
+/// Whether a token is this name, which is in lower case and made of letters and `-`: setting the bit that tells the
+/// cases apart maps no other token byte onto these.
+#[inline]
+fn is_name<const N: usize>(token: &[u8], lower: &[u8; N]) -> bool {
+    token.len() == N
+        && token.iter().zip(lower).fold(0, |different, (byte, lower)| {
+            different | ((byte | 0x20) ^ lower)
+        }) == 0
+}
+
 fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
     if digits.is_empty() {
         return Err(PeerFault::BadContentLength);
@@ -377,12 +386,14 @@ fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
     let mut value = 0u64;
     for byte in digits {
         let digit = byte.wrapping_sub(b'0');
-        let next = value
-            .checked_mul(10)
-            .and_then(|value| value.checked_add(u64::from(digit)));
-        value = next
-            .filter(|_| digit <= 9)
-            .ok_or(PeerFault::BadContentLength)?;
+        // Below this, no digit can overflow; above it, the checked operations tell.
+        if digit > 9 || value > u64::MAX / 10 - 1 {
+            let checked = value.checked_mul(10).filter(|_| digit <= 9);
+            let checked = checked.and_then(|value| value.checked_add(u64::from(digit)));
+            value = checked.ok_or(PeerFault::BadContentLength)?;
+        } else {
+            value = value * 10 + u64::from(digit);
+        }
     }
     Ok(value)
 }
@@ -524,13 +535,13 @@ mod tests {
 
         #[test]
         fn a_token_ends_at_the_first_other_byte(bytes in prop::collection::vec(prop_oneof![6 => prop::sample::select(b"azAZ-mM".to_vec()), 1 => any::<u8>()], 0..60)) {
-            prop_assert_eq!(token_len(&bytes), bytes.iter().take_while(|byte| TOKEN[usize::from(**byte)]).count());
+            prop_assert_eq!(bytes.len() - skip_token(&bytes).len(), bytes.iter().take_while(|byte| TOKEN[usize::from(**byte)]).count());
         }
 
         #[test]
         fn text_ends_at_the_first_control(bytes in prop::collection::vec(prop_oneof![3 => 0x20u8..0x7f, 1 => any::<u8>()], 0..60)) {
             let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f);
-            prop_assert_eq!(text_len(&bytes), bytes.iter().take_while(|byte| is_text(byte)).count());
+            prop_assert_eq!(bytes.len() - skip_text(&bytes).len(), bytes.iter().take_while(|byte| is_text(byte)).count());
         }
     }
 }

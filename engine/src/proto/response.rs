@@ -260,17 +260,6 @@ impl Field {
         }
     }
 
-    /// By ranges in a line that starts, or will start, at `base` in the buffer.
-    #[inline]
-    pub(super) fn at(base: usize, name: Range<usize>, value: Range<usize>) -> Self {
-        Self {
-            name: (base + name.start) as u32,
-            name_len: name.len() as u32,
-            value: (base + value.start) as u32,
-            value_len: value.len() as u32,
-        }
-    }
-
     #[cfg(test)]
     pub(super) fn show(&self, buffer: &[u8]) -> String {
         let text = |range| String::from_utf8_lossy(&buffer[range]).into_owned();

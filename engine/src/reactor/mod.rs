@@ -37,6 +37,8 @@ pub(crate) struct Reactor<N: Net> {
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
     now: Instant,
+    /// No wait that begins now on a connection ends earlier by a limit of its phase.
+    soonest: Instant,
     polled_at: Instant,
     settings: Settings,
 }
@@ -149,6 +151,8 @@ struct Conn<S> {
     since: Instant,
     /// Of a held-back body: when to send it unasked.
     continue_at: Option<Instant>,
+    /// Of the call that it serves.
+    deadline: Option<Instant>,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
     /// The peer has closed its side, or the connection has failed.
@@ -231,6 +235,7 @@ impl<N: Net> Reactor<N> {
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             spare: Vec::new(),
             now,
+            soonest: now,
             polled_at: now,
             settings,
         }
@@ -243,8 +248,16 @@ impl<N: Net> Reactor<N> {
     /// Reads the clock, for a new turn; tells whether so much time has passed since the last poll that idle
     /// connections may have died unseen.
     pub(crate) fn begin_turn(&mut self) -> bool {
-        self.now = self.net.now();
+        self.read_clock();
         self.now.saturating_duration_since(self.polled_at) > STALE_AFTER
+    }
+
+    fn read_clock(&mut self) {
+        self.now = self.net.now();
+        let shortest = self.settings.timeouts.shortest();
+        let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
+        // Without limits, a day: a timer that comes up once a day for nothing costs nothing.
+        self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
     }
 
     pub(crate) fn random(&mut self) -> u64 {
@@ -329,6 +342,7 @@ impl<N: Net> Reactor<N> {
             kept: false,
             since: self.now,
             continue_at: None,
+            deadline: None,
             unread: None,
             closed: false,
             write_error: None,
@@ -362,6 +376,7 @@ impl<N: Net> Reactor<N> {
         conn.kept = true;
         conn.since = self.now;
         conn.continue_at = None;
+        conn.deadline = call.deadline;
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
@@ -448,7 +463,6 @@ impl<N: Net> Reactor<N> {
             conn.unread = None;
             conn.since = self.now;
             self.drive_read(key);
-            self.arm_conn(key);
         }
     }
 
@@ -470,7 +484,7 @@ impl<N: Net> Reactor<N> {
         events.clear();
         let unread = std::mem::take(&mut self.unread);
         let polled = self.net.poll(&mut events, timeout);
-        self.now = self.net.now();
+        self.read_clock();
         self.polled_at = self.now;
         for event in &events {
             self.handle_event(event);
@@ -491,11 +505,11 @@ impl<N: Net> Reactor<N> {
             State::Busy(exchange, _) => {
                 if event.writable && exchange.is_sending() {
                     self.drive_send(key);
+                    self.arm_conn(key);
                 }
                 if event.readable {
                     self.drive_read(key);
                 }
-                self.arm_conn(key);
             }
             State::Draining(..) if event.readable => self.drive_read(key),
             State::Connecting(..) => self.check_connected(key),
@@ -610,7 +624,10 @@ impl<N: Net> Reactor<N> {
             }
             match self.read_once(key) {
                 Ok(Progress::More) => {}
-                Ok(Progress::Drained) => return self.check_write_error(key),
+                Ok(Progress::Drained) => {
+                    self.check_write_error(key);
+                    return self.arm_conn(key);
+                }
                 Ok(Progress::Stop) => return,
                 Err(kind) => return self.fail(key, kind),
             }
@@ -620,6 +637,7 @@ impl<N: Net> Reactor<N> {
         {
             conn.unread = Some(Unread::Turn);
             self.unread.push(key);
+            self.arm_conn(key);
         }
     }
 
@@ -827,7 +845,6 @@ impl<N: Net> Reactor<N> {
             {
                 conn.unread = None;
                 self.drive_read(key);
-                self.arm_conn(key);
             }
         }
         keys.append(&mut self.unread);
@@ -842,8 +859,8 @@ impl<N: Net> Reactor<N> {
             State::Connecting(_, due) => due.map(|at| (at, Some(TimeLimit::Connect))),
             State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
             State::Settled => None,
-            State::Busy(exchange, call) => {
-                let deadline = self.calls.get(*call).and_then(|call| call.deadline);
+            State::Busy(exchange, _) => {
+                let deadline = conn.deadline;
                 let timed = match (conn.unread, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
                     (Some(Unread::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
@@ -862,9 +879,18 @@ impl<N: Net> Reactor<N> {
         }
     }
 
+    /// Sees to it that a busy connection wakes up in time.
     fn arm_conn(&mut self, key: Key) {
-        if let Some(conn) = self.conns.get(key)
-            && let Some((at, _)) = self.conn_due(conn)
+        let Some(conn) = self.conns.get(key) else {
+            return;
+        };
+        let soonest = conn
+            .deadline
+            .map_or(self.soonest, |at| at.min(self.soonest));
+        if conn.armed.is_by(soonest) && conn.continue_at.is_none() {
+            return; // nearly always: the last idle time ends before this call's limits
+        }
+        if let Some((at, _)) = self.conn_due(conn)
             && let Some(conn) = self.conns.get_mut(key)
         {
             self.timers.arm(Owner::Conn(key), &mut conn.armed, at);

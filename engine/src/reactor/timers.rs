@@ -26,11 +26,19 @@ pub(crate) struct Timers {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Armed(Option<Instant>);
 
+impl Armed {
+    /// Whether the owner wakes up at that time or before.
+    #[inline]
+    pub(crate) fn is_by(self, at: Instant) -> bool {
+        self.0.is_some_and(|armed| armed <= at)
+    }
+}
+
 impl Timers {
     /// Sees to it that the owner wakes up at `due` or before.
     #[inline]
     pub(crate) fn arm(&mut self, owner: Owner, armed: &mut Armed, due: Instant) {
-        if armed.0.is_some_and(|at| at <= due) {
+        if armed.is_by(due) {
             return;
         }
         armed.0 = Some(due);
