@@ -117,7 +117,6 @@ pub(crate) enum TransferEncoding {
 ///
 /// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a third, because it
 /// neither resumes nor tolerates.
-#[inline]
 pub(crate) fn parse_plain(
     input: &[u8],
     base: usize,
@@ -179,7 +178,7 @@ pub(crate) fn parse_plain(
 
 /// What is behind the bytes that can stand in a field value or a reason phrase: all but controls, HTAB excepted.
 /// Eight at a time: the lowest byte that a test of this kind marks is always a true one.
-#[inline]
+#[inline(always)]
 fn skip_text(mut rest: &[u8]) -> &[u8] {
     loop {
         while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
@@ -202,7 +201,7 @@ fn skip_text(mut rest: &[u8]) -> &[u8] {
 }
 
 /// What is behind the bytes that can stand in a token. Letters and `-` go eight at a time.
-#[inline]
+#[inline(always)]
 fn skip_token(mut rest: &[u8]) -> &[u8] {
     loop {
         while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
@@ -369,14 +368,15 @@ impl Framing {
     }
 }
 
-/// Whether a token is this name, which is in lower case and made of letters and `-`: setting the bit that tells the
-/// cases apart maps no other token byte onto these.
+/// Whether a token is that name of lower-case letters and `-`, in any case: no other byte of a token becomes one of
+/// those by the bit that makes letters lower-case.
 #[inline]
 fn is_name<const N: usize>(token: &[u8], lower: &[u8; N]) -> bool {
-    token.len() == N
-        && token.iter().zip(lower).fold(0, |different, (byte, lower)| {
-            different | ((byte | 0x20) ^ lower)
-        }) == 0
+    let pairs = token.iter().zip(lower);
+    let different = pairs.fold(0, |different, (byte, lower)| {
+        different | ((byte | 0x20) ^ lower)
+    });
+    token.len() == N && different == 0
 }
 
 fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {

@@ -733,19 +733,17 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let closed = conn.closed;
-        let (exchange, call) = match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(exchange, call) => {
-                if !had_head && exchange.mode() == BodyMode::Stream {
-                    self.happened.push_back(Happened::Head(call));
-                }
-                (exchange, Some(call))
-            }
-            State::Draining(exchange, response, _) => {
-                self.put_spare(response);
-                (exchange, None)
-            }
+        let (exchange, call) = match &mut conn.state {
+            State::Busy(exchange, call) => (exchange, Some(*call)),
+            State::Draining(exchange, _, _) => (exchange, None),
             State::Connecting(..) | State::Settled | State::Idle(_) => return,
         };
+        if let Some(call) = call
+            && !had_head
+            && exchange.mode() == BodyMode::Stream
+        {
+            self.happened.push_back(Happened::Head(call));
+        }
         let reuse = match exchange.done() {
             Some(Reuse::Keep) if surplus => Reuse::Close(CloseReason::Surplus),
             Some(Reuse::Keep) if closed => Reuse::Close(CloseReason::PeerClosed),
@@ -758,6 +756,13 @@ impl<N: Net> Reactor<N> {
             reuse,
             keep_alive: exchange.keep_alive_timeout(),
         });
+        if call.is_some() {
+            conn.state = State::Settled;
+        } else if let State::Draining(_, response, _) =
+            std::mem::replace(&mut conn.state, State::Settled)
+        {
+            self.put_spare(response);
+        }
     }
 
     /// Tells the consumer of a streamed body what there is; true if reading must pause until it has taken some.
