@@ -313,10 +313,12 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
-    /// Nearly all other headers are told apart from these by their length alone.
+    /// Nearly all other headers are told apart from these by their length and their first letter.
     #[inline]
     fn handle_header(&mut self, name: &[u8], value: &[u8]) {
-        if matches!(name.len(), 10 | 14 | 17) {
+        if matches!(name.len(), 10 | 14 | 17)
+            && matches!(name, [b'C' | b'c' | b'K' | b'k' | b'T' | b't', ..])
+        {
             self.handle_framing_header(name, value);
         }
     }
