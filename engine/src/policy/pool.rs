@@ -477,3 +477,6 @@ const WARM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Connections end up to this part of their maximum age early.
 const MAX_AGE_JITTER: f64 = 0.1;
+
+#[cfg(test)]
+mod tests;
