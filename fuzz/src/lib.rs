@@ -93,10 +93,12 @@ struct Outcome {
     /// The final head, the reason phrase in it, and whether it has come.
     head: (Vec<u8>, Vec<u8>, bool),
     /// The status and the fields of every head, the final one's last, and the trailers.
-    fields: Vec<(u16, Vec<(String, Vec<u8>)>)>,
+    fields: Vec<(u16, Fields)>,
     body: Vec<u8>,
     received: u64,
 }
+
+type Fields = Vec<(String, Vec<u8>)>;
 
 /// Feeds `input` in pieces of those sizes, in turn, and then its end.
 fn exchange(
@@ -175,7 +177,7 @@ fn exchange(
     }
 }
 
-fn all_fields(response: &Response) -> Vec<(u16, Vec<(String, Vec<u8>)>)> {
+fn all_fields(response: &Response) -> Vec<(u16, Fields)> {
     let own = |(name, value): (&str, &[u8])| (name.to_owned(), value.to_owned());
     let interim = response
         .interim()

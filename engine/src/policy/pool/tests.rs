@@ -97,7 +97,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// The flag of an operation says whether the driver has settled behind it: opened what the pool wants.
     #[test]
@@ -556,4 +556,213 @@ fn take_first(queue: &mut Vec<Waiter>) -> Option<u32> {
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+// ---- examples
+
+/// A pool of at most `cap` connections, with four seconds of idleness.
+fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, u32> {
+    let mut config = PoolConfig {
+        max_connections: NonZeroUsize::new(cap).expect("not zero"),
+        max_waiting: 100,
+        wait: WaitPolicy::Wait,
+        reuse: ReuseOrder::Lifo,
+        idle_timeout: seconds(4),
+        max_age: None,
+        max_requests: None,
+        min_idle: 0,
+    };
+    change(&mut config);
+    Pool::new(config)
+}
+
+impl Pool<&'static str, u32> {
+    fn open_as(&mut self, name: &'static str) -> SlotId {
+        let slot = self.opened();
+        self.set_conn(slot, name);
+        slot
+    }
+
+    /// A connection that nobody waits for.
+    fn idle_as(&mut self, name: &'static str, now: Instant) -> SlotId {
+        let slot = self.open_as(name);
+        assert!(matches!(self.connected(now, slot, 0), Next::Idle(_)));
+        slot
+    }
+
+    fn checkout_at(&mut self, now: Instant, call: u32) -> Checkout<&'static str> {
+        self.checkout(now, call, |_| {})
+    }
+
+    #[track_caller]
+    fn waits(&mut self, now: Instant, call: u32) -> WaitId {
+        match self.checkout_at(now, call) {
+            Checkout::Wait(id) => id,
+            other => panic!("{other:?} instead of waiting"),
+        }
+    }
+}
+
+#[test]
+fn a_call_takes_whichever_connection_is_free_first() {
+    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    pool.waits(now, 1);
+    assert!(pool.wants_open(now));
+    let a = pool.open_as("a");
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    // The second call's opening has begun when the first call's connection is given back.
+    pool.waits(now, 2);
+    let b = pool.open_as("b");
+    assert_eq!(pool.released(now, a, None), Next::Assign(2));
+    assert_eq!(
+        pool.connected(now, b, 0),
+        Next::Idle(now + seconds(4)),
+        "nobody waits any more"
+    );
+    assert_eq!(pool.checkout_at(now, 3), Checkout::Reuse("b"));
+}
+
+#[test]
+fn waiters_are_served_first_come_first_served_and_those_tried_again_before_them() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    pool.waits(now, 2);
+    pool.waits(now, 3);
+    pool.closed(a);
+    pool.requeue(1);
+    let b = pool.open_as("b");
+    assert_eq!(pool.connected(now, b, 0), Next::Assign(1));
+    assert_eq!(pool.released(now, b, None), Next::Assign(2));
+    assert_eq!(pool.released(now, b, None), Next::Assign(3));
+}
+
+#[test]
+fn a_call_that_gives_up_takes_its_opening_along() {
+    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    let (first, second) = (pool.waits(now, 1), pool.waits(now, 2));
+    let (a, _) = (pool.open_as("a"), pool.open_as("b"));
+    assert_eq!(pool.give_up(second), Some("a"), "either does");
+    pool.closed(a);
+    assert_eq!(pool.give_up(first), Some("b"));
+}
+
+#[test]
+fn who_waits_in_vain_is_refused_at_once() {
+    let now = Instant::now();
+    let mut strict = pool(1, |config| config.wait = WaitPolicy::FailFast);
+    strict.waits(now, 1); // a connection can be opened for it
+    let refused = Checkout::Full(LimitExceeded::Connections(1));
+    assert_eq!(strict.checkout_at(now, 2), refused);
+    strict.open_as("a");
+    assert_eq!(strict.checkout_at(now, 2), refused);
+
+    let mut short = pool(1, |config| config.max_waiting = 2);
+    for call in 1..=3 {
+        short.waits(now, call);
+    }
+    assert_eq!(
+        short.checkout_at(now, 4),
+        Checkout::Full(LimitExceeded::Waiting(2))
+    );
+}
+
+#[test]
+fn the_order_of_reuse() {
+    let now = Instant::now();
+    for (reuse, expected) in [(ReuseOrder::Lifo, "b"), (ReuseOrder::Fifo, "a")] {
+        let mut pool = pool(2, |config| config.reuse = reuse);
+        pool.idle_as("a", now);
+        pool.idle_as("b", now);
+        assert_eq!(pool.checkout_at(now, 1), Checkout::Reuse(expected));
+    }
+}
+
+#[test]
+fn idle_connections_end_before_the_server_ends_them() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    for (theirs, ours) in [
+        (60_000, 4000),
+        (5000, 4000),
+        (3000, 2000),
+        (1000, 500),
+        (0, 0),
+    ] {
+        let until = now + Duration::from_millis(ours);
+        let theirs = Some(Duration::from_millis(theirs));
+        assert_eq!(pool.released(now, a, theirs), Next::Idle(until));
+        if ours > 0 {
+            assert_eq!(pool.checkout_at(now, 2), Checkout::Reuse("a"));
+        }
+    }
+    let mut closed = Vec::new();
+    let got = pool.checkout(now, 3, |conn| closed.push(conn));
+    assert!(matches!(got, Checkout::Wait(_)));
+    assert_eq!(closed, ["a"]);
+}
+
+#[test]
+fn a_connection_wears_out_by_requests_and_by_age() {
+    let now = Instant::now();
+    let mut counted = pool(1, |config| config.max_requests = NonZeroU64::new(2));
+    counted.waits(now, 1);
+    let a = counted.open_as("a");
+    assert_eq!(counted.connected(now, a, 0), Next::Assign(1));
+    assert_eq!(counted.released(now, a, None), Next::Idle(now + seconds(4)));
+    assert_eq!(counted.checkout_at(now, 2), Checkout::Reuse("a"));
+    assert_eq!(counted.released(now, a, None), Next::Close);
+    assert_eq!(counted.counters().open, 0);
+
+    for (random, age) in [(0, 10), (u64::MAX, 9)] {
+        let mut aged = pool(1, |config| config.max_age = Some(seconds(10)));
+        aged.waits(now, 1);
+        let a = aged.open_as("a");
+        assert_eq!(aged.connected(now, a, random), Next::Assign(1));
+        let worn_at = now + seconds(age);
+        let before = worn_at - Duration::from_nanos(1);
+        assert!(matches!(aged.released(before, a, None), Next::Idle(_)));
+        assert_eq!(aged.checkout_at(before, 2), Checkout::Reuse("a"));
+        assert_eq!(aged.released(worn_at, a, None), Next::Close);
+    }
+}
+
+#[test]
+fn the_minimum_idle_is_opened_ahead_and_not_in_a_busy_loop() {
+    let (now, mut pool) = (Instant::now(), pool(3, |config| config.min_idle = 1));
+    assert!(pool.wants_open(now));
+    let a = pool.open_as("a");
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.open_failed(now, a), None);
+    // Not again at once.
+    let later = now + seconds(1);
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.poll_timeout(), Some(later));
+    assert!(pool.wants_open(later));
+    let b = pool.idle_as("b", later);
+    assert_eq!(pool.poll_timeout(), None);
+    // It outlives the idle timeout, and is replaced when it is used.
+    assert_eq!(pool.expired(later + seconds(4), b), Err(later + seconds(8)));
+    assert_eq!(pool.checkout_at(later, 1), Checkout::Reuse("b"));
+    assert!(pool.wants_open(later));
+}
+
+#[test]
+fn a_call_that_needs_a_new_connection_gets_the_place_of_a_used_one() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    // Its answer is late: the connection is drained, and the call tried again.
+    pool.draining(a);
+    pool.requeue(1);
+    assert!(!pool.wants_open(now), "draining counts against the cap");
+    assert_eq!(pool.released(now, a, None), Next::Close);
+    assert!(pool.wants_open(now));
+    let b = pool.open_as("b");
+    assert_eq!(pool.connected(now, b, 0), Next::Assign(1));
 }
