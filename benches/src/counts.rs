@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     println!(
         "| client | instructions | without the generator | system calls | allocations |\n|---|--:|--:|--:|--:|"
     );
-    println!("| bar | – | {MOST_INSTRUCTIONS} | {MOST_SYSTEM_CALLS} | {MOST_ALLOCATIONS:.2} |");
+    println!("| bar | – | {MOST_INSTRUCTIONS} | {MOST_SYSTEM_CALLS} | 0 |");
     generator.print("limit", &generator);
     let mut exceeded = Vec::new();
     for client in &args.clients {

@@ -464,10 +464,13 @@ impl<N: Net> HostClient<N> {
             while let Some(happened) = self.reactor.next() {
                 self.handle(happened);
             }
-            if !self.pool.wants_open(self.reactor.now()) {
+            if self.pool.wants_open(self.reactor.now()) {
+                self.open_connection();
+            } else if let Some(idle) = self.pool.in_the_way() {
+                self.close(idle);
+            } else {
                 return;
             }
-            self.open_connection();
         }
     }
 

@@ -255,6 +255,16 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             && self.connecting.len() < self.waiting() + warm
     }
 
+    /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
+    /// closed.
+    pub(crate) fn in_the_way(&self) -> Option<C> {
+        if self.waiting_fresh.len() > self.connecting.len() && self.is_full() {
+            self.any_idle()
+        } else {
+            None
+        }
+    }
+
     /// When `wants_open` may change by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.warm_after

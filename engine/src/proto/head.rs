@@ -153,19 +153,15 @@ pub(crate) fn parse_plain(
         // A folded line has no name at its start, and is left to the slower way like a bad one.
         let behind_name = skip_token(rest);
         let name = &rest[..rest.len() - behind_name.len()];
-        let [b':', value @ ..] = behind_name else {
-            return None;
-        };
-        let mut value = value;
-        while let [b' ' | b'\t', tail @ ..] = value {
-            value = tail;
-        }
+        let value = behind_name.strip_prefix(b": ");
+        let mut value = value.or_else(|| behind_name.strip_prefix(b":"))?;
         let [b'\r', b'\n', next @ ..] = skip_text(value) else {
             return None;
         };
         value = &value[..value.len() - next.len() - "\r\n".len()];
-        while let [text @ .., b' ' | b'\t'] = value {
-            value = text;
+        // Of text, only blanks are not above SP.
+        if let [..=b' ', ..] | [.., ..=b' '] = value {
+            value = trim(value);
         }
         if name.is_empty() || fields.len() - first == max_headers {
             return None;
@@ -206,14 +202,12 @@ fn skip_token(mut rest: &[u8]) -> &[u8] {
     loop {
         while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
             let word = u64::from_le_bytes(*eight);
-            if word & (EACH * 0x80) != 0 {
-                break; // the sums below are for ASCII, where no byte carries into the next
-            }
             let lower = word | (EACH * 0x20);
-            let from_a = lower + EACH * (0x80 - b'a' as u64);
-            let above_z = lower + EACH * (0x80 - b'z' as u64 - 1);
-            let not_dash = (word ^ (EACH * b'-' as u64)) + EACH * 0x7f;
-            let other = !(from_a & !above_z | !not_dash) & (EACH * 0x80);
+            let from_a = lower.wrapping_add(EACH * (0x80 - b'a' as u64));
+            let above_z = lower.wrapping_add(EACH * (0x80 - b'z' as u64 - 1));
+            let not_dash = (word ^ (EACH * b'-' as u64)).wrapping_add(EACH * 0x7f);
+            // A byte that is not ASCII carries into those above it, but is marked itself.
+            let other = (!(from_a & !above_z) & not_dash | word) & (EACH * 0x80);
             if other != 0 {
                 rest = &rest[other.trailing_zeros() as usize / 8..];
                 break;
@@ -319,9 +313,17 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
+    /// Nearly all other headers are told apart from these by their length and their first letter.
     #[inline]
     fn handle_header(&mut self, name: &[u8], value: &[u8]) {
-        // Nearly all headers are told apart from these by their length alone.
+        if matches!(name.len(), 10 | 14 | 17)
+            && matches!(name, [b'C' | b'c' | b'K' | b'k' | b'T' | b't', ..])
+        {
+            self.handle_framing_header(name, value);
+        }
+    }
+
+    fn handle_framing_header(&mut self, name: &[u8], value: &[u8]) {
         match name.len() {
             10 => self.handle_connection(name, value),
             14 if is_name(name, b"content-length") => self.handle_content_length(value),

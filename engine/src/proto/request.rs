@@ -222,6 +222,7 @@ impl Request {
     ///
     /// # Errors
     /// What is wrong with it.
+    #[inline]
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
         if let Body::Stream(stream) = &self.0.body
             && stream.state != StreamState::Fresh
@@ -231,6 +232,10 @@ impl Request {
         if self.0.encoded_for == defaults.id && self.0.encoded_for != 0 {
             return Ok(());
         }
+        self.encode_anew(defaults)
+    }
+
+    fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
         self.check()?;
         let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();

@@ -616,12 +616,6 @@ impl<N: Net> Reactor<N> {
     /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
     fn drive_read(&mut self, key: Key) {
         for _ in 0..READS_PER_TURN {
-            let Some(conn) = self.conns.get_mut(key) else {
-                return;
-            };
-            if conn.unread == Some(Unread::Consumer) {
-                return;
-            }
             match self.read_once(key) {
                 Ok(Progress::More) => {}
                 Ok(Progress::Drained) => {
@@ -645,6 +639,9 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
+        if conn.unread == Some(Unread::Consumer) {
+            return Ok(Progress::Stop);
+        }
         let (exchange, mut call, response) = match &mut conn.state {
             State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
                 Some(call) => (exchange, Some(&mut call.marks), &mut call.response),
@@ -698,9 +695,16 @@ impl<N: Net> Reactor<N> {
             Err(error) => return Err(error.into()),
         };
         conn.since = self.now;
+        let closed = conn.closed;
         if let Some(reuse) = exchange.done() {
-            let surplus = n == room && reuse == Reuse::Keep && self.has_more(key);
-            self.finish(key, had_head, surplus);
+            let reuse = match reuse {
+                Reuse::Keep if n == room && self.has_more(key) => {
+                    Reuse::Close(CloseReason::Surplus)
+                }
+                Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
+                reuse => reuse,
+            };
+            self.finish(key, had_head, reuse);
             return Ok(Progress::Stop);
         }
         if conn.continue_at.is_some() && !exchange.awaits_continue() {
@@ -711,7 +715,7 @@ impl<N: Net> Reactor<N> {
             return Ok(Progress::Stop);
         }
         // After a read that left room, nothing is waiting: what comes now is a new event.
-        let drained = n < room && !self.conns.get(key).is_some_and(|conn| conn.closed);
+        let drained = n < room && !closed;
         Ok(if drained {
             Progress::Drained
         } else {
@@ -727,12 +731,11 @@ impl<N: Net> Reactor<N> {
         })
     }
 
-    /// The response is complete; `surplus`: and something follows it.
-    fn finish(&mut self, key: Key, had_head: bool, surplus: bool) {
+    /// The response is complete.
+    fn finish(&mut self, key: Key, had_head: bool, reuse: Reuse) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let closed = conn.closed;
         let (exchange, call) = match &mut conn.state {
             State::Busy(exchange, call) => (exchange, Some(*call)),
             State::Draining(exchange, _, _) => (exchange, None),
@@ -744,12 +747,6 @@ impl<N: Net> Reactor<N> {
         {
             self.happened.push_back(Happened::Head(call));
         }
-        let reuse = match exchange.done() {
-            Some(Reuse::Keep) if surplus => Reuse::Close(CloseReason::Surplus),
-            Some(Reuse::Keep) if closed => Reuse::Close(CloseReason::PeerClosed),
-            Some(reuse) => reuse,
-            None => Reuse::Close(CloseReason::Failed),
-        };
         self.happened.push_back(Happened::Finished {
             conn: key,
             call,

@@ -93,13 +93,12 @@ impl<T> Slab<T> {
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || slot.value.is_none() {
             return None;
         }
-        let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index);
-        Some(value)
+        slot.value.take()
     }
 }
 
