@@ -261,6 +261,8 @@ pub enum PeerFault {
     Truncated,
     /// The first line is no HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
     BadStatusLine,
+    /// Bytes came before anything was asked for.
+    Unsolicited,
     /// A header line is malformed (RFC 9112 §5).
     BadHeader,
     /// `Content-Length` is no decimal number below 2^64 (RFC 9112 §6.3).
@@ -283,6 +285,7 @@ impl fmt::Display for PeerFault {
             Self::Empty => "the connection closed before any reply",
             Self::Truncated => "the connection closed inside the response",
             Self::BadStatusLine => "not an HTTP/1.x status line",
+            Self::Unsolicited => "the server spoke before it was asked",
             Self::BadHeader => "malformed header in the response",
             Self::BadContentLength => "malformed Content-Length in the response",
             Self::ConflictingContentLength => "conflicting Content-Length values in the response",

@@ -10,7 +10,7 @@ use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::policy::{
     Checkout, Counters, Dial, FailedAttempt, LatePolicy, Next, Pool, Retry, RoundRobin, SlotId,
-    Verdict, is_stale,
+    Verdict, is_stale, later,
 };
 use crate::proto::{BodyMode, CloseReason, Defaults, Request, Response, Reuse};
 use crate::reactor::{
@@ -272,14 +272,19 @@ impl<N: Net> HostClient<N> {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
-        let phase = match (&call.place, call.head) {
+        let error = match (&call.place, call.head) {
             (Place::Ended(_), HeadState::Awaited) => return false,
-            (Place::OnConn(_), HeadState::Awaited) => Phase::FirstByte,
-            (Place::OnConn(_) | Place::Ended(_), _) => Phase::Body,
-            (Place::New | Place::Waiting { .. }, _) => Phase::Queue,
+            (&Place::OnConn(conn), _) => self.reactor.busy_error(conn, ErrorKind::Cancelled),
+            (Place::Ended(_), _) => None,
+            (Place::New | Place::Waiting { .. }, _) => Some(Error::new(
+                ErrorKind::Cancelled,
+                Phase::Queue,
+                Sent::Nothing,
+            )),
         };
+        let error =
+            error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
-        let error = Error::new(ErrorKind::Cancelled, phase, Sent::NoReplyByte);
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, _)) => {
                 if let Some(call) = self.forget_body(id) {
@@ -342,8 +347,9 @@ impl<N: Net> HostClient<N> {
         if n > 0 {
             buf[..n].copy_from_slice(&waiting[..n]);
             call.taken += n;
-            if call.taken == call.response.body().len() {
-                call.response.body_buffer().clear();
+            // What is taken makes room, at a cost that stays in proportion to it.
+            if call.taken >= call.response.body().len().div_ceil(2) {
+                call.response.body_buffer().drain(..call.taken);
                 call.taken = 0;
                 self.reactor.resume_read(id.0);
                 self.settle();
@@ -372,11 +378,16 @@ impl<N: Net> HostClient<N> {
 
     /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
     pub fn readable_body(&mut self) -> Option<CallId> {
-        let id = self.readable.pop_front()?;
-        if let Some(call) = self.reactor.call(id.0) {
-            call.told = false;
+        loop {
+            let id = self.readable.pop_front()?;
+            // A body whose head the caller has not got yet is told of when it has.
+            if let Some(call) = self.reactor.call(id.0) {
+                call.told = false;
+                if call.head == HeadState::Given {
+                    return Some(id);
+                }
+            }
         }
-        Some(id)
     }
 
     /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
@@ -540,7 +551,7 @@ impl<N: Net> HostClient<N> {
             }
             Happened::Head(call) => self.head_ready(call),
             Happened::BodyReady(call) => self.readable.push_back(CallId(call)),
-            Happened::Lost(slot) => self.pool.closed(slot),
+            Happened::Lost(slot) => self.pool.lost(self.reactor.now(), slot),
             Happened::IdleDue(conn) => {
                 if let Some(slot) = self.reactor.slot(conn) {
                     match self.pool.expired(self.reactor.now(), slot) {
@@ -658,13 +669,13 @@ impl<N: Net> HostClient<N> {
 
     /// A call on a connection has run out of time.
     fn late(&mut self, conn: Key, key: Key, limit: TimeLimit) {
-        let Some(error) = self.reactor.timeout_error(conn, limit) else {
+        let Some(error) = self.reactor.busy_error(conn, limit.into()) else {
             return;
         };
         let slot = self.reactor.slot(conn);
         match (self.late, slot) {
             (LatePolicy::Drain { up_to }, Some(slot))
-                if self.reactor.drain(conn, self.reactor.now() + up_to) =>
+                if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
             {
                 self.pool.draining(slot);
             }
@@ -740,6 +751,10 @@ impl<N: Net> HostClient<N> {
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut response, &mut call.response);
+        let has_news = !call.response.body().is_empty() || matches!(call.place, Place::Ended(_));
+        if has_news && !std::mem::replace(&mut call.told, true) {
+            self.readable.push_back(CallId(key));
+        }
         Some(Completion {
             id: CallId(key),
             tag: call.tag,

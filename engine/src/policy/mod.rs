@@ -15,3 +15,4 @@ pub(crate) use dial::{Dial, RoundRobin};
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use retry::{Verdict, is_stale};
+pub(crate) use timeouts::later;

@@ -15,6 +15,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::{Duration, Instant};
 
 use super::queue::{Queue, Ticket};
+use super::timeouts::later;
 use crate::error::LimitExceeded;
 
 /// What a call does when every connection is in use.
@@ -314,7 +315,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
         slot.worn_at = self.config.max_age.map(|age| {
             let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
-            now + age.saturating_sub(Duration::from_secs_f64(early))
+            later(now, age.saturating_sub(Duration::from_secs_f64(early)))
         });
         let waiter = self.oldest_waiter();
         self.hand_on(now, at, waiter, None)
@@ -381,7 +382,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.busy += 1;
             return Next::Assign(waiter);
         }
-        let expires_at = now + idle_time(self.config.idle_timeout, keep_alive);
+        let expires_at = later(now, idle_time(self.config.idle_timeout, keep_alive));
         let ticket = self.idle.push_back(at);
         self.slots[at as usize].state = State::Idle { ticket, expires_at };
         Next::Idle(expires_at)
@@ -392,6 +393,14 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.busy -= 1;
         self.draining += 1;
         self.slots[at as usize].state = State::Draining;
+    }
+
+    /// The peer has ended a connection that was idle or draining. One that it never let serve is not replaced at once.
+    pub(crate) fn lost(&mut self, now: Instant, slot: SlotId) {
+        if self.slots[slot.0 as usize].requests == 0 {
+            self.warm_after = Some(now + WARM_PAUSE);
+        }
+        self.closed(slot);
     }
 
     /// A connection is gone, whatever it was doing.
@@ -416,7 +425,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         match &mut self.slots[at as usize].state {
             State::Idle { expires_at, .. } => {
                 if *expires_at <= now && kept_warm {
-                    *expires_at = now + self.config.idle_timeout.max(WARM_PAUSE);
+                    *expires_at = later(now, self.config.idle_timeout.max(WARM_PAUSE));
                 }
                 if *expires_at <= now {
                     Ok(())

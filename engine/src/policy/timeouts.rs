@@ -28,6 +28,13 @@ pub struct Timeouts {
     pub between_bytes: Option<Duration>,
 }
 
+/// `now + by`, or as good as never.
+pub(crate) fn later(now: Instant, by: Duration) -> Instant {
+    now.checked_add(by).unwrap_or(now + AS_GOOD_AS_NEVER)
+}
+
+const AS_GOOD_AS_NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {

@@ -435,6 +435,9 @@ impl Exchange {
         if self.is_sending() {
             self.close.get_or_insert(CloseReason::EarlyResponse);
         }
+        if self.awaits_continue() {
+            self.send = Send::Done; // the server has answered without the body (RFC 9110 §10.1.1)
+        }
         Ok(())
     }
 

@@ -163,7 +163,7 @@ pub(crate) fn parse_plain(
         if let [..=b' ', ..] | [.., ..=b' '] = value {
             value = trim(value);
         }
-        if name.is_empty() || fields.len() - first == max_headers {
+        if name.is_empty() || fields.len() - first == max_headers.min(MOST_HEADERS) {
             return None;
         }
         framing.handle_header(name, value);

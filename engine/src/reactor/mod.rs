@@ -19,7 +19,7 @@ pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Event, Net, SocketOptions, Token};
-use crate::policy::{Dial, SlotId, Timeouts, WaitId};
+use crate::policy::{Dial, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
 pub(crate) use timers::Armed;
 use timers::{Owner, Timers};
@@ -427,12 +427,12 @@ impl<N: Net> Reactor<N> {
         Some(conn.slot)
     }
 
-    /// The error of a call on that connection that has run into that limit.
-    pub(crate) fn timeout_error(&self, key: Key, limit: TimeLimit) -> Option<Error> {
+    /// The error of the call on that connection, ended for that cause where it is.
+    pub(crate) fn busy_error(&self, key: Key, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;
         match &conn.state {
             State::Busy(exchange, _) => Some(
-                Error::new(limit, exchange.phase(), exchange.sent())
+                Error::new(kind, exchange.phase(), exchange.sent())
                     .with_remote(Some(conn.remote.clone())),
             ),
             _ => None,
@@ -512,13 +512,13 @@ impl<N: Net> Reactor<N> {
                 }
             }
             State::Draining(..) if event.readable => self.drive_read(key),
-            State::Connecting(..) => self.check_connected(key),
+            State::Connecting(..) => self.check_connected(key, event.readable),
             State::Idle(_) if event.readable => self.check_idle(key),
             State::Draining(..) | State::Idle(_) | State::Settled => {}
         }
     }
 
-    fn check_connected(&mut self, key: Key) {
+    fn check_connected(&mut self, key: Key, readable: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -529,6 +529,17 @@ impl<N: Net> Reactor<N> {
                     conn.connect = self.now.saturating_duration_since(dial.began());
                 }
                 conn.local = self.net.local_address(&conn.stream);
+                // This event is over: nothing else will tell of what came along with the connection.
+                if readable {
+                    match self.net.read(&mut conn.stream, &mut self.buffer) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
+                        Ok(0) | Err(_) => {
+                            conn.unread = Some(Unread::Turn);
+                            self.unread.push(key);
+                        }
+                    }
+                }
                 conn.state = State::Settled;
                 self.happened.push_back(Happened::Connected(key));
             }
@@ -581,7 +592,7 @@ impl<N: Net> Reactor<N> {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
                 Ok(SendStep::AwaitContinue(wait)) => {
-                    conn.continue_at.get_or_insert(self.now + wait);
+                    conn.continue_at.get_or_insert(later(self.now, wait));
                     return;
                 }
                 Ok(SendStep::AwaitSource) => return,
@@ -846,7 +857,10 @@ impl<N: Net> Reactor<N> {
                 && conn.unread == Some(Unread::Turn)
             {
                 conn.unread = None;
-                self.drive_read(key);
+                match conn.state {
+                    State::Idle(_) => self.check_idle(key),
+                    _ => self.drive_read(key),
+                }
             }
         }
         keys.append(&mut self.unread);

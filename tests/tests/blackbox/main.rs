@@ -6,6 +6,7 @@
 mod exam;
 mod faults;
 mod pool;
+mod regression;
 mod reuse;
 mod streaming;
 mod system;

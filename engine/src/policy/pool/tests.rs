@@ -196,7 +196,7 @@ impl Model {
             }
             7 | 8 => {
                 if let Some(at) = self.pick(pick, busy) {
-                    let keep_alive = (pick % 3 == 0).then_some(Duration::from_secs(2));
+                    let keep_alive = pick.is_multiple_of(3).then_some(Duration::from_secs(2));
                     self.release(at, keep_alive);
                 }
             }
@@ -218,7 +218,7 @@ impl Model {
             }
             11 => {
                 if let Some(at) = self.pick(pick, |is| is == Is::Draining) {
-                    if pick % 2 == 0 {
+                    if pick.is_multiple_of(2) {
                         self.release(at, None)
                     } else {
                         self.lose(at)
@@ -231,7 +231,7 @@ impl Model {
                 }
             }
             13 => {
-                let queue = if pick % 2 == 0 {
+                let queue = if pick.is_multiple_of(2) {
                     &mut self.waiting
                 } else {
                     &mut self.fresh
