@@ -52,8 +52,6 @@ pub struct Frontier {
     good_replies: u32,
     /// Pauses since the last reply because the host was away.
     absences: u32,
-    /// A page of this host marked its directories, so its other pages do too.
-    marks_directories: bool,
     counts: Counts,
 }
 
@@ -135,7 +133,6 @@ impl Frontier {
             window: usize::MAX,
             good_replies: 0,
             absences: 0,
-            marks_directories: false,
             counts: Counts::default(),
         }
     }
@@ -301,7 +298,6 @@ impl Frontier {
 
     /// The entries of a directory.
     fn listed(&mut self, task: &Task, listing: Listing, sink: Sink<'_>) {
-        self.marks_directories |= listing.marks_directories;
         if self.policy.max_depth.is_none_or(|max| task.depth < max) {
             for entry in listing.entries {
                 self.entry(task, entry, listing.shape, sink);
@@ -323,12 +319,12 @@ impl Frontier {
                 target.push('/');
                 self.directory(target, parent.start, depth, shape, sink);
             }
-            EntryKind::Unknown if !self.marks_directories => {
+            EntryKind::Unknown => {
                 let kind = TaskKind::Unknown(shape);
                 self.ready
                     .push(Task::new(target, kind, parent.start, depth));
             }
-            EntryKind::File | EntryKind::Unknown => {
+            EntryKind::File => {
                 self.found(&target, Kind::File, depth, Some(shape), sink);
             }
         }

@@ -23,7 +23,7 @@ pub struct Listing {
     pub entries: Vec<Entry>,
     /// Whether the page's `</html>` arrived. The known servers always write it, so that without it the page was cut.
     pub ended: bool,
-    /// Whether the page marks directories with a final `/`, so that names without one are files.
+    /// Whether the page marks a directory with a final `/`, so that its names without one are files.
     pub marks_directories: bool,
     /// Links that were left out because their URL is longer than the limit.
     pub overlong: usize,
@@ -233,10 +233,6 @@ impl<'a> Scan<'a> {
 
     fn link(&mut self, href: &[u8]) {
         let reference = as_reference(href);
-        if reference == "../" {
-            self.marks_directories = true;
-            return;
-        }
         if reference.len() > self.limits.url_bytes {
             self.overlong += 1;
             return;

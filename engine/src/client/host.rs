@@ -378,16 +378,11 @@ impl<N: Net> HostClient<N> {
 
     /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
     pub fn readable_body(&mut self) -> Option<CallId> {
-        loop {
-            let id = self.readable.pop_front()?;
-            // A body whose head the caller has not got yet is told of when it has.
-            if let Some(call) = self.reactor.call(id.0) {
-                call.told = false;
-                if call.head == HeadState::Given {
-                    return Some(id);
-                }
-            }
+        let id = self.readable.pop_front()?;
+        if let Some(call) = self.reactor.call(id.0) {
+            call.told = false;
         }
+        Some(id)
     }
 
     /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
@@ -550,7 +545,7 @@ impl<N: Net> HostClient<N> {
                 self.end_attempt(call, error);
             }
             Happened::Head(call) => self.head_ready(call),
-            Happened::BodyReady(call) => self.readable.push_back(CallId(call)),
+            Happened::BodyReady(call) => self.tell(call),
             Happened::Lost(slot) => self.pool.lost(self.reactor.now(), slot),
             Happened::IdleDue(conn) => {
                 if let Some(slot) = self.reactor.slot(conn) {
@@ -717,7 +712,17 @@ impl<N: Net> HostClient<N> {
         call.marks.ended = Some(now);
         if call.head == HeadState::Awaited {
             self.done.push_back(key);
-        } else if !std::mem::replace(&mut call.told, true) {
+        } else {
+            self.tell(key);
+        }
+    }
+
+    /// A streamed body has something new. The caller hears of it once it has the head.
+    fn tell(&mut self, key: Key) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Given
+            && !std::mem::replace(&mut call.told, true)
+        {
             self.readable.push_back(CallId(key));
         }
     }
@@ -751,11 +756,7 @@ impl<N: Net> HostClient<N> {
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut response, &mut call.response);
-        let has_news = !call.response.body().is_empty() || matches!(call.place, Place::Ended(_));
-        if has_news && !std::mem::replace(&mut call.told, true) {
-            self.readable.push_back(CallId(key));
-        }
-        Some(Completion {
+        let done = Completion {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
@@ -763,7 +764,11 @@ impl<N: Net> HostClient<N> {
             response,
             report: Report::new(call.marks.clone(), call.attempts, now),
             body: Some(CallId(key)),
-        })
+        };
+        if self.has_body_news(CallId(key)) {
+            self.tell(key);
+        }
+        Some(done)
     }
 
     /// Nobody will read this body any more.

@@ -308,7 +308,6 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// A connection is up. `random` spreads the ends of connections that begin together.
     pub(crate) fn connected(&mut self, now: Instant, SlotId(at): SlotId, random: u64) -> Next<W> {
-        self.warm_after = None;
         let slot = &mut self.slots[at as usize];
         if let State::Connecting(ticket) = slot.state {
             self.connecting.remove(ticket);
@@ -336,6 +335,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             _ => self.busy -= 1,
         }
         slot.requests += 1;
+        self.warm_after = None; // it serves
         let used_up = self
             .config
             .max_requests

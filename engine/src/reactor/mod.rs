@@ -796,10 +796,7 @@ impl<N: Net> Reactor<N> {
         }
         if !had_head {
             self.happened.push_back(Happened::Head(call_key));
-        } else if let Some(call) = self.calls.get_mut(call_key)
-            && !call.told
-        {
-            call.told = true;
+        } else if !call.told {
             self.happened.push_back(Happened::BodyReady(call_key));
         }
         pause

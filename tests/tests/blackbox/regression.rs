@@ -15,12 +15,12 @@ use crate::{OK, response};
 #[test]
 fn bytes_that_come_with_the_connection_are_never_an_answer() {
     let greeted = Gate::new();
-    let server = Server::every(
-        connection()
-            .send(response("EVIL"))
-            .mark(&greeted)
-            .always(OK),
-    );
+    let greeting = connection()
+        .send(response("EVIL"))
+        .mark(&greeted)
+        .always(OK);
+    let plain = || connection().always(OK);
+    let server = Server::play([greeting, plain(), plain(), plain()]);
     let config = HostConfig {
         min_idle: 1,
         ..config()

@@ -620,7 +620,7 @@ fn starts_that_overlap_report_everything_once() {
 }
 
 #[test]
-fn undecided_names_are_probed_unless_the_host_marks_directories() {
+fn undecided_names_are_probed_unless_their_page_marks_directories() {
     let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
         (Ask::List, "/") => Answer::Html(
             "<a href=.>.</a><a href=sub>sub</a><a href=f>f</a><a href=broken>b</a>",
@@ -638,13 +638,17 @@ fn undecided_names_are_probed_unless_the_host_marks_directories() {
     );
     assert_eq!(outcome.unread.len(), 1);
 
-    // A leaf page without any slash, on a host that has shown one before.
+    // What one page marks says nothing about the others, whichever is read first.
     let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
-        (Ask::List, "/") => Answer::Html("<a href=d/>d</a>", BodyEnd::Framed),
-        (Ask::List, "/d/") => Answer::Html("<a href=f>f</a>", BodyEnd::Framed),
+        (Ask::List, "/") => Answer::Html("<a href=a/>a</a><a href=b/>b</a>", BodyEnd::Framed),
+        (Ask::List, "/a/") => Answer::Html("<a href=x/>x</a><a href=y>y</a>", BodyEnd::Framed),
+        (Ask::List, "/b/") => Answer::Html("<a href=../>up</a><a href=sub>s</a>", BodyEnd::Framed),
+        (Ask::Probe, "/b/sub") => Answer::Redirect(301, "/b/sub/"),
+        (Ask::List, "/b/sub/") => Answer::Html("<a href=deep/>d</a>", BodyEnd::Framed),
+        (Ask::List, _) => Answer::Html("<p>empty", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });
-    assert_eq!(outcome.urls().len(), 3);
+    assert_eq!(outcome.urls().len(), 7);
 }
 
 #[test]
