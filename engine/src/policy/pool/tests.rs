@@ -24,6 +24,8 @@ struct Conn {
     slot: SlotId,
     is: Is,
     requests: u64,
+    /// The server told its limit, which ends before any of ours, with the last answer.
+    limited: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,12 +154,13 @@ impl Model {
 
     fn release(&mut self, at: usize, keep_alive: Option<Duration>) {
         self.conns[at].requests += 1;
+        self.conns[at].limited = keep_alive.is_some();
         let used_up = self
             .config
             .max_requests
             .is_some_and(|max| self.conns[at].requests >= max.get());
         let full = self.conns.len() >= self.config.max_connections.get();
-        let in_the_way = !self.fresh.is_empty() && self.connecting() == 0 && full;
+        let in_the_way = self.fresh.len() > self.connecting() && full;
         let next = self
             .pool
             .released(self.now, self.conns[at].slot, keep_alive);
@@ -277,13 +280,14 @@ impl Model {
             match self.pool.expired(self.now, self.conns[at].slot) {
                 Ok(()) => {
                     assert!(
-                        idle > self.config.min_idle,
+                        idle > self.config.min_idle || self.conns[at].limited,
                         "closed a connection that is to be kept"
                     );
                     self.lose(at);
                 }
                 Err(later) => {
                     assert!(idle <= self.config.min_idle && later > self.now);
+                    assert!(!self.conns[at].limited, "kept beyond the server's limit");
                     let Is::Idle(since, _) = self.conns[at].is else {
                         unreachable!()
                     };
@@ -311,6 +315,7 @@ impl Model {
                     slot,
                     is: Is::Connecting,
                     requests: 0,
+                    limited: false,
                 });
             } else if let Some(conn) = self.pool.in_the_way() {
                 let at = self
@@ -411,12 +416,73 @@ fn plain(cap: usize) -> PoolConfig {
 
 #[test]
 fn a_server_that_tells_its_limit_is_closed_before_it() {
-    let seconds = Duration::from_secs;
-    assert_eq!(idle_time(seconds(4), None), seconds(4));
-    assert_eq!(idle_time(seconds(4), Some(seconds(60))), seconds(4));
-    assert_eq!(idle_time(seconds(4), Some(seconds(3))), seconds(2));
-    assert_eq!(idle_time(seconds(4), Some(seconds(1))), seconds(1) / 2);
-    assert_eq!(idle_time(seconds(4), Some(seconds(0))), seconds(0));
+    for (theirs, ours) in [
+        (None, 4000),
+        (Some(60_000), 4000),
+        (Some(3000), 2000),
+        (Some(1000), 500),
+        (Some(0), 0),
+    ] {
+        let (mut pool, now, a) = one_busy(plain(1));
+        let until = now + Duration::from_millis(ours);
+        let theirs = theirs.map(Duration::from_millis);
+        assert_eq!(pool.released(now, a, theirs), Next::Idle(until));
+    }
+}
+
+#[test]
+fn a_declined_connection_keeps_the_servers_limit() {
+    let (mut pool, now, a) = one_busy(plain(1));
+    assert!(matches!(pool.checkout(now, 2, |_| {}), Checkout::Wait(_)));
+    let theirs = Some(Duration::from_secs(3));
+    assert_eq!(pool.released(now, a, theirs), Next::Assign(2));
+    let until = now + Duration::from_secs(2);
+    assert_eq!(pool.declined(now, a), Next::Idle(until));
+}
+
+#[test]
+fn a_connection_kept_warm_ends_with_the_servers_limit_and_its_age() {
+    let warm = |max_age| PoolConfig {
+        min_idle: 1,
+        max_age,
+        ..plain(1)
+    };
+    let (mut limited, now, a) = one_busy(warm(None));
+    let until = now + Duration::from_secs(2);
+    let theirs = Some(Duration::from_secs(3));
+    assert_eq!(limited.released(now, a, theirs), Next::Idle(until));
+    assert_eq!(limited.expired(until, a), Ok(()));
+
+    let age = Duration::from_secs(3);
+    let (mut aged, now, a) = one_busy(warm(Some(age)));
+    assert_eq!(aged.released(now, a, None), Next::Idle(now + age));
+    assert_eq!(aged.expired(now + age, a), Ok(()), "no call would get it");
+}
+
+#[test]
+fn the_pause_of_warming_has_a_timer_while_calls_wait() {
+    let now = Instant::now();
+    let mut pool: Pool<u32, u32> = Pool::new(PoolConfig {
+        min_idle: 1,
+        ..plain(3)
+    });
+    let a = pool.opened();
+    assert_eq!(pool.open_failed(now, a), None);
+    assert!(matches!(pool.checkout(now, 1, |_| {}), Checkout::Wait(_)));
+    pool.opened();
+    let later = now + WARM_PAUSE;
+    assert!(!pool.wants_open(now) && pool.wants_open(later));
+    assert_eq!(pool.poll_timeout(), Some(later));
+}
+
+/// A pool whose only connection, 7, serves call 1.
+fn one_busy(config: PoolConfig) -> (Pool<u32, u32>, Instant, SlotId) {
+    let (mut pool, now) = (Pool::new(config), Instant::now());
+    assert!(matches!(pool.checkout(now, 1, |_| {}), Checkout::Wait(_)));
+    let slot = pool.opened();
+    pool.set_conn(slot, 7);
+    assert_eq!(pool.connected(now, slot, 0), Next::Assign(1));
+    (pool, now, slot)
 }
 
 #[test]
