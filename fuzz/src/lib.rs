@@ -5,11 +5,16 @@
 use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
 use courser::{Limits, Request, Response};
 
-/// A whole exchange: the first four bytes choose the request, the mode, the limits and how the rest, which is what the
-/// peer sends, is cut into reads. However it is cut, the outcome is the same.
+/// A whole exchange: the first four bytes choose the request, the mode (and whether the peer closes), the limits and
+/// how the rest, which is what the peer sends, is cut into reads. However it is cut, the outcome is the same.
 pub fn response(data: &[u8]) {
     let Some((&[method, mode, limits, cut], input)) = data.split_first_chunk() else {
         return;
+    };
+    let end = if mode & 0x80 == 0 {
+        End::Closed
+    } else {
+        End::Open
     };
     let mode = match mode % 3 {
         0 => BodyMode::Buffer,
@@ -28,9 +33,13 @@ pub fn response(data: &[u8]) {
             interim_responses: 2,
         },
     };
-    let whole = exchange(method, mode, &limits, input, input.len().max(1));
-    let pieces = exchange(method, mode, &limits, input, usize::from(cut) + 1);
-    assert_eq!(whole, pieces, "the segmentation changed the outcome");
+    let feed = |steps| exchange(method, mode, &limits, input, steps, end);
+    let whole = feed([input.len().max(1); 2]);
+    // Even pieces, or a small one and a larger one in turn.
+    let cut = usize::from(cut);
+    for steps in [[cut + 1; 2], [cut % 16 + 1, cut / 16 * 8 + 1]] {
+        assert_eq!(whole, feed(steps), "the segmentation changed the outcome");
+    }
 }
 
 /// Chunked coding, against a plain decoder of the same grammar.
@@ -45,18 +54,34 @@ pub fn chunked(data: &[u8]) {
         header_count: 1024,
         ..Limits::default()
     };
-    let got = exchange(0, BodyMode::Buffer, &limits, &input, 7);
-    match reference::decode(data) {
-        reference::Decoded::Body(body) => {
+    let feed = |steps| exchange(0, BodyMode::Buffer, &limits, &input, steps, End::Closed);
+    let got = feed([7; 2]);
+    assert_eq!(
+        got,
+        feed([input.len(); 2]),
+        "the segmentation changed the outcome"
+    );
+    let (body, verdict) = reference::decode(data);
+    assert_eq!(got.body, body);
+    match verdict {
+        reference::Verdict::Complete => assert!(got.error.is_none() && got.done, "{got:?}"),
+        reference::Verdict::Incomplete => assert!(got.error.is_some() && !got.done, "{got:?}"),
+        reference::Verdict::Broken => {
             assert!(
-                got.error.is_none() && got.done,
-                "{got:?} where {body:?} was expected"
+                got.error
+                    .as_deref()
+                    .is_some_and(|error| error != "Truncated"),
+                "{got:?}"
             );
-            assert_eq!(got.body, body);
         }
-        reference::Decoded::Incomplete => assert!(got.error.is_some() || !got.done, "{got:?}"),
-        reference::Decoded::Broken => assert!(got.error.is_some(), "{got:?}"),
     }
+}
+
+/// What the peer does behind its last byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum End {
+    Closed,
+    Open,
 }
 
 /// What came of an exchange.
@@ -65,13 +90,25 @@ struct Outcome {
     error: Option<String>,
     done: bool,
     reuse: Option<Reuse>,
-    status: u16,
-    fields: usize,
+    /// The final head, the reason phrase in it, and whether it has come.
+    head: (Vec<u8>, Vec<u8>, bool),
+    /// The status and the fields of every head, the final one's last, and the trailers.
+    fields: Vec<(u16, Fields)>,
     body: Vec<u8>,
+    received: u64,
 }
 
-/// Feeds `input` in pieces of `step` bytes and then the end of the connection.
-fn exchange(method: u8, mode: BodyMode, limits: &Limits, input: &[u8], step: usize) -> Outcome {
+type Fields = Vec<(String, Vec<u8>)>;
+
+/// Feeds `input` in pieces of those sizes, in turn, and then its end.
+fn exchange(
+    method: u8,
+    mode: BodyMode,
+    limits: &Limits,
+    input: &[u8],
+    steps: [usize; 2],
+    end: End,
+) -> Outcome {
     let mut request = match method % 4 {
         0 => Request::get("/"),
         1 => Request::head("/"),
@@ -93,34 +130,70 @@ fn exchange(method: u8, mode: BodyMode, limits: &Limits, input: &[u8], step: usi
     }
     let mut response = Response::new();
     let mut error = None;
-    for piece in input.chunks(step) {
+    let (mut rest, mut sizes) = (input, steps.into_iter().cycle());
+    while !rest.is_empty() && error.is_none() {
+        let size = sizes.next().map_or(rest.len(), |size| size.min(rest.len()));
+        let (piece, behind) = rest.split_at(size);
+        rest = behind;
+        let before = exchange.done();
         match exchange.handle_read(piece, &mut response, limits) {
             Ok(used) => {
                 assert!(used <= piece.len());
                 assert!(used == piece.len() || exchange.done().is_some());
+                assert!(before.is_none() || used == 0, "read on behind the end");
             }
-            Err(kind) => {
-                error = Some(format!("{kind:?}"));
-                break;
-            }
+            Err(kind) => error = Some(format!("{kind:?}")),
         }
+        assert!(before.is_none() || exchange.done().is_some());
     }
     let done = error.is_none() && exchange.done().is_some();
-    if error.is_none() && !done {
+    if error.is_none() && !done && end == End::Closed {
         error = exchange
             .handle_eof()
             .err()
             .map(|fault| format!("{fault:?}"));
+        assert!(error.is_some() || exchange.done().is_some());
     }
+    assert!(exchange.received() <= input.len() as u64);
     check(&response, mode, limits, input.len());
+    let reuse = exchange.done().filter(|_| error.is_none());
     Outcome {
-        done,
-        reuse: exchange.done().filter(|_| error.is_none()),
+        done: reuse.is_some(),
+        reuse,
+        head: (
+            response.head().to_vec(),
+            response.reason().to_vec(),
+            exchange.has_head(),
+        ),
+        fields: all_fields(&response),
+        // What counts as received before an error is a matter of the reads.
+        received: if error.is_none() {
+            exchange.received()
+        } else {
+            0
+        },
         error,
-        status: response.status(),
-        fields: response.headers().count() + response.trailers().count(),
-        body: response.body().to_vec(),
+        body: body_of(response, input.len()),
     }
+}
+
+fn all_fields(response: &Response) -> Vec<(u16, Fields)> {
+    let own = |(name, value): (&str, &[u8])| (name.to_owned(), value.to_owned());
+    let interim = response
+        .interim()
+        .map(|head| (head.status(), head.headers().map(own).collect()));
+    let last = [
+        (response.status(), response.headers().map(own).collect()),
+        (0, response.trailers().map(own).collect()),
+    ];
+    interim.chain(last).collect()
+}
+
+/// The body, whose buffer grows with what came and not with what was announced.
+fn body_of(mut response: Response, fed: usize) -> Vec<u8> {
+    let body = response.take_body();
+    assert!(body.capacity() <= 4 * fed + 64, "{}", body.capacity());
+    body
 }
 
 /// What holds for every response, whole or broken.
@@ -145,43 +218,51 @@ fn check(response: &Response, mode: BodyMode, limits: &Limits, fed: usize) {
     assert!(!response.reason().contains(&b'\n'));
 }
 
-/// A decoder of RFC 9112 §7.1 written for reading: no limits, no resuming.
+/// A decoder of RFC 9112 §7.1 written for reading: no limits but that on bodies, no resuming.
 mod reference {
-    pub(super) enum Decoded {
-        Body(Vec<u8>),
+    use Verdict::{Broken, Complete, Incomplete};
+
+    pub(super) enum Verdict {
+        Complete,
         Incomplete,
         Broken,
     }
 
-    pub(super) fn decode(mut rest: &[u8]) -> Decoded {
+    /// The data up to the end, or up to where it breaks.
+    pub(super) fn decode(mut rest: &[u8]) -> (Vec<u8>, Verdict) {
         let mut body = Vec::new();
         loop {
             let size = match line(&mut rest) {
                 Some(line) => match size(line) {
                     Some(size) => size,
-                    None => return Decoded::Broken,
+                    None => return (body, Broken),
                 },
-                // What can still become a size line is a matter of the first bad byte; not judged here.
-                None => return Decoded::Incomplete,
+                None if could_be_size(rest) => return (body, Incomplete),
+                None => return (body, Broken),
             };
             if size == 0 {
-                return trailers(rest, body);
+                return (body, trailers(rest));
             }
             if size > (64 << 20) - body.len() as u64 {
-                return Decoded::Broken; // over the limit on bodies
+                return (body, Broken); // over the limit on bodies
             }
-            let size = size as usize;
-            if rest.len() < size {
-                return Decoded::Incomplete;
-            }
-            body.extend_from_slice(&rest[..size]);
-            rest = &rest[size..];
-            match rest {
-                [b'\r', b'\n', tail @ ..] => rest = tail,
-                [] | [b'\r'] => return Decoded::Incomplete,
-                _ => return Decoded::Broken,
-            }
+            let (data, behind) = rest.split_at(rest.len().min(size as usize));
+            body.extend_from_slice(data);
+            rest = match behind {
+                _ if data.len() < size as usize => return (body, Incomplete),
+                [b'\r', b'\n', tail @ ..] => tail,
+                [] | [b'\r'] => return (body, Incomplete),
+                _ => return (body, Broken),
+            };
         }
+    }
+
+    /// Whether a piece without a line end can be the start of a size line: some ending makes it one.
+    fn could_be_size(start: &[u8]) -> bool {
+        let endings: [&[u8]; 6] = [b"", b"\r", b"0\r", b";\r", b"\"\r", b"x\"\r"];
+        endings
+            .iter()
+            .any(|ending| size(&[start, ending].concat()).is_some())
     }
 
     /// The bytes before the next LF, which it takes along.
@@ -225,23 +306,37 @@ mod reference {
         !quoted
     }
 
-    fn trailers(mut rest: &[u8], body: Vec<u8>) -> Decoded {
+    /// A broken line is found when the section ends; one with a wrong line end at once.
+    fn trailers(mut rest: &[u8]) -> Verdict {
+        let mut broken = false;
         loop {
             let Some(line) = line(&mut rest) else {
-                return Decoded::Incomplete;
+                return if rest_is_plain(rest) {
+                    Incomplete
+                } else {
+                    Broken
+                };
             };
             let Some(line) = line.strip_suffix(b"\r") else {
-                return Decoded::Broken;
+                return Broken;
             };
+            if line.contains(&b'\r') {
+                return Broken;
+            }
             if line.is_empty() {
-                return Decoded::Body(body);
+                return if broken { Broken } else { Complete };
             }
             let name = line.iter().take_while(|b| is_token(**b)).count();
             let text = |b: &u8| *b == b'\t' || (*b >= b' ' && *b != 0x7f);
-            if name == 0 || line.get(name) != Some(&b':') || !line[name..].iter().all(text) {
-                return Decoded::Incomplete; // judged when the section is complete
-            }
+            broken |= name == 0 || line.get(name) != Some(&b':') || !line[name..].iter().all(text);
         }
+    }
+
+    /// Whether a CR, if there is one, can still become a line end.
+    fn rest_is_plain(rest: &[u8]) -> bool {
+        rest.iter()
+            .position(|&byte| byte == b'\r')
+            .is_none_or(|at| at + 1 == rest.len())
     }
 
     fn is_token(byte: u8) -> bool {

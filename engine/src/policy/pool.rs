@@ -97,6 +97,8 @@ struct Slot<C> {
     conn: Option<C>,
     state: State,
     requests: u64,
+    /// The server's own limit on idleness, if it gave one with its last answer.
+    keep_alive: Option<Duration>,
     /// When it is too old to be used again.
     worn_at: Option<Instant>,
 }
@@ -107,7 +109,13 @@ enum State {
     Connecting(Ticket),
     Busy,
     Draining,
-    Idle { ticket: Ticket, expires_at: Instant },
+    Idle {
+        ticket: Ticket,
+        /// At `ends_at` at the latest.
+        expires_at: Instant,
+        /// When it cannot be used any more, kept warm or not: it is worn, or the server closes it.
+        ends_at: Option<Instant>,
+    },
 }
 
 impl<C> Slot<C> {
@@ -116,6 +124,7 @@ impl<C> Slot<C> {
             conn: None,
             state: State::Free,
             requests: 0,
+            keep_alive: None,
             worn_at: None,
         }
     }
@@ -188,9 +197,8 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             };
             let slot = &mut self.slots[at as usize];
             let expired = matches!(slot.state, State::Idle { expires_at, .. } if expires_at <= now);
-            let worn = slot.worn_at.is_some_and(|worn_at| worn_at <= now);
             match slot.conn {
-                Some(conn) if !expired && !worn => {
+                Some(conn) if !expired => {
                     slot.state = State::Busy;
                     self.busy += 1;
                     return Checkout::Reuse(conn);
@@ -268,8 +276,9 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// When `wants_open` may change by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let wanted = self.waiting() + self.warm_shortage();
         self.warm_after
-            .filter(|_| !self.is_full() && self.warm_shortage() > self.connecting.len())
+            .filter(|_| !self.is_full() && self.connecting.len() < wanted)
     }
 
     /// An opening begins: takes a slot for it.
@@ -317,7 +326,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             later(now, age.saturating_sub(Duration::from_secs_f64(early)))
         });
         let waiter = self.oldest_waiter();
-        self.hand_on(now, at, waiter, None)
+        self.hand_on(now, at, waiter)
     }
 
     /// A busy or draining connection has served its call and may serve another. `keep_alive` is the server's own
@@ -335,6 +344,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             _ => self.busy -= 1,
         }
         slot.requests += 1;
+        slot.keep_alive = keep_alive;
         self.warm_after = None; // it serves
         let used_up = self
             .config
@@ -344,47 +354,47 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.free_slot(at);
             return Next::Close;
         }
-        self.hand_on_used(now, at, keep_alive)
+        self.hand_on_used(now, at)
     }
 
     /// The waiter that a connection was just assigned to does not want it any more.
     pub(crate) fn declined(&mut self, now: Instant, SlotId(at): SlotId) -> Next<W> {
         self.busy -= 1;
         if self.slots[at as usize].requests > 0 {
-            return self.hand_on_used(now, at, None);
+            return self.hand_on_used(now, at);
         }
         let waiter = self.oldest_waiter();
-        self.hand_on(now, at, waiter, None)
+        self.hand_on(now, at, waiter)
     }
 
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
-    fn hand_on_used(&mut self, now: Instant, at: u32, keep_alive: Option<Duration>) -> Next<W> {
-        if !self.waiting_fresh.is_empty() && self.connecting.is_empty() && self.is_full() {
-            // The oldest waiter cannot use this connection, and there is no room for one that it can.
+    fn hand_on_used(&mut self, now: Instant, at: u32) -> Next<W> {
+        if self.waiting_fresh.len() > self.connecting.len() && self.is_full() {
+            // The oldest waiters cannot use this connection, and there is no room for one that they can.
             self.free_slot(at);
             return Next::Close;
         }
         let waiter = self.waiting.pop_front();
-        self.hand_on(now, at, waiter, keep_alive)
+        self.hand_on(now, at, waiter)
     }
 
     #[inline]
-    fn hand_on(
-        &mut self,
-        now: Instant,
-        at: u32,
-        waiter: Option<W>,
-        keep_alive: Option<Duration>,
-    ) -> Next<W> {
+    fn hand_on(&mut self, now: Instant, at: u32, waiter: Option<W>) -> Next<W> {
+        let slot = &mut self.slots[at as usize];
         if let Some(waiter) = waiter {
-            self.slots[at as usize].state = State::Busy;
+            slot.state = State::Busy;
             self.busy += 1;
             return Next::Assign(waiter);
         }
-        let expires_at = later(now, idle_time(self.config.idle_timeout, keep_alive));
-        let ticket = self.idle.push_back(at);
-        self.slots[at as usize].state = State::Idle { ticket, expires_at };
+        let server = slot.keep_alive.map(|theirs| later(now, before(theirs)));
+        let ends_at = server.into_iter().chain(slot.worn_at).min();
+        let expires_at = idle_until(now, self.config.idle_timeout, ends_at);
+        slot.state = State::Idle {
+            ticket: self.idle.push_back(at),
+            expires_at,
+            ends_at,
+        };
         Next::Idle(expires_at)
     }
 
@@ -423,9 +433,14 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn expired(&mut self, now: Instant, SlotId(at): SlotId) -> Result<(), Instant> {
         let kept_warm = self.idle.len() <= self.config.min_idle;
         match &mut self.slots[at as usize].state {
-            State::Idle { expires_at, .. } => {
+            State::Idle {
+                expires_at,
+                ends_at,
+                ..
+            } => {
                 if *expires_at <= now && kept_warm {
-                    *expires_at = later(now, self.config.idle_timeout.max(WARM_PAUSE));
+                    let longer = self.config.idle_timeout.max(WARM_PAUSE);
+                    *expires_at = idle_until(now, longer, *ends_at);
                 }
                 if *expires_at <= now {
                     Ok(())
@@ -479,13 +494,15 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 }
 
-/// How long a connection stays idle: as configured, but a little less than the server says, lest a request cross with
-/// the server's close.
-fn idle_time(configured: Duration, keep_alive: Option<Duration>) -> Duration {
-    match keep_alive {
-        None => configured,
-        Some(theirs) => configured.min(theirs.saturating_sub(MARGIN).max(theirs / 2)),
-    }
+/// Until when a connection stays idle: as configured, if it does not end before.
+fn idle_until(now: Instant, configured: Duration, ends_at: Option<Instant>) -> Instant {
+    let until = later(now, configured);
+    ends_at.map_or(until, |ends_at| ends_at.min(until))
+}
+
+/// A little less than the server says, lest a request cross with its close.
+fn before(theirs: Duration) -> Duration {
+    theirs.saturating_sub(MARGIN).max(theirs / 2)
 }
 
 /// By how much we close before a server that told its limit.

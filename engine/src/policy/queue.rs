@@ -38,10 +38,6 @@ impl<T: Copy> Queue<T> {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     pub(crate) fn front(&self) -> Option<T> {
         self.nodes.get(self.front as usize)?.value
     }

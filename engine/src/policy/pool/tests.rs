@@ -1,446 +1,864 @@
-//! The pool against a model of it: random programs of everything that can happen to connections and calls.
-
-use std::collections::VecDeque;
+//! The pool against a model: random programs of what a driver may do, where every answer of the pool must be the one
+//! that plain lists give, and no slot, wake-up or place in the queue is ever lost. Then examples that read like a log.
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 use super::*;
 
-/// What the pool should be, in plain lists. Connections and calls are numbers.
-struct Model {
-    pool: Pool<u32, u32>,
-    config: PoolConfig,
-    now: Instant,
-    conns: Vec<Conn>,
-    /// Oldest first.
-    waiting: VecDeque<(u32, WaitId)>,
-    fresh: VecDeque<(u32, WaitId)>,
-    next_call: u32,
-    next_conn: u32,
+/// What a driver does, or what happens to it. An operation on something that there is none of does nothing.
+#[derive(Clone, Debug)]
+enum Op {
+    Checkout,
+    /// A waiting call is cancelled, or its time is over.
+    GiveUp(Index),
+    /// An opening succeeds; `late` is the jitter of the maximum age at its highest, else at its lowest.
+    Connected {
+        which: Index,
+        late: bool,
+        declines: u8,
+    },
+    OpenFailed {
+        which: Index,
+        again: bool,
+    },
+    /// A busy or draining connection is free; the next `declines` waiters do not want it.
+    Released {
+        which: Index,
+        keep_alive: Option<u64>,
+        declines: u8,
+    },
+    Drain {
+        which: Index,
+        again: bool,
+    },
+    /// A connection breaks, in any state.
+    Closed {
+        which: Index,
+        again: bool,
+    },
+    /// The timer of an idle connection, or a question too early.
+    Expired(Index),
+    CloseIdle,
+    /// Quarters of a second go by.
+    Pass(u8),
 }
 
-struct Conn {
-    name: u32,
-    slot: SlotId,
-    is: Is,
-    requests: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Is {
-    Connecting,
-    Busy,
-    Draining,
-    /// Since when, and until when.
-    Idle(Instant, Instant),
-}
-
-impl Model {
-    fn new(config: PoolConfig) -> Self {
-        Self {
-            pool: Pool::new(config.clone()),
-            config,
-            now: Instant::now(),
-            conns: Vec::new(),
-            waiting: VecDeque::new(),
-            fresh: VecDeque::new(),
-            next_call: 0,
-            next_conn: 0,
-        }
-    }
-
-    fn count(&self, is: impl Fn(Is) -> bool) -> usize {
-        self.conns.iter().filter(|conn| is(conn.is)).count()
-    }
-
-    fn connecting(&self) -> usize {
-        self.count(|is| is == Is::Connecting)
-    }
-
-    /// The connections in that state, the one longest in it first.
-    fn pick(&self, nth: usize, is: impl Fn(Is) -> bool) -> Option<usize> {
-        let matching: Vec<_> = (0..self.conns.len())
-            .filter(|&at| is(self.conns[at].is))
-            .collect();
-        (!matching.is_empty()).then(|| matching[nth % matching.len()])
-    }
-
-    /// Changes a state, and moves the connection behind all others: it is now the one least long in its state.
-    fn set(&mut self, at: usize, is: Is) {
-        let mut conn = self.conns.remove(at);
-        conn.is = is;
-        self.conns.push(conn);
-    }
-
-    fn submit(&mut self) {
-        let call = self.next_call;
-        self.next_call += 1;
-        let is_idle = |is| matches!(is, Is::Idle(..));
-        let mut closed = Vec::new();
-        let got = self.pool.checkout(self.now, call, |conn| closed.push(conn));
-        for conn in closed {
-            let at = self
-                .conns
-                .iter()
-                .position(|c| c.name == conn)
-                .expect("a known connection");
-            let Is::Idle(_, until) = self.conns[at].is else {
-                panic!("{conn} was not idle")
-            };
-            assert!(until <= self.now, "closed before its time");
-            self.conns.remove(at);
-        }
-        let usable: Vec<_> = (0..self.conns.len())
-            .filter(|&at| is_idle(self.conns[at].is))
-            .collect();
-        let expected = match self.config.reuse {
-            ReuseOrder::Lifo => usable.last(),
-            ReuseOrder::Fifo => usable.first(),
-        };
-        let cap = self.config.max_connections.get();
-        let supply = cap - self.conns.len() + self.connecting();
-        let waiting = self.waiting.len() + self.fresh.len();
-        match (got, expected) {
-            (Checkout::Reuse(conn), Some(&at)) => {
-                assert_eq!(conn, self.conns[at].name, "{:?}", self.config.reuse);
-                self.set(at, Is::Busy);
-            }
-            (Checkout::Full(limit), None) => match self.config.wait {
-                WaitPolicy::FailFast => {
-                    assert_eq!(limit, LimitExceeded::Connections(cap));
-                    assert!(waiting >= supply, "refused with room left");
-                }
-                WaitPolicy::Wait => {
-                    assert_eq!(limit, LimitExceeded::Waiting(self.config.max_waiting));
-                    assert!(waiting >= supply + self.config.max_waiting);
-                }
-            },
-            (Checkout::Wait(id), None) => {
-                let most = match self.config.wait {
-                    WaitPolicy::FailFast => supply,
-                    WaitPolicy::Wait => supply + self.config.max_waiting,
-                };
-                assert!(waiting < most, "queued beyond the limit");
-                self.waiting.push_back((call, id));
-            }
-            (got, expected) => panic!("{got:?} where {expected:?} was idle"),
-        }
-    }
-
-    /// A connection is available: the pool must give it to the oldest waiter that can use it.
-    fn hand_on(&mut self, at: usize, next: Next<u32>, fresh: bool, keep_alive: Option<Duration>) {
-        let expected = match self.fresh.front() {
-            Some(_) if fresh => self.fresh.pop_front(),
-            _ => self.waiting.pop_front(),
-        };
-        match (next, expected) {
-            (Next::Assign(call), Some((oldest, _))) => {
-                assert_eq!(call, oldest, "not the oldest waiter");
-                self.set(at, Is::Busy);
-            }
-            (Next::Idle(until), None) => {
-                let most = self
-                    .config
-                    .idle_timeout
-                    .min(keep_alive.unwrap_or(Duration::MAX));
-                assert!(until > self.now && until <= self.now + most);
-                self.set(at, Is::Idle(self.now, until));
-            }
-            (next, expected) => panic!("{next:?} where {expected:?} waits"),
-        }
-    }
-
-    fn release(&mut self, at: usize, keep_alive: Option<Duration>) {
-        self.conns[at].requests += 1;
-        let used_up = self
-            .config
-            .max_requests
-            .is_some_and(|max| self.conns[at].requests >= max.get());
-        let full = self.conns.len() >= self.config.max_connections.get();
-        let in_the_way = !self.fresh.is_empty() && self.connecting() == 0 && full;
-        let next = self
-            .pool
-            .released(self.now, self.conns[at].slot, keep_alive);
-        if used_up || in_the_way {
-            assert_eq!(next, Next::Close);
-            self.conns.remove(at);
-        } else {
-            self.hand_on(at, next, false, keep_alive);
-        }
-    }
-
-    fn lose(&mut self, at: usize) {
-        self.pool.closed(self.conns[at].slot);
-        self.conns.remove(at);
-    }
-
-    fn step(&mut self, operation: u8, pick: usize) {
-        let busy = |is| is == Is::Busy;
-        match operation {
-            0..=3 => self.submit(),
-            4 | 5 => {
-                if let Some(at) = self.pick(pick, |is| is == Is::Connecting) {
-                    let next = self
-                        .pool
-                        .connected(self.now, self.conns[at].slot, pick as u64);
-                    self.hand_on(at, next, true, None);
-                }
-            }
-            6 => {
-                if let Some(at) = self.pick(pick, |is| is == Is::Connecting) {
-                    let got = self.pool.open_failed(self.now, self.conns[at].slot);
-                    self.conns.remove(at);
-                    let expected = self.fresh.pop_front().or_else(|| self.waiting.pop_front());
-                    assert_eq!(got, expected.map(|(call, _)| call));
-                }
-            }
-            7 | 8 => {
-                if let Some(at) = self.pick(pick, busy) {
-                    let keep_alive = pick.is_multiple_of(3).then_some(Duration::from_secs(2));
-                    self.release(at, keep_alive);
-                }
-            }
-            9 => {
-                // A kept connection turned out to be dead: its call needs a new one.
-                if let Some(at) = self.pick(pick, busy) {
-                    self.lose(at);
-                    let call = self.next_call;
-                    self.next_call += 1;
-                    let id = self.pool.requeue(call);
-                    self.fresh.push_back((call, id));
-                }
-            }
-            10 => {
-                if let Some(at) = self.pick(pick, busy) {
-                    self.pool.draining(self.conns[at].slot);
-                    self.set(at, Is::Draining);
-                }
-            }
-            11 => {
-                if let Some(at) = self.pick(pick, |is| is == Is::Draining) {
-                    if pick.is_multiple_of(2) {
-                        self.release(at, None)
-                    } else {
-                        self.lose(at)
-                    }
-                }
-            }
-            12 => {
-                if let Some(at) = self.pick(pick, |is| matches!(is, Is::Idle(..))) {
-                    self.lose(at);
-                }
-            }
-            13 => {
-                let queue = if pick.is_multiple_of(2) {
-                    &mut self.waiting
-                } else {
-                    &mut self.fresh
-                };
-                if !queue.is_empty() {
-                    let (_, id) = queue.remove(pick % queue.len()).expect("in range");
-                    let surplus = self.pool.give_up(id);
-                    let wanted = self.waiting.len() + self.fresh.len() + self.warm_shortage();
-                    assert_eq!(surplus.is_some(), self.connecting() > wanted);
-                    if let Some(conn) = surplus {
-                        let at = self
-                            .conns
-                            .iter()
-                            .position(|c| c.name == conn)
-                            .expect("known");
-                        assert_eq!(self.conns[at].is, Is::Connecting);
-                        self.lose(at);
-                    }
-                }
-            }
-            _ => self.pass(Duration::from_millis(pick as u64 % 3000)),
-        }
-        self.settle();
-        self.check();
-    }
-
-    fn pass(&mut self, time: Duration) {
-        self.now += time;
-        // What the driver's timers do.
-        let due: Vec<_> = self
-            .conns
-            .iter()
-            .filter(|c| matches!(c.is, Is::Idle(_, until) if until <= self.now))
-            .map(|c| c.name)
-            .collect();
-        for name in due {
-            let at = self
-                .conns
-                .iter()
-                .position(|c| c.name == name)
-                .expect("known");
-            let idle = self.count(|is| matches!(is, Is::Idle(..)));
-            match self.pool.expired(self.now, self.conns[at].slot) {
-                Ok(()) => {
-                    assert!(
-                        idle > self.config.min_idle,
-                        "closed a connection that is to be kept"
-                    );
-                    self.lose(at);
-                }
-                Err(later) => {
-                    assert!(idle <= self.config.min_idle && later > self.now);
-                    let Is::Idle(since, _) = self.conns[at].is else {
-                        unreachable!()
-                    };
-                    self.conns[at].is = Is::Idle(since, later);
-                }
-            }
-        }
-    }
-
-    fn warm_shortage(&self) -> usize {
-        let idle = self.count(|is| matches!(is, Is::Idle(..)));
-        self.config.min_idle.saturating_sub(idle)
-    }
-
-    /// What the driver does after each event.
-    fn settle(&mut self) {
-        loop {
-            if self.pool.wants_open(self.now) {
-                let slot = self.pool.opened();
-                let name = self.next_conn;
-                self.next_conn += 1;
-                self.pool.set_conn(slot, name);
-                self.conns.push(Conn {
-                    name,
-                    slot,
-                    is: Is::Connecting,
-                    requests: 0,
-                });
-            } else if let Some(conn) = self.pool.in_the_way() {
-                let at = self
-                    .conns
-                    .iter()
-                    .position(|c| c.name == conn)
-                    .expect("known");
-                assert!(matches!(self.conns[at].is, Is::Idle(..)));
-                self.lose(at);
-            } else {
-                return;
-            }
-        }
-    }
-
-    fn check(&self) {
-        let counters = self.pool.counters();
-        assert_eq!(counters.open, self.conns.len());
-        assert_eq!(counters.connecting, self.connecting());
-        assert_eq!(counters.busy, self.count(|is| is == Is::Busy));
-        assert_eq!(counters.draining, self.count(|is| is == Is::Draining));
-        assert_eq!(counters.idle, self.count(|is| matches!(is, Is::Idle(..))));
-        assert_eq!(counters.waiting, self.waiting.len() + self.fresh.len());
-        assert_eq!(counters.opened, u64::from(self.next_conn));
-        let cap = self.config.max_connections.get();
-        assert!(counters.open <= cap, "over the cap");
-        // No lost wake-up: who waits has a connection coming, or all are taken by others.
-        if counters.waiting > counters.connecting {
-            assert_eq!(
-                counters.open, cap,
-                "a call waits although a connection could be opened"
-            );
-            assert!(
-                self.waiting.is_empty() || counters.idle == 0,
-                "a call waits beside an idle connection"
-            );
-            assert!(self.fresh.len() <= counters.connecting || counters.idle == 0);
-        }
-        // No timer that comes up again and again for nothing.
-        if let Some(at) = self.pool.poll_timeout() {
-            assert!(at > self.now, "a timer in the past that opens nothing");
-        }
-    }
+fn op() -> impl Strategy<Value = Op> {
+    let which = any::<Index>;
+    let keep_alive = prop::option::weighted(0.3, 0u64..8);
+    prop_oneof![
+        8 => Just(Op::Checkout),
+        2 => which().prop_map(Op::GiveUp),
+        6 => (which(), any::<bool>(), 0u8..3)
+            .prop_map(|(which, late, declines)| Op::Connected { which, late, declines }),
+        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::OpenFailed { which, again }),
+        6 => (which(), keep_alive, 0u8..3)
+            .prop_map(|(which, keep_alive, declines)| Op::Released { which, keep_alive, declines }),
+        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::Drain { which, again }),
+        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::Closed { which, again }),
+        3 => which().prop_map(Op::Expired),
+        1 => Just(Op::CloseIdle),
+        3 => (0u8..20).prop_map(Op::Pass),
+    ]
 }
 
 fn config() -> impl Strategy<Value = PoolConfig> {
-    let wait = prop_oneof![Just(WaitPolicy::Wait), Just(WaitPolicy::FailFast)];
-    let reuse = prop_oneof![Just(ReuseOrder::Lifo), Just(ReuseOrder::Fifo)];
     (
         1usize..5,
-        0usize..4,
-        wait,
-        reuse,
+        prop_oneof![0usize..6, Just(usize::MAX)],
+        any::<bool>(),
+        any::<bool>(),
+        prop::sample::select(vec![0, 1, 4, 90]),
+        prop::option::of(prop::sample::select(vec![5, 10, 20])),
         prop::option::of(1u64..4),
-        0usize..3,
+        prop_oneof![2 => Just(0), 1 => 1usize..6],
     )
         .prop_map(
-            |(cap, max_waiting, wait, reuse, max_requests, min_idle)| PoolConfig {
-                max_connections: NonZeroUsize::new(cap).expect("at least one"),
+            |(cap, max_waiting, fail_fast, fifo, idle, age, requests, min_idle)| PoolConfig {
+                max_connections: NonZeroUsize::new(cap).expect("not zero"),
                 max_waiting,
-                wait,
-                reuse,
-                idle_timeout: Duration::from_secs(4),
-                max_age: None,
-                max_requests: max_requests.and_then(NonZeroU64::new),
+                wait: if fail_fast {
+                    WaitPolicy::FailFast
+                } else {
+                    WaitPolicy::Wait
+                },
+                reuse: if fifo {
+                    ReuseOrder::Fifo
+                } else {
+                    ReuseOrder::Lifo
+                },
+                idle_timeout: seconds(idle),
+                max_age: age.map(seconds),
+                max_requests: requests.and_then(NonZeroU64::new),
                 min_idle,
             },
         )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
+    /// The flag of an operation says whether the driver has settled behind it: opened what the pool wants.
     #[test]
-    fn any_program_agrees_with_the_model(
-        config in config(),
-        program in prop::collection::vec((0u8..16, any::<u16>()), 0..120),
-    ) {
-        let mut model = Model::new(config);
-        for (operation, pick) in program {
-            model.step(operation, usize::from(pick));
+    fn behaves_as_the_model(config in config(), first in any::<Index>(), program in prop::collection::vec((op(), prop::bool::weighted(0.7)), 0..120)) {
+        let mut world = World::new(config);
+        for (op, settle) in program {
+            world.run(op);
+            world.check();
+            if settle {
+                world.settle();
+                world.check();
+                world.check_nothing_is_stuck();
+            }
+        }
+        world.finish(first);
+    }
+}
+
+/// The pool and its model, side by side.
+struct World {
+    config: PoolConfig,
+    pool: Pool<u32, u32>,
+    now: Instant,
+    /// The last name given to a connection or a call.
+    names: u32,
+    /// All connections, in the order of their openings.
+    conns: Vec<Conn>,
+    /// The idle ones, the one idle for longest in front.
+    idle: Vec<u32>,
+    fresh: Vec<Waiter>,
+    waiting: Vec<Waiter>,
+    opened: u64,
+    no_warming_before: Option<Instant>,
+}
+
+struct Conn {
+    name: u32,
+    slot: SlotId,
+    state: Is,
+    served: u64,
+    worn_at: Option<Instant>,
+    /// The server's own limit, in its last answer.
+    keep_alive: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Is {
+    Connecting,
+    Busy {
+        call: u32,
+    },
+    Draining,
+    /// Until then; kept warm, to the end at the most.
+    Idle {
+        until: Instant,
+        end: Option<Instant>,
+    },
+}
+
+struct Waiter {
+    call: u32,
+    id: WaitId,
+}
+
+impl World {
+    fn new(config: PoolConfig) -> Self {
+        Self {
+            pool: Pool::new(config.clone()),
+            config,
+            now: Instant::now(),
+            names: 0,
+            conns: Vec::new(),
+            idle: Vec::new(),
+            fresh: Vec::new(),
+            waiting: Vec::new(),
+            opened: 0,
+            no_warming_before: None,
+        }
+    }
+
+    fn run(&mut self, op: Op) {
+        match op {
+            Op::Checkout => self.checkout(),
+            Op::GiveUp(which) => self.give_up(which),
+            Op::Connected {
+                which,
+                late,
+                declines,
+            } => self.connected(which, late, declines),
+            Op::OpenFailed { which, again } => self.open_failed(which, again),
+            Op::Released {
+                which,
+                keep_alive,
+                declines,
+            } => self.released(which, keep_alive.map(seconds), declines),
+            Op::Drain { which, again } => self.drain(which, again),
+            Op::Closed { which, again } => self.closed(which, again),
+            Op::Expired(which) => self.expired(which),
+            Op::CloseIdle => {
+                while let Some(conn) = self.pool.any_idle() {
+                    assert_eq!(conn, self.idle[0]);
+                    let slot = self.forget(conn).slot;
+                    self.pool.closed(slot);
+                }
+            }
+            Op::Pass(quarters) => self.now += Duration::from_millis(250) * u32::from(quarters),
+        }
+    }
+
+    // ---- operations
+
+    fn checkout(&mut self) {
+        let call = self.name();
+        let mut closed = Vec::new();
+        let got = self.pool.checkout(self.now, call, |conn| closed.push(conn));
+        let mut expected_closed = Vec::new();
+        while let Some(&conn) = match self.config.reuse {
+            ReuseOrder::Lifo => self.idle.last(),
+            ReuseOrder::Fifo => self.idle.first(),
+        } {
+            let now = self.now;
+            let found = self.conn(conn);
+            let over = matches!(found.state, Is::Idle { until, .. } if until <= now);
+            if !over {
+                assert!(found.worn_at.is_none_or(|worn_at| now < worn_at));
+                found.state = Is::Busy { call };
+                self.idle.retain(|idle| *idle != conn);
+                assert_eq!((got, closed), (Checkout::Reuse(conn), expected_closed));
+                return;
+            }
+            self.forget(conn);
+            expected_closed.push(conn);
+        }
+        assert_eq!(closed, expected_closed);
+        // Whoever finds nothing idle counts on a connection that comes or can be opened, behind those before it.
+        let cap = self.config.max_connections.get();
+        let room = cap - self.conns.len();
+        let coming = self.count(|state| state == Is::Connecting) + room;
+        let behind = (self.fresh.len() + self.waiting.len()).checked_sub(coming);
+        match (behind, self.config.wait) {
+            (Some(_), WaitPolicy::FailFast) => {
+                assert_eq!(got, Checkout::Full(LimitExceeded::Connections(cap)));
+            }
+            (Some(others), _) if others >= self.config.max_waiting => {
+                let max = self.config.max_waiting;
+                assert_eq!(got, Checkout::Full(LimitExceeded::Waiting(max)));
+            }
+            _ => match got {
+                Checkout::Wait(id) => self.waiting.push(Waiter { call, id }),
+                other => panic!("{other:?} where the call must wait"),
+            },
+        }
+    }
+
+    fn give_up(&mut self, which: Index) {
+        let all = self.fresh.len() + self.waiting.len();
+        if all == 0 {
+            return;
+        }
+        let at = which.index(all);
+        let waiter = match at.checked_sub(self.fresh.len()) {
+            Some(at) => self.waiting.remove(at),
+            None => self.fresh.remove(at),
+        };
+        let surplus = self.pool.give_up(waiter.id);
+        let connecting = self.count(|state| state == Is::Connecting);
+        let needed = (all - 1) + self.config.min_idle.saturating_sub(self.idle.len());
+        assert_eq!(surplus.is_some(), connecting > needed);
+        if let Some(conn) = surplus {
+            assert_eq!(self.conn(conn).state, Is::Connecting);
+            let slot = self.forget(conn).slot;
+            self.pool.closed(slot);
+        }
+    }
+
+    fn connected(&mut self, which: Index, late: bool, declines: u8) {
+        let Some(conn) = self.pick(which, |state| state == Is::Connecting) else {
+            return;
+        };
+        let (now, slot) = (self.now, self.conn(conn).slot);
+        let random = if late { u64::MAX } else { 0 };
+        let got = self.pool.connected(now, slot, random);
+        // Early by a tenth at the most; the ages here have exact tenths.
+        let age = self.config.max_age;
+        let worn_at = age.map(|age| now + if late { age / 10 * 9 } else { age });
+        self.conn(conn).worn_at = worn_at;
+        self.handed_on(conn, got, declines);
+    }
+
+    fn open_failed(&mut self, which: Index, again: bool) {
+        let Some(conn) = self.pick(which, |state| state == Is::Connecting) else {
+            return;
+        };
+        let slot = self.forget(conn).slot;
+        let told = self.pool.open_failed(self.now, slot);
+        self.no_warming_before = Some(self.now + seconds(1));
+        let oldest = self.oldest_waiter();
+        assert_eq!(told, oldest);
+        self.end_attempt(oldest, again);
+    }
+
+    fn released(&mut self, which: Index, keep_alive: Option<Duration>, declines: u8) {
+        let in_use = |state| matches!(state, Is::Busy { .. } | Is::Draining);
+        let Some(conn) = self.pick(which, in_use) else {
+            return;
+        };
+        let (now, most) = (self.now, self.config.max_requests);
+        self.no_warming_before = None;
+        let found = self.conn(conn);
+        found.served += 1;
+        found.keep_alive = keep_alive;
+        let used_up = most.is_some_and(|most| found.served == most.get());
+        let worn = found.worn_at.is_some_and(|worn_at| worn_at <= now);
+        let slot = found.slot;
+        let got = self.pool.released(now, slot, keep_alive);
+        if used_up || worn {
+            assert_eq!(got, Next::Close);
+            self.forget(conn);
+            return;
+        }
+        self.handed_on(conn, got, declines);
+    }
+
+    /// A connection is available, and the pool has given it to `got`.
+    fn handed_on(&mut self, conn: u32, mut got: Next<u32>, declines: u8) {
+        assert_eq!(got, self.whose_next(conn));
+        for _ in 0..declines {
+            if !matches!(got, Next::Assign(_)) {
+                return;
+            }
+            let slot = self.conn(conn).slot;
+            got = self.pool.declined(self.now, slot);
+            assert_eq!(got, self.whose_next(conn));
+        }
+    }
+
+    /// Whose the connection is next, by the model.
+    fn whose_next(&mut self, conn: u32) -> Next<u32> {
+        let is_new = self.conn(conn).served == 0;
+        let connecting = self.count(|state| state == Is::Connecting && !is_new);
+        let full = self.conns.len() == self.config.max_connections.get();
+        if !is_new && self.fresh.len() > connecting && full {
+            self.forget(conn);
+            return Next::Close;
+        }
+        let call = if is_new {
+            self.oldest_waiter()
+        } else {
+            take_first(&mut self.waiting)
+        };
+        if let Some(call) = call {
+            self.conn(conn).state = Is::Busy { call };
+            return Next::Assign(call);
+        }
+        // A second before the server's own limit; half of it if that is short.
+        let (now, ours) = (self.now, self.config.idle_timeout);
+        let found = self.conn(conn);
+        let theirs = found.keep_alive.map(|theirs| match theirs.as_secs() {
+            0..2 => now + theirs / 2,
+            _ => now + theirs - seconds(1),
+        });
+        let end = [theirs, found.worn_at].into_iter().flatten().min();
+        let until = end.map_or(now + ours, |end| end.min(now + ours));
+        found.state = Is::Idle { until, end };
+        self.idle.push(conn);
+        Next::Idle(until)
+    }
+
+    fn drain(&mut self, which: Index, again: bool) {
+        let Some(conn) = self.pick(which, |state| matches!(state, Is::Busy { .. })) else {
+            return;
+        };
+        let found = self.conn(conn);
+        let (slot, was) = (found.slot, found.state);
+        found.state = Is::Draining;
+        self.pool.draining(slot);
+        self.end_attempt(call_of(was), again);
+    }
+
+    fn closed(&mut self, which: Index, again: bool) {
+        let Some(conn) = self.pick(which, |_| true) else {
+            return;
+        };
+        let Conn { slot, state, .. } = self.forget(conn);
+        self.pool.closed(slot);
+        self.pool.closed(slot); // a second notice changes nothing
+        self.end_attempt(call_of(state), again);
+    }
+
+    fn expired(&mut self, which: Index) {
+        let Some(conn) = self.pick(which, |state| matches!(state, Is::Idle { .. })) else {
+            return;
+        };
+        let (now, kept_warm) = (self.now, self.idle.len() <= self.config.min_idle);
+        let longer = now + self.config.idle_timeout.max(seconds(1));
+        let found = self.conn(conn);
+        let Is::Idle { until, end } = &mut found.state else {
+            return;
+        };
+        if *until <= now && kept_warm {
+            *until = end.map_or(longer, |end| end.min(longer));
+        }
+        let (slot, until) = (found.slot, *until);
+        let got = self.pool.expired(now, slot);
+        assert_eq!(got, if until <= now { Ok(()) } else { Err(until) });
+        if got.is_ok() {
+            self.forget(conn);
+            self.pool.closed(slot);
+        }
+    }
+
+    /// Opens and closes what the pool wants, as a driver does before it waits.
+    fn settle(&mut self) {
+        loop {
+            if self.pool.wants_open(self.now) {
+                self.open();
+            } else if let Some(conn) = self.pool.in_the_way() {
+                assert_eq!(conn, self.idle[0]);
+                let slot = self.forget(conn).slot;
+                self.pool.closed(slot);
+            } else {
+                return;
+            }
+            self.check();
+        }
+    }
+
+    fn open(&mut self) {
+        let slot = self.pool.opened();
+        let name = self.name();
+        self.pool.set_conn(slot, name);
+        self.opened += 1;
+        self.conns.push(Conn {
+            name,
+            slot,
+            state: Is::Connecting,
+            served: 0,
+            worn_at: None,
+            keep_alive: None,
+        });
+    }
+
+    /// From any state, everybody who waits gets a connection, and every slot comes back.
+    fn finish(&mut self, first: Index) {
+        for _ in 0..10_000 {
+            self.settle();
+            if self.fresh.is_empty() && self.waiting.is_empty() {
+                break;
+            }
+            self.connected(first, false, 0);
+            self.released(first, None, 0);
+            self.check();
+        }
+        assert!(self.fresh.is_empty() && self.waiting.is_empty());
+        while let Some(conn) = self.conns.first().map(|conn| conn.name) {
+            let slot = self.forget(conn).slot;
+            self.pool.closed(slot);
+        }
+        self.check();
+        assert_eq!(self.pool.counters().open, 0);
+    }
+
+    // ---- what always holds
+
+    fn check(&self) {
+        let counters = Counters {
+            open: self.conns.len(),
+            connecting: self.count(|state| state == Is::Connecting),
+            busy: self.count(|state| matches!(state, Is::Busy { .. })),
+            draining: self.count(|state| state == Is::Draining),
+            idle: self.idle.len(),
+            waiting: self.fresh.len() + self.waiting.len(),
+            opened: self.opened,
+        };
+        assert_eq!(self.pool.counters(), counters);
+        let cap = self.config.max_connections.get();
+        assert!(counters.open <= cap);
+        let warming = match self.no_warming_before {
+            Some(at) if self.now < at => 0,
+            _ => self.config.min_idle.saturating_sub(counters.idle),
+        };
+        let wants = counters.open < cap && counters.connecting < counters.waiting + warming;
+        assert_eq!(self.pool.wants_open(self.now), wants);
+        assert_eq!(self.pool.any_idle(), self.idle.first().copied());
+        let mut slots: Vec<u32> = self.conns.iter().map(|conn| conn.slot.0).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        assert_eq!(slots.len(), counters.open, "two connections in one slot");
+    }
+
+    /// What holds when a driver goes to wait: all that can move does, or has a timer.
+    fn check_nothing_is_stuck(&self) {
+        let Counters {
+            open,
+            connecting,
+            busy,
+            draining,
+            waiting,
+            ..
+        } = self.pool.counters();
+        assert!(
+            self.waiting.is_empty() || self.idle.is_empty(),
+            "a call waits beside an idle connection"
+        );
+        let full = open == self.config.max_connections.get();
+        assert!(
+            self.fresh.len() <= connecting || self.idle.is_empty(),
+            "an idle connection holds the place of a new one"
+        );
+        assert!(
+            waiting <= connecting || full,
+            "nothing is opened for a call"
+        );
+        assert!(
+            waiting == 0 || connecting + busy + draining > 0,
+            "a call waits for nothing"
+        );
+        if let Some(at) = self.no_warming_before {
+            let changes = self.pool.wants_open(at);
+            assert_eq!(self.pool.poll_timeout(), changes.then_some(at));
+        }
+        if let Some(at) = self.pool.poll_timeout() {
+            assert!(self.now < at, "a timer that is due, and nothing to do");
+            assert!(self.pool.wants_open(at), "a timer for nothing");
+        }
+        let short = self.idle.len() + connecting < self.config.min_idle;
+        assert!(
+            !short || full || self.pool.poll_timeout().is_some(),
+            "the minimum idle is forgotten"
+        );
+    }
+
+    // ---- the model's helpers
+
+    fn name(&mut self) -> u32 {
+        self.names += 1;
+        self.names
+    }
+
+    fn count(&self, is: impl Fn(Is) -> bool) -> usize {
+        self.conns.iter().filter(|conn| is(conn.state)).count()
+    }
+
+    fn pick(&self, which: Index, is: impl Fn(Is) -> bool) -> Option<u32> {
+        let fits: Vec<_> = self.conns.iter().filter(|conn| is(conn.state)).collect();
+        (!fits.is_empty()).then(|| which.get(&fits).name)
+    }
+
+    fn conn(&mut self, name: u32) -> &mut Conn {
+        let found = self.conns.iter_mut().find(|conn| conn.name == name);
+        found.expect("the pool names connections that there are")
+    }
+
+    fn forget(&mut self, name: u32) -> Conn {
+        self.idle.retain(|idle| *idle != name);
+        let at = self.conns.iter().position(|conn| conn.name == name);
+        self.conns.remove(at.expect("a connection that there is"))
+    }
+
+    fn oldest_waiter(&mut self) -> Option<u32> {
+        take_first(&mut self.fresh).or_else(|| take_first(&mut self.waiting))
+    }
+
+    /// A call's attempt is over, and the call with it unless it is tried `again`.
+    fn end_attempt(&mut self, call: Option<u32>, again: bool) {
+        if let Some(call) = call.filter(|_| again) {
+            let id = self.pool.requeue(call);
+            self.fresh.push(Waiter { call, id });
         }
     }
 }
 
-fn plain(cap: usize) -> PoolConfig {
-    PoolConfig {
-        max_connections: NonZeroUsize::new(cap).expect("at least one"),
-        max_waiting: 10,
+fn call_of(state: Is) -> Option<u32> {
+    match state {
+        Is::Busy { call } => Some(call),
+        _ => None,
+    }
+}
+
+fn take_first(queue: &mut Vec<Waiter>) -> Option<u32> {
+    (!queue.is_empty()).then(|| queue.remove(0).call)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+// ---- examples
+
+/// A pool of at most `cap` connections, with four seconds of idleness.
+fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, u32> {
+    let mut config = PoolConfig {
+        max_connections: NonZeroUsize::new(cap).expect("not zero"),
+        max_waiting: 100,
         wait: WaitPolicy::Wait,
         reuse: ReuseOrder::Lifo,
-        idle_timeout: Duration::from_secs(4),
+        idle_timeout: seconds(4),
         max_age: None,
         max_requests: None,
         min_idle: 0,
+    };
+    change(&mut config);
+    Pool::new(config)
+}
+
+impl Pool<&'static str, u32> {
+    fn open_as(&mut self, name: &'static str) -> SlotId {
+        let slot = self.opened();
+        self.set_conn(slot, name);
+        slot
+    }
+
+    /// A connection that nobody waits for.
+    fn idle_as(&mut self, name: &'static str, now: Instant) -> SlotId {
+        let slot = self.open_as(name);
+        assert!(matches!(self.connected(now, slot, 0), Next::Idle(_)));
+        slot
+    }
+
+    fn checkout_at(&mut self, now: Instant, call: u32) -> Checkout<&'static str> {
+        self.checkout(now, call, |_| {})
+    }
+
+    #[track_caller]
+    fn waits(&mut self, now: Instant, call: u32) -> WaitId {
+        match self.checkout_at(now, call) {
+            Checkout::Wait(id) => id,
+            other => panic!("{other:?} instead of waiting"),
+        }
     }
 }
 
 #[test]
-fn a_server_that_tells_its_limit_is_closed_before_it() {
-    let seconds = Duration::from_secs;
-    assert_eq!(idle_time(seconds(4), None), seconds(4));
-    assert_eq!(idle_time(seconds(4), Some(seconds(60))), seconds(4));
-    assert_eq!(idle_time(seconds(4), Some(seconds(3))), seconds(2));
-    assert_eq!(idle_time(seconds(4), Some(seconds(1))), seconds(1) / 2);
-    assert_eq!(idle_time(seconds(4), Some(seconds(0))), seconds(0));
+fn a_call_takes_whichever_connection_is_free_first() {
+    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    pool.waits(now, 1);
+    assert!(pool.wants_open(now));
+    let a = pool.open_as("a");
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    // The second call's opening has begun when the first call's connection is given back.
+    pool.waits(now, 2);
+    let b = pool.open_as("b");
+    assert_eq!(pool.released(now, a, None), Next::Assign(2));
+    assert_eq!(
+        pool.connected(now, b, 0),
+        Next::Idle(now + seconds(4)),
+        "nobody waits any more"
+    );
+    assert_eq!(pool.checkout_at(now, 3), Checkout::Reuse("b"));
 }
 
 #[test]
-fn old_connections_end_within_the_last_tenth_of_their_age() {
-    let age = Duration::from_secs(100);
-    for (random, early) in [(0, 0), (u64::MAX / 2, 5), (u64::MAX, 10)] {
-        let mut pool: Pool<u32, u32> = Pool::new(PoolConfig {
-            max_age: Some(age),
-            idle_timeout: age * 2,
-            ..plain(1)
-        });
-        let now = Instant::now();
-        let slot = pool.opened();
-        pool.set_conn(slot, 7);
-        assert!(matches!(pool.connected(now, slot, random), Next::Idle(_)));
-        let end = now + age - Duration::from_secs(early);
-        let just_before = end - Duration::from_millis(10);
-        assert_eq!(
-            pool.checkout(just_before, 1, |_| panic!("not yet")),
-            Checkout::Reuse(7)
-        );
-        assert_eq!(
-            pool.released(end + Duration::from_millis(10), slot, None),
-            Next::Close
-        );
+fn waiters_are_served_first_come_first_served_and_those_tried_again_before_them() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    pool.waits(now, 2);
+    pool.waits(now, 3);
+    pool.closed(a);
+    pool.requeue(1);
+    let b = pool.open_as("b");
+    assert_eq!(pool.connected(now, b, 0), Next::Assign(1));
+    assert_eq!(pool.released(now, b, None), Next::Assign(2));
+    assert_eq!(pool.released(now, b, None), Next::Assign(3));
+}
+
+#[test]
+fn a_call_that_gives_up_takes_its_opening_along() {
+    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    let (first, second) = (pool.waits(now, 1), pool.waits(now, 2));
+    let (a, _) = (pool.open_as("a"), pool.open_as("b"));
+    assert_eq!(pool.give_up(second), Some("a"), "either does");
+    pool.closed(a);
+    assert_eq!(pool.give_up(first), Some("b"));
+}
+
+#[test]
+fn who_waits_in_vain_is_refused_at_once() {
+    let now = Instant::now();
+    let mut strict = pool(1, |config| config.wait = WaitPolicy::FailFast);
+    strict.waits(now, 1); // a connection can be opened for it
+    let refused = Checkout::Full(LimitExceeded::Connections(1));
+    assert_eq!(strict.checkout_at(now, 2), refused);
+    strict.open_as("a");
+    assert_eq!(strict.checkout_at(now, 2), refused);
+
+    let mut short = pool(1, |config| config.max_waiting = 2);
+    for call in 1..=3 {
+        short.waits(now, call);
     }
+    assert_eq!(
+        short.checkout_at(now, 4),
+        Checkout::Full(LimitExceeded::Waiting(2))
+    );
+}
+
+#[test]
+fn the_order_of_reuse() {
+    let now = Instant::now();
+    for (reuse, expected) in [(ReuseOrder::Lifo, "b"), (ReuseOrder::Fifo, "a")] {
+        let mut pool = pool(2, |config| config.reuse = reuse);
+        pool.idle_as("a", now);
+        pool.idle_as("b", now);
+        assert_eq!(pool.checkout_at(now, 1), Checkout::Reuse(expected));
+    }
+}
+
+#[test]
+fn idle_connections_end_before_the_server_ends_them() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    for (theirs, ours) in [
+        (60_000, 4000),
+        (5000, 4000),
+        (3000, 2000),
+        (1000, 500),
+        (0, 0),
+    ] {
+        let until = now + Duration::from_millis(ours);
+        let theirs = Some(Duration::from_millis(theirs));
+        assert_eq!(pool.released(now, a, theirs), Next::Idle(until));
+        if ours > 0 {
+            assert_eq!(pool.checkout_at(now, 2), Checkout::Reuse("a"));
+        }
+    }
+    let mut closed = Vec::new();
+    let got = pool.checkout(now, 3, |conn| closed.push(conn));
+    assert!(matches!(got, Checkout::Wait(_)));
+    assert_eq!(closed, ["a"]);
+}
+
+#[test]
+fn a_connection_wears_out_by_requests_and_by_age() {
+    let now = Instant::now();
+    let mut counted = pool(1, |config| config.max_requests = NonZeroU64::new(2));
+    counted.waits(now, 1);
+    let a = counted.open_as("a");
+    assert_eq!(counted.connected(now, a, 0), Next::Assign(1));
+    assert_eq!(counted.released(now, a, None), Next::Idle(now + seconds(4)));
+    assert_eq!(counted.checkout_at(now, 2), Checkout::Reuse("a"));
+    assert_eq!(counted.released(now, a, None), Next::Close);
+    assert_eq!(counted.counters().open, 0);
+
+    for (random, age) in [(0, 10), (u64::MAX, 9)] {
+        let mut aged = pool(1, |config| config.max_age = Some(seconds(10)));
+        aged.waits(now, 1);
+        let a = aged.open_as("a");
+        assert_eq!(aged.connected(now, a, random), Next::Assign(1));
+        let worn_at = now + seconds(age);
+        let before = worn_at - Duration::from_nanos(1);
+        assert!(matches!(aged.released(before, a, None), Next::Idle(_)));
+        assert_eq!(aged.checkout_at(before, 2), Checkout::Reuse("a"));
+        assert_eq!(aged.released(worn_at, a, None), Next::Close);
+    }
+}
+
+#[test]
+fn the_minimum_idle_is_opened_ahead_and_not_in_a_busy_loop() {
+    let (now, mut pool) = (Instant::now(), pool(3, |config| config.min_idle = 1));
+    assert!(pool.wants_open(now));
+    let a = pool.open_as("a");
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.open_failed(now, a), None);
+    // Not again at once.
+    let later = now + seconds(1);
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.poll_timeout(), Some(later));
+    assert!(pool.wants_open(later));
+    let b = pool.idle_as("b", later);
+    assert_eq!(pool.poll_timeout(), None);
+    // It outlives the idle timeout, and is replaced when it is used.
+    assert_eq!(pool.expired(later + seconds(4), b), Err(later + seconds(8)));
+    assert_eq!(pool.checkout_at(later, 1), Checkout::Reuse("b"));
+    assert!(pool.wants_open(later));
+}
+
+#[test]
+fn a_call_that_needs_a_new_connection_gets_the_place_of_a_used_one() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    // Its answer is late: the connection is drained, and the call tried again.
+    pool.draining(a);
+    pool.requeue(1);
+    assert!(!pool.wants_open(now), "draining counts against the cap");
+    assert_eq!(pool.released(now, a, None), Next::Close);
+    assert!(pool.wants_open(now));
+    let b = pool.open_as("b");
+    assert_eq!(pool.connected(now, b, 0), Next::Assign(1));
+}
+
+#[test]
+fn kept_warm_is_not_kept_beyond_the_servers_limit_or_its_age() {
+    let (now, mut pool) = (Instant::now(), pool(1, |config| config.min_idle = 1));
+    let a = pool.idle_as("a", now);
+    assert_eq!(pool.checkout_at(now, 1), Checkout::Reuse("a"));
+    let until = now + seconds(2);
+    assert_eq!(pool.released(now, a, Some(seconds(3))), Next::Idle(until));
+    assert_eq!(
+        pool.expired(until, a),
+        Ok(()),
+        "the server closes it in a second"
+    );
+
+    let mut aged = self::pool(1, |config| {
+        (config.min_idle, config.max_age) = (1, Some(seconds(3)));
+    });
+    let b = aged.idle_as("b", now);
+    assert_eq!(
+        aged.expired(now + seconds(4), b),
+        Ok(()),
+        "no call would get it"
+    );
+}
+
+#[test]
+fn a_declined_connection_keeps_the_servers_limit() {
+    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    pool.waits(now, 1);
+    let a = pool.open_as("a");
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    pool.waits(now, 2);
+    assert_eq!(pool.released(now, a, Some(seconds(3))), Next::Assign(2));
+    assert_eq!(pool.declined(now, a), Next::Idle(now + seconds(2)));
+}
+
+#[test]
+fn an_idle_connection_makes_room_for_calls_that_need_a_new_one() {
+    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    for call in 1..=2 {
+        pool.waits(now, call);
+    }
+    let (a, b) = (pool.open_as("a"), pool.open_as("b"));
+    assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
+    assert_eq!(pool.connected(now, b, 0), Next::Assign(2));
+    for (slot, call) in [(a, 1), (b, 2)] {
+        pool.draining(slot);
+        pool.requeue(call);
+    }
+    assert_eq!(pool.released(now, a, None), Next::Close);
+    pool.open_as("c");
+    assert_eq!(
+        pool.released(now, b, None),
+        Next::Close,
+        "one opening does not serve two calls"
+    );
+    assert!(pool.wants_open(now));
+}
+
+#[test]
+fn the_pause_of_warming_has_a_timer_while_calls_wait() {
+    let (now, mut pool) = (Instant::now(), pool(3, |config| config.min_idle = 1));
+    let a = pool.open_as("a");
+    assert_eq!(pool.open_failed(now, a), None);
+    pool.waits(now, 1);
+    pool.open_as("b");
+    assert!(!pool.wants_open(now) && pool.wants_open(now + seconds(1)));
+    assert_eq!(pool.poll_timeout(), Some(now + seconds(1)));
 }
