@@ -320,9 +320,14 @@ impl Frontier {
                 self.directory(target, parent.start, depth, shape, sink);
             }
             EntryKind::Unknown => {
-                let kind = TaskKind::Unknown(shape);
-                self.ready
-                    .push(Task::new(target, kind, parent.start, depth));
+                let limit = self.policy.limits.directories;
+                if self.ready.len() >= limit {
+                    self.unread(&target, &Cause::TooManyDirectories(limit), sink);
+                } else {
+                    let kind = TaskKind::Unknown(shape);
+                    let task = Task::new(target, kind, parent.start, depth);
+                    self.ready.push(task);
+                }
             }
             EntryKind::File => {
                 self.found(&target, Kind::File, depth, Some(shape), sink);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::Value;
+use url::Url;
 
 use super::exit::Exit;
 
@@ -276,12 +277,15 @@ static VARIABLES: &[Variable] = &[
     var("exitcode", |f| Field::Number(f.exit.code().into())),
     var("filename_effective", |f| Field::Text(f.filename.clone())),
     var("http_code", |f| Field::Status(f.status)),
+    var("http_connect", |_| Field::Status(0)),
     var("http_version", |f| text(f.http_version.unwrap_or("0"))),
     var("local_ip", |f| ip(&f.local)),
     var("local_port", |f| port(&f.local)),
     var("method", |f| text(&f.method)),
     var("num_connects", |f| Field::Number(f.connects.into())),
     var("num_headers", |f| Field::Number(f.headers.len() as u64)),
+    var("num_redirects", |_| Field::Number(0)),
+    var("redirect_url", |f| text(redirect_url(f))),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),
     var("response_code", |f| Field::Status(f.status)),
@@ -292,14 +296,34 @@ static VARIABLES: &[Variable] = &[
     var("size_upload", |f| Field::Number(f.upload_bytes)),
     var("speed_download", |f| Field::Number(f.speed(f.download_bytes))),
     var("speed_upload", |f| Field::Number(f.speed(f.upload_bytes))),
+    var("ssl_verify_result", |_| Field::Number(0)),
+    var("time_appconnect", |_| Field::Time(Duration::ZERO)),
     var("time_connect", |f| Field::Time(f.times.connect)),
+    var("time_namelookup", |_| Field::Time(Duration::ZERO)),
     var("time_pretransfer", |f| Field::Time(f.times.pretransfer)),
+    var("time_redirect", |_| Field::Time(Duration::ZERO)),
     var("time_starttransfer", |f| Field::Time(f.times.starttransfer)),
     var("time_total", |f| Field::Time(f.times.total)),
     var("url", |f| text(&f.url)),
     var("url_effective", |f| text(&f.url_effective)),
     var("urlnum", |f| Field::Number(f.urlnum as u64)),
 ];
+
+/// Where a redirect leads, which is not followed.
+fn redirect_url(facts: &Facts) -> String {
+    let location = facts
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("location"));
+    let is_redirect = (300..400).contains(&facts.status);
+    let base = Url::parse(&facts.url_effective).ok();
+    match (location, base) {
+        (Some((_, value)), Some(base)) if is_redirect => base
+            .join(&String::from_utf8_lossy(value))
+            .map_or_else(|_| String::new(), String::from),
+        _ => String::new(),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -357,6 +381,10 @@ mod tests {
             (
                 "%{time_connect} %{time_total} %{time_starttransfer}",
                 "0.000166 0.500000 0.000000",
+            ),
+            (
+                "%{time_namelookup} %{time_appconnect} %{time_redirect} %{num_redirects}|%{redirect_url}",
+                "0.000000 0.000000 0.000000 0|",
             ),
             ("%{speed_download} %{size_download}", "2000 1000"),
             ("%{content_type}|%{errormsg}|%{exitcode}", "text/x||0"),
