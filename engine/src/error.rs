@@ -345,8 +345,12 @@ pub enum TimeLimit {
     Total,
     /// Waiting for a connection.
     Queue,
+    /// Looking up a name.
+    Resolve,
     /// Connecting.
     Connect,
+    /// A proxy's or a TLS handshake.
+    Handshake,
     /// No progress in sending.
     Write,
     /// Waiting for the first byte of the response.
@@ -360,7 +364,9 @@ impl fmt::Display for TimeLimit {
         f.write_str(match self {
             Self::Total => "total deadline",
             Self::Queue => "queue limit",
+            Self::Resolve => "resolve limit",
             Self::Connect => "connect limit",
+            Self::Handshake => "handshake limit",
             Self::Write => "write limit",
             Self::FirstByte => "first-byte limit",
             Self::BetweenBytes => "between-bytes limit",
@@ -374,8 +380,14 @@ impl fmt::Display for TimeLimit {
 pub enum Phase {
     /// A connection: the cap is reached.
     Queue,
+    /// The addresses of a name.
+    Resolve,
     /// The connection to be up.
     Connect,
+    /// The proxy to open the way to the server.
+    Proxy,
+    /// The end of a TLS handshake, the proxy's or the server's.
+    Tls,
     /// Room to send the request.
     Send,
     /// The first byte of the response.
@@ -390,7 +402,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Queue => "waiting for a connection",
+            Self::Resolve => "looking up the name",
             Self::Connect => "connecting",
+            Self::Proxy => "waiting for the proxy",
+            Self::Tls => "negotiating TLS",
             Self::Send => "sending the request",
             Self::FirstByte => "waiting for the first byte",
             Self::Head => "receiving the head",

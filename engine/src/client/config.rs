@@ -40,6 +40,9 @@ pub struct HostConfig {
     /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
     /// and kept while the client is driven.
     pub min_idle: usize,
+    /// How long an address is tried before another one is tried beside it; the first that is reached is used. Default
+    /// 250 ms (RFC 8305 §8).
+    pub attempt_delay: Duration,
     /// Limits in time.
     pub timeouts: Timeouts,
     /// What happens to the connection of a call that ran out of time. Default: it is closed.
@@ -68,6 +71,7 @@ impl Default for HostConfig {
             max_age: None,
             max_requests: None,
             min_idle: 0,
+            attempt_delay: Duration::from_millis(250),
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),
             limits: Limits::default(),

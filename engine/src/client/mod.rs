@@ -1,18 +1,23 @@
 //! What a user holds: clients, calls and their completions.
 
 mod config;
+mod engine;
 mod host;
+mod hosts;
+mod router;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
 pub use config::HostConfig;
-pub use host::{Body, HostClient};
+pub use engine::{Body, Engine};
+pub use host::HostClient;
 pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
-use crate::proto::{Request, Response};
+use crate::policy::{Overrides, Retry, Timeouts};
+use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
 
 /// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
@@ -30,6 +35,7 @@ pub struct Call {
     tag: u64,
     time: CallTime,
     streaming: bool,
+    overrides: Option<Box<Overrides>>,
 }
 
 /// How the deadline of a call is given.
@@ -50,6 +56,7 @@ impl Call {
             tag: 0,
             time: CallTime::Configured,
             streaming: false,
+            overrides: None,
         }
     }
 
@@ -76,6 +83,30 @@ impl Call {
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self
+    }
+
+    /// Limits in time for this call instead of the client's; `total` counts if no [`timeout`](Self::timeout) and no
+    /// [`deadline`](Self::deadline) is given. Name, connection and handshakes keep the client's limits: they are not
+    /// one call's own.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.own().timeouts = Some(timeouts);
+        self
+    }
+
+    /// Limits on the response instead of the client's.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.own().limits = Some(limits);
+        self
+    }
+
+    /// When this call is tried again, instead of the client's rule.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.own().retry = Some(retry);
+        self
+    }
+
+    fn own(&mut self) -> &mut Overrides {
+        self.overrides.get_or_insert_default()
     }
 }
 
@@ -141,10 +172,14 @@ impl Report {
     /// Times since the client took up the call.
     pub fn timings(&self) -> Timings {
         let begun = self.marks.begun;
+        let opened = self.marks.opened;
         let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
         Timings {
             queued: since(self.marks.assigned),
-            connect: self.marks.connect,
+            resolve: opened.and_then(|opened| opened.resolve),
+            connect: opened.map(|opened| opened.connect),
+            proxy: opened.and_then(|opened| opened.proxy),
+            tls: opened.and_then(|opened| opened.tls),
             sent: since(self.marks.sent),
             first_byte: since(self.marks.first_byte),
             total: self
@@ -165,6 +200,16 @@ impl Report {
         self.attempts
     }
 
+    /// Bytes of HTTP sent, all attempts together.
+    pub fn bytes_out(&self) -> u64 {
+        self.marks.bytes_out
+    }
+
+    /// Bytes of HTTP received, all attempts together.
+    pub fn bytes_in(&self) -> u64 {
+        self.marks.bytes_in
+    }
+
     /// The address of the server; `None` when the call had no connection.
     pub fn remote(&self) -> Option<&Address> {
         self.marks.remote.as_ref()
@@ -182,8 +227,15 @@ impl Report {
 pub struct Timings {
     /// Until it had a connection.
     pub queued: Option<Duration>,
-    /// How long that connection took to open; `None` if it was open before.
+    /// Opening that connection: looking up the name. `None`, as the next three, if it was open before, or if there was
+    /// nothing of the kind to do.
+    pub resolve: Option<Duration>,
+    /// Then reaching one of its addresses.
     pub connect: Option<Duration>,
+    /// Then the handshakes with proxies.
+    pub proxy: Option<Duration>,
+    /// Then the TLS handshake with the server.
+    pub tls: Option<Duration>,
     /// Until the request was sent whole.
     pub sent: Option<Duration>,
     /// Until the first byte of the response.

@@ -2,8 +2,9 @@
 //! comes in as an argument; nothing here knows a socket.
 
 mod dial;
+mod overrides;
 pub(crate) mod pool;
-mod queue;
+pub(crate) mod queue;
 mod retry;
 mod timeouts;
 
@@ -11,7 +12,8 @@ pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
-pub(crate) use dial::{Dial, RoundRobin};
+pub(crate) use dial::{DialOrder, Race, RaceStep};
+pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use retry::{Verdict, is_stale};

@@ -19,10 +19,11 @@ pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Event, Net, SocketOptions, Token};
-use crate::policy::{Dial, SlotId, Timeouts, WaitId, later};
+use crate::policy::queue::{Queue, Ticket};
+use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
-pub(crate) use timers::Armed;
-use timers::{Owner, Timers};
+use timers::Timers;
+pub(crate) use timers::{Armed, Owner};
 
 pub(crate) struct Reactor<N: Net> {
     net: N,
@@ -34,6 +35,8 @@ pub(crate) struct Reactor<N: Net> {
     /// Connections that have more to read than one turn allows.
     unread: Vec<Key>,
     buffer: Box<[u8]>,
+    /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
+    idle_order: Option<Queue<Key>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
     now: Instant,
@@ -50,6 +53,15 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) socket: SocketOptions,
     pub(crate) stream_buffer: usize,
+    /// Whether [`Reactor::oldest_idle`] will be asked for.
+    pub(crate) idle_order: bool,
+}
+
+/// A connection's place: in which pool, and where in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct At {
+    pub(crate) host: Key,
+    pub(crate) slot: SlotId,
 }
 
 /// A call from submission to completion.
@@ -58,6 +70,10 @@ pub(crate) struct ActiveCall {
     pub(crate) response: Response,
     pub(crate) tag: u64,
     pub(crate) mode: BodyMode,
+    /// Whose pool serves it.
+    pub(crate) host: Key,
+    /// What holds for this call instead of the client's settings.
+    pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) place: Place,
     pub(crate) marks: Marks,
@@ -81,6 +97,12 @@ impl ActiveCall {
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
+        let own = self.overrides.as_deref();
+        own.and_then(|own| own.timeouts.as_ref())
+            .unwrap_or(&settings.timeouts)
     }
 }
 
@@ -115,7 +137,11 @@ pub(crate) struct Marks {
     pub(crate) sent: Option<Instant>,
     pub(crate) first_byte: Option<Instant>,
     pub(crate) ended: Option<Instant>,
-    pub(crate) connect: Option<Duration>,
+    /// How the connection was opened; `None` if it was open before.
+    pub(crate) opened: Option<Opened>,
+    /// Bytes of HTTP sent and received, all attempts together.
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: u64,
     pub(crate) reused: bool,
     pub(crate) remote: Option<Address>,
     pub(crate) local: Option<Address>,
@@ -129,7 +155,9 @@ impl Marks {
             sent: None,
             first_byte: None,
             ended: None,
-            connect: None,
+            opened: None,
+            bytes_out: 0,
+            bytes_in: 0,
             reused: false,
             remote: None,
             local: None,
@@ -137,14 +165,28 @@ impl Marks {
     }
 }
 
+/// How long the steps of an opening took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opened {
+    /// Looking up the name; `None` if there was none to look up.
+    pub(crate) resolve: Option<Duration>,
+    /// Until an address was reached.
+    pub(crate) connect: Duration,
+    /// The handshakes with proxies.
+    pub(crate) proxy: Option<Duration>,
+    /// The TLS handshake with the server.
+    pub(crate) tls: Option<Duration>,
+}
+
 struct Conn<S> {
     stream: S,
-    slot: SlotId,
+    at: At,
     state: State,
     remote: Address,
     local: Option<Address>,
-    /// How long the opening took.
-    connect: Duration,
+    opened: Opened,
+    /// Its place among the idle connections of all hosts.
+    idle_ticket: Option<Ticket>,
     /// It has been idle or has served before, so that it may have died unseen.
     kept: bool,
     /// When the present wait began or made progress last.
@@ -153,6 +195,8 @@ struct Conn<S> {
     continue_at: Option<Instant>,
     /// Of the call that it serves.
     deadline: Option<Instant>,
+    /// That call may have limits of its own.
+    hurried: bool,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
     /// The peer has closed its side, or the connection has failed.
@@ -170,7 +214,8 @@ enum Unread {
 }
 
 enum State {
-    Connecting(Dial, Option<Instant>),
+    /// For an opening, which is to hear of it at that time if it is not up by then.
+    Connecting(Key, Option<Instant>),
     /// Between two states, until the client has decided.
     Settled,
     Idle(Instant),
@@ -181,12 +226,12 @@ enum State {
 /// Something that the client must decide about.
 #[derive(Debug)]
 pub(crate) enum Happened {
-    /// A connection is up.
-    Connected(Key),
+    /// A connection of that opening is up.
+    Connected { opening: Key, conn: Key },
     /// An address was not reached; the connection is gone.
     ConnectFailed {
-        slot: SlotId,
-        dial: Dial,
+        opening: Key,
+        conn: Key,
         error: Error,
     },
     /// A response is complete: a call's, or the late one that the connection was draining. `keep_alive` is the
@@ -198,17 +243,13 @@ pub(crate) enum Happened {
         keep_alive: Option<Duration>,
     },
     /// A call failed; its connection is gone.
-    Failed {
-        slot: SlotId,
-        call: Key,
-        error: Error,
-    },
+    Failed { at: At, call: Key, error: Error },
     /// The head of a streamed response is there.
     Head(Key),
     /// A consumer that had taken everything can go on.
     BodyReady(Key),
     /// An idle or draining connection is gone.
-    Lost(SlotId),
+    Lost(At),
     /// A connection has been idle for as long as it was told.
     IdleDue(Key),
     /// A call has waited for as long as it may.
@@ -219,6 +260,8 @@ pub(crate) enum Happened {
         call: Key,
         limit: TimeLimit,
     },
+    /// A time has come that the client asked for.
+    Alarm(Owner),
 }
 
 impl<N: Net> Reactor<N> {
@@ -233,6 +276,7 @@ impl<N: Net> Reactor<N> {
             happened: VecDeque::new(),
             unread: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
             now,
             soonest: now,
@@ -300,10 +344,8 @@ impl<N: Net> Reactor<N> {
             since: self.now,
         };
         call.marks.reused = false;
-        let due = self
-            .settings
-            .timeouts
-            .due(Phase::Queue, self.now, call.deadline);
+        let timeouts = call.timeouts(&self.settings);
+        let due = timeouts.due(Phase::Queue, self.now, call.deadline);
         if let Some((at, _)) = due {
             self.timers.arm(Owner::Call(key), &mut call.armed, at);
         }
@@ -322,41 +364,63 @@ impl<N: Net> Reactor<N> {
 
     // ---- connections
 
-    /// Begins to connect to an address.
-    pub(crate) fn open(&mut self, slot: SlotId, dial: Dial, address: &Address) -> io::Result<Key> {
-        let key = self.conns.next_key();
-        let token = Token(key.to_bits() as usize);
+    /// Begins to connect to an address, as part of an opening.
+    pub(crate) fn connect(&mut self, at: At, opening: Key, address: &Address) -> io::Result<Key> {
+        let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self.net.connect(token, address, &self.settings.socket)?;
-        let due = dial.due(self.now, self.settings.timeouts.connect);
-        let mut armed = Armed::default();
-        if let Some(due) = due {
-            self.timers.arm(Owner::Conn(key), &mut armed, due);
-        }
-        self.conns.insert(Conn {
+        Ok(self.conns.insert(Conn {
             stream,
-            slot,
-            state: State::Connecting(dial, due),
+            at,
+            state: State::Connecting(opening, None),
             remote: address.clone(),
             local: None,
-            connect: Duration::ZERO,
+            opened: Opened::default(),
+            idle_ticket: None,
             kept: false,
             since: self.now,
             continue_at: None,
             deadline: None,
+            hurried: false,
             unread: None,
             closed: false,
             write_error: None,
-            armed,
-        });
-        Ok(key)
+            armed: Armed::default(),
+        }))
+    }
+
+    /// When the opening of a connection that is not up yet is to hear of it.
+    pub(crate) fn set_connect_due(&mut self, key: Key, at: Instant) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let State::Connecting(_, due) = &mut conn.state
+        {
+            *due = Some(at);
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    /// Tells the client at that time.
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+        self.timers.alarm(owner, at);
+    }
+
+    /// Notes how a connection was opened.
+    pub(crate) fn set_opened(&mut self, conn: Key, opened: Opened) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            conn.opened = opened;
+        }
+    }
+
+    /// The connection that has been idle for longest.
+    pub(crate) fn oldest_idle(&self) -> Option<Key> {
+        self.idle_order.as_ref()?.front()
     }
 
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
         self.conns.get(conn).map(|conn| &conn.remote)
     }
 
-    pub(crate) fn slot(&self, conn: Key) -> Option<SlotId> {
-        self.conns.get(conn).map(|conn| conn.slot)
+    pub(crate) fn place(&self, conn: Key) -> Option<At> {
+        self.conns.get(conn).map(|conn| conn.at)
     }
 
     /// Gives a connection to a call and begins to send the request.
@@ -370,13 +434,17 @@ impl<N: Net> Reactor<N> {
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
         marks.reused = conn.kept;
-        marks.connect = (!conn.kept).then_some(conn.connect);
+        marks.opened = (!conn.kept).then_some(conn.opened);
         marks.remote = Some(conn.remote.clone());
         marks.local = conn.local.clone();
+        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
+            order.remove(ticket);
+        }
         conn.kept = true;
         conn.since = self.now;
         conn.continue_at = None;
         conn.deadline = call.deadline;
+        conn.hurried = call.overrides.is_some();
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
@@ -387,6 +455,9 @@ impl<N: Net> Reactor<N> {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             conn.kept = true;
+            if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
+                conn.idle_ticket = Some(order.push_back(key));
+            }
             self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
         }
     }
@@ -418,13 +489,21 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    pub(crate) fn close(&mut self, key: Key) -> Option<SlotId> {
-        let conn = self.conns.remove(key)?;
+    pub(crate) fn close(&mut self, key: Key) -> Option<At> {
+        let conn = self.remove_conn(key)?;
         self.net.close(conn.stream);
         if let State::Draining(_, response, _) = conn.state {
             self.put_spare(response);
         }
-        Some(conn.slot)
+        Some(conn.at)
+    }
+
+    fn remove_conn(&mut self, key: Key) -> Option<Conn<N::Stream>> {
+        let mut conn = self.conns.remove(key)?;
+        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
+            order.remove(ticket);
+        }
+        Some(conn)
     }
 
     /// The error of the call on that connection, ended for that cause where it is.
@@ -441,7 +520,7 @@ impl<N: Net> Reactor<N> {
 
     /// Takes a connection out of the engine, for another protocol.
     pub(crate) fn hand_over(&mut self, key: Key) -> Option<N::Stream> {
-        self.conns.remove(key).map(|conn| conn.stream)
+        self.remove_conn(key).map(|conn| conn.stream)
     }
 
     /// A body's source that had nothing has something again.
@@ -525,9 +604,9 @@ impl<N: Net> Reactor<N> {
         match self.net.connected(&conn.stream) {
             Ok(false) => {}
             Ok(true) => {
-                if let State::Connecting(dial, _) = &conn.state {
-                    conn.connect = self.now.saturating_duration_since(dial.began());
-                }
+                let State::Connecting(opening, _) = conn.state else {
+                    return;
+                };
                 conn.local = self.net.local_address(&conn.stream);
                 // This event is over: nothing else will tell of what came along with the connection.
                 if readable {
@@ -541,21 +620,22 @@ impl<N: Net> Reactor<N> {
                     }
                 }
                 conn.state = State::Settled;
-                self.happened.push_back(Happened::Connected(key));
+                self.happened
+                    .push_back(Happened::Connected { opening, conn: key });
             }
             Err(error) => self.connect_failed(key, error.into()),
         }
     }
 
     fn connect_failed(&mut self, key: Key, kind: ErrorKind) {
-        let Some(conn) = self.conns.remove(key) else {
+        let Some(conn) = self.remove_conn(key) else {
             return;
         };
         self.net.close(conn.stream);
-        if let State::Connecting(dial, _) = conn.state {
+        if let State::Connecting(opening, _) = conn.state {
             self.happened.push_back(Happened::ConnectFailed {
-                slot: conn.slot,
-                dial,
+                opening,
+                conn: key,
                 error: Error::new(kind, Phase::Connect, Sent::Nothing)
                     .with_remote(Some(conn.remote)),
             });
@@ -570,8 +650,8 @@ impl<N: Net> Reactor<N> {
         match self.net.read(&mut conn.stream, &mut self.buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {
-                if let Some(slot) = self.close(key) {
-                    self.happened.push_back(Happened::Lost(slot));
+                if let Some(at) = self.close(key) {
+                    self.happened.push_back(Happened::Lost(at));
                 }
             }
         }
@@ -609,6 +689,7 @@ impl<N: Net> Reactor<N> {
             match self.net.write(&mut conn.stream, &slices[..used]) {
                 Ok(n) => {
                     exchange.handle_sent(n);
+                    call.marks.bytes_out += n as u64;
                     conn.since = self.now;
                     if n < length {
                         return;
@@ -653,9 +734,19 @@ impl<N: Net> Reactor<N> {
         if conn.unread == Some(Unread::Consumer) {
             return Ok(Progress::Stop);
         }
+        let mut limits = &self.settings.limits;
         let (exchange, mut call, response) = match &mut conn.state {
             State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
-                Some(call) => (exchange, Some(&mut call.marks), &mut call.response),
+                Some(call) => {
+                    if let Some(own) = call
+                        .overrides
+                        .as_deref()
+                        .and_then(|own| own.limits.as_ref())
+                    {
+                        limits = own;
+                    }
+                    (exchange, Some(&mut call.marks), &mut call.response)
+                }
                 None => return Ok(Progress::Stop),
             },
             State::Draining(exchange, response, _) => (exchange, None, response),
@@ -682,7 +773,7 @@ impl<N: Net> Reactor<N> {
                         marks.first_byte.get_or_insert(self.now);
                     }
                     let input = &self.buffer[..n];
-                    let used = exchange.handle_read(input, response, &self.settings.limits)?;
+                    let used = exchange.handle_read(input, response, limits)?;
                     if exchange.done() == Some(Reuse::Close(CloseReason::HandedOver)) {
                         response.body_buffer().extend_from_slice(&input[used..]);
                     }
@@ -699,7 +790,12 @@ impl<N: Net> Reactor<N> {
                 exchange.handle_eof()?;
                 0
             }
-            Ok(n) => n,
+            Ok(n) => {
+                if let Some(marks) = &mut call {
+                    marks.bytes_in += n as u64;
+                }
+                n
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Ok(Progress::Drained);
             }
@@ -812,7 +908,7 @@ impl<N: Net> Reactor<N> {
     }
 
     fn fail(&mut self, key: Key, kind: ErrorKind) {
-        let Some(mut conn) = self.conns.remove(key) else {
+        let Some(mut conn) = self.remove_conn(key) else {
             return;
         };
         self.net.close(conn.stream);
@@ -832,17 +928,17 @@ impl<N: Net> Reactor<N> {
                 let error = Error::new(kind, exchange.phase(), exchange.sent())
                     .with_remote(Some(conn.remote));
                 self.happened.push_back(Happened::Failed {
-                    slot: conn.slot,
+                    at: conn.at,
                     call,
                     error,
                 });
             }
             State::Draining(_, response, _) => {
                 self.put_spare(response);
-                self.happened.push_back(Happened::Lost(conn.slot));
+                self.happened.push_back(Happened::Lost(conn.at));
             }
             State::Connecting(..) | State::Settled | State::Idle(_) => {
-                self.happened.push_back(Happened::Lost(conn.slot));
+                self.happened.push_back(Happened::Lost(conn.at));
             }
         }
     }
@@ -869,18 +965,22 @@ impl<N: Net> Reactor<N> {
     /// When the present wait of a connection ends, and by which limit.
     fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Instant, Option<TimeLimit>)> {
         match &conn.state {
-            State::Connecting(_, due) => due.map(|at| (at, Some(TimeLimit::Connect))),
             State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
+            State::Connecting(_, due) => due.map(|at| (at, None)),
             State::Settled => None,
-            State::Busy(exchange, _) => {
+            State::Busy(exchange, call) => {
                 let deadline = conn.deadline;
                 let timed = match (conn.unread, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
                     (Some(Unread::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ => self
-                        .settings
-                        .timeouts
-                        .due(exchange.phase(), conn.since, deadline),
+                    _ => {
+                        let own = self.calls.get(*call).filter(|_| conn.hurried);
+                        let timeouts = match own {
+                            Some(call) => call.timeouts(&self.settings),
+                            None => &self.settings.timeouts,
+                        };
+                        timeouts.due(exchange.phase(), conn.since, deadline)
+                    }
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
                 let proceed = conn.continue_at.map(|at| (at, None));
@@ -900,7 +1000,7 @@ impl<N: Net> Reactor<N> {
         let soonest = conn
             .deadline
             .map_or(self.soonest, |at| at.min(self.soonest));
-        if conn.armed.is_by(soonest) && conn.continue_at.is_none() {
+        if conn.armed.is_by(soonest) && conn.continue_at.is_none() && !conn.hurried {
             return; // nearly always: the last idle time ends before this call's limits
         }
         if let Some((at, _)) = self.conn_due(conn)
@@ -917,11 +1017,13 @@ impl<N: Net> Reactor<N> {
             let claim = |owner: Owner| match owner {
                 Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
+                Owner::Opening(_) | Owner::Host(_) => None,
             };
             self.timers.tidy(owners, claim);
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
                 Some(Owner::Call(key)) => self.handle_call_timer(key),
+                Some(owner) => self.happened.push_back(Happened::Alarm(owner)),
                 None => return,
             }
         }
@@ -935,11 +1037,8 @@ impl<N: Net> Reactor<N> {
         let Place::Waiting { since, .. } = call.place else {
             return;
         };
-        match self
-            .settings
-            .timeouts
-            .due(Phase::Queue, since, call.deadline)
-        {
+        let timeouts = call.timeouts(&self.settings);
+        match timeouts.due(Phase::Queue, since, call.deadline) {
             Some((at, limit)) if at <= self.now => {
                 self.happened.push_back(Happened::WaitOver(key, limit));
             }
@@ -963,9 +1062,6 @@ impl<N: Net> Reactor<N> {
             return;
         };
         match (&mut conn.state, limit) {
-            (State::Connecting(..), _) => {
-                self.connect_failed(key, TimeLimit::Connect.into());
-            }
             (State::Idle(_), _) => self.happened.push_back(Happened::IdleDue(key)),
             (State::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
             (State::Busy(_, call), Some(limit)) => {
@@ -981,6 +1077,10 @@ impl<N: Net> Reactor<N> {
                 conn.continue_at = None;
                 self.drive_send(key);
                 self.arm_conn(key);
+            }
+            (&mut State::Connecting(opening, _), _) => {
+                self.happened
+                    .push_back(Happened::Alarm(Owner::Opening(opening)));
             }
             (State::Settled, _) => {}
         }
