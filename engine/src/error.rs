@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use crate::net::Address;
+use crate::proto::{UrlError, redacted};
 
 /// Why a call failed.
 ///
@@ -168,6 +169,13 @@ pub enum Misuse {
     FramingHeader(&'static str),
     /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
     Upstream(String),
+    /// The URL cannot be used.
+    Url {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
     /// The upstream has no address.
     NoAddress,
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
@@ -187,6 +195,14 @@ pub enum Misuse {
     UnknownBody,
 }
 
+impl Misuse {
+    /// Holds nothing of the URL's user information.
+    pub fn url(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Url { text, error }
+    }
+}
+
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -201,6 +217,7 @@ impl fmt::Display for Misuse {
                 write!(f, "{name} is computed from the body and cannot be a header")
             }
             Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
+            Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),

@@ -22,8 +22,11 @@ mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+mod url;
 
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use request::{Defaults, Request};
 pub use response::{Head, Response, Version};
+pub(crate) use url::redacted;
+pub use url::{Scheme, Url, UrlError, resolve};
