@@ -172,7 +172,7 @@ impl Report {
     /// Times since the client took up the call.
     pub fn timings(&self) -> Timings {
         let begun = self.marks.begun;
-        let opened = self.marks.opened;
+        let opened = self.marks.opened.as_deref();
         let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
         Timings {
             queued: since(self.marks.assigned),

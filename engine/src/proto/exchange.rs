@@ -184,7 +184,7 @@ enum RequestKind {
 impl Exchange {
     /// Begins the exchange of an encoded request.
     pub fn new(request: &Request, mode: BodyMode) -> Self {
-        let kind = match request.method() {
+        let kind = match request.method_now() {
             "HEAD" => RequestKind::Head,
             "CONNECT" => RequestKind::Connect,
             _ if request.asks_upgrade() => RequestKind::Upgrade,

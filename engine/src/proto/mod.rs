@@ -26,6 +26,7 @@ mod url;
 
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
+pub(crate) use request::TargetForm;
 pub use request::{Defaults, Request};
 pub use response::{Head, Response, Version};
 pub(crate) use url::redacted;

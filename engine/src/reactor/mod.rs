@@ -138,7 +138,7 @@ pub(crate) struct Marks {
     pub(crate) first_byte: Option<Instant>,
     pub(crate) ended: Option<Instant>,
     /// How the connection was opened; `None` if it was open before.
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<Box<Opened>>,
     /// Bytes of HTTP sent and received, all attempts together.
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
@@ -184,7 +184,8 @@ struct Conn<S> {
     state: State,
     remote: Address,
     local: Option<Address>,
-    opened: Opened,
+    /// For the first call.
+    opened: Option<Box<Opened>>,
     /// Its place among the idle connections of all hosts.
     idle_ticket: Option<Ticket>,
     /// It has been idle or has served before, so that it may have died unseen.
@@ -374,7 +375,7 @@ impl<N: Net> Reactor<N> {
             state: State::Connecting(opening, None),
             remote: address.clone(),
             local: None,
-            opened: Opened::default(),
+            opened: None,
             idle_ticket: None,
             kept: false,
             since: self.now,
@@ -406,7 +407,7 @@ impl<N: Net> Reactor<N> {
     /// Notes how a connection was opened.
     pub(crate) fn set_opened(&mut self, conn: Key, opened: Opened) {
         if let Some(conn) = self.conns.get_mut(conn) {
-            conn.opened = opened;
+            conn.opened = Some(opened.into());
         }
     }
 
@@ -434,7 +435,7 @@ impl<N: Net> Reactor<N> {
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
         marks.reused = conn.kept;
-        marks.opened = (!conn.kept).then_some(conn.opened);
+        marks.opened = conn.opened.take().filter(|_| !conn.kept);
         marks.remote = Some(conn.remote.clone());
         marks.local = conn.local.clone();
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
