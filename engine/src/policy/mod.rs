@@ -4,10 +4,12 @@
 mod dial;
 pub(crate) mod pool;
 mod queue;
+mod redirect;
 mod retry;
 mod timeouts;
 
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
+pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
