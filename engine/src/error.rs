@@ -336,6 +336,8 @@ pub enum LimitExceeded {
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
+    /// [`Redirects::limit`](crate::Redirects::limit).
+    Redirects(u32),
 }
 
 impl fmt::Display for LimitExceeded {
@@ -350,6 +352,7 @@ impl fmt::Display for LimitExceeded {
             Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
+            Self::Redirects(n) => write!(f, "more than {n} redirects"),
         }
     }
 }

@@ -56,11 +56,12 @@ pub mod proto;
 mod reactor;
 
 pub use client::{
-    Body, Call, CallId, Completion, Engine, HostClient, HostConfig, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Read, Report, Timings, Upstream,
 };
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    Counters, FailedAttempt, LatePolicy, Redirects, Retry, RetryHook, ReuseOrder, Timeouts,
+    WaitPolicy,
 };
 pub use proto::{Limits, Request, Response, Version};

@@ -4,7 +4,9 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use crate::net::SocketOptions;
-use crate::policy::{LatePolicy, PoolConfig, Retry, ReuseOrder, Timeouts, WaitPolicy};
+use crate::policy::{
+    LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts, WaitPolicy,
+};
 use crate::proto::Limits;
 
 /// The options of a [`HostClient`](crate::HostClient).
@@ -58,6 +60,38 @@ pub struct HostConfig {
     /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
     /// can go beyond.
     pub stream_buffer: usize,
+}
+
+/// The options of a [`Client`](crate::Client).
+///
+/// ```
+/// use courser::{Config, Redirects};
+///
+/// let config = Config {
+///     redirects: Redirects::limit(10),
+///     ..Config::default()
+/// };
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What holds for each host, and for each call.
+    pub host: HostConfig,
+    /// Connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that has
+    /// been idle for longest makes room; without one, hosts that have no connection come first. Default 900, within
+    /// the 1,024 descriptors that a process usually has.
+    pub max_connections: NonZeroUsize,
+    /// Whether redirects are followed. Default: they are not.
+    pub redirects: Redirects,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            host: HostConfig::default(),
+            max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
+            redirects: Redirects::none(),
+        }
+    }
 }
 
 impl Default for HostConfig {

@@ -180,6 +180,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             stale_before: false,
             sent_before: Sent::Nothing,
             head: HeadState::Awaited,
+            rerouted: false,
             taken: 0,
             told: false,
             armed: Armed::default(),

@@ -32,7 +32,7 @@ pub(crate) struct Hosts {
 #[derive(Debug)]
 pub(crate) struct Host {
     /// Its name in the router.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Box<[u8]>,
     pub(crate) pool: Pool<Key, Key>,
     pub(crate) defaults: Defaults,
     pub(crate) addresses: Addresses,
@@ -80,7 +80,7 @@ impl Hosts {
 
     pub(crate) fn insert(
         &mut self,
-        name: Box<str>,
+        name: Box<[u8]>,
         pool: PoolConfig,
         defaults: Defaults,
         addresses: Addresses,

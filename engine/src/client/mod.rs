@@ -1,5 +1,6 @@
 //! What a user holds: clients, calls and their completions.
 
+mod any;
 mod config;
 mod engine;
 mod host;
@@ -9,16 +10,19 @@ mod upstream;
 
 use std::time::{Duration, Instant};
 
-pub use config::HostConfig;
+pub use any::Client;
+pub use config::{Config, HostConfig};
 pub use engine::{Body, Engine};
 pub use host::HostClient;
 pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
-use crate::policy::{Overrides, Retry, Timeouts};
+use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
+
+pub use crate::reactor::Hop;
 
 /// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
 ///
@@ -105,6 +109,12 @@ impl Call {
         self
     }
 
+    /// Whether redirects are followed, instead of the client's rule. Only for [`Client`].
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.own().redirects = Some(redirects);
+        self
+    }
+
     fn own(&mut self) -> &mut Overrides {
         self.overrides.get_or_insert_default()
     }
@@ -188,6 +198,11 @@ impl Report {
                 .unwrap_or(self.now)
                 .saturating_duration_since(begun),
         }
+    }
+
+    /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
+    pub fn redirects(&self) -> &[Hop] {
+        &self.marks.hops
     }
 
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.

@@ -1,11 +1,9 @@
-//! Which host serves a call.
-
-use std::time::Instant;
+//! Which host serves a call, and where a response leads.
 
 use super::hosts::Hosts;
 use crate::error::ErrorKind;
-use crate::policy::PoolConfig;
-use crate::proto::Request;
+use crate::policy::{PoolConfig, Redirects};
+use crate::proto::{Request, Response};
 use crate::reactor::Key;
 
 /// Knows the host that serves a call.
@@ -16,17 +14,35 @@ pub(crate) trait Router {
     /// The host whose pool serves the request.
     fn route(
         &mut self,
-        now: Instant,
         request: &mut Request,
         hosts: &mut Hosts,
         pool: &PoolConfig,
     ) -> Result<Key, ErrorKind>;
 
+    /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
+    /// followed, by the call's own rule or by the client's.
+    fn reroute(
+        &mut self,
+        request: &mut Request,
+        response: &Response,
+        followed: u32,
+        redirects: Option<Redirects>,
+    ) -> Result<Reroute, ErrorKind>;
+
     /// A host has been dropped.
-    fn forget(&mut self, name: &str);
+    fn forget(&mut self, name: &[u8]);
 }
 
-/// Every call goes to one host.
+/// Where a call goes after a response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reroute {
+    /// Nowhere: the response is the result.
+    Stay,
+    /// To the request's new URL.
+    To,
+}
+
+/// The router of [`HostClient`](crate::HostClient): every call goes to one host.
 #[derive(Debug)]
 pub struct OneHost(pub(super) Key);
 
@@ -36,7 +52,6 @@ impl Router for OneHost {
     #[inline]
     fn route(
         &mut self,
-        _: Instant,
         _: &mut Request,
         _: &mut Hosts,
         _: &PoolConfig,
@@ -44,5 +59,16 @@ impl Router for OneHost {
         Ok(self.0)
     }
 
-    fn forget(&mut self, _: &str) {}
+    #[inline]
+    fn reroute(
+        &mut self,
+        _: &mut Request,
+        _: &Response,
+        _: u32,
+        _: Option<Redirects>,
+    ) -> Result<Reroute, ErrorKind> {
+        Ok(Reroute::Stay)
+    }
+
+    fn forget(&mut self, _: &[u8]) {}
 }

@@ -5,15 +5,18 @@ mod dial;
 mod overrides;
 pub(crate) mod pool;
 pub(crate) mod queue;
+mod redirect;
 mod retry;
 mod timeouts;
 
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
+pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use dial::{DialOrder, Race, RaceStep};
 pub(crate) use overrides::Overrides;
+pub(crate) use redirect::Follow;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use retry::{Verdict, is_stale};

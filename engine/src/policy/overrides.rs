@@ -1,6 +1,6 @@
 //! What holds for one call instead of the client's settings.
 
-use super::{Retry, Timeouts};
+use super::{Redirects, Retry, Timeouts};
 use crate::proto::Limits;
 
 #[derive(Clone, Debug, Default)]
@@ -8,4 +8,5 @@ pub(crate) struct Overrides {
     pub(crate) timeouts: Option<Timeouts>,
     pub(crate) limits: Option<Limits>,
     pub(crate) retry: Option<Retry>,
+    pub(crate) redirects: Option<Redirects>,
 }

@@ -845,3 +845,40 @@ const STREAM_PIECE: usize = 16 * 1024;
 
 /// Room for six hexadecimal digits and CRLF.
 const CHUNK_HEADER: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_have_names() {
+        for name in ["Authorization", "COOKIE", "proxy-authorization"] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in ["Accept", "Cookies", "WWW-Authenticate"] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_body_go_with_it() {
+        for name in [
+            "Content-Type",
+            "CONTENT-LENGTH",
+            "content-md5",
+            "Repr-Digest",
+        ] {
+            assert!(describes_body(name), "{name}");
+        }
+        for name in [
+            "Accept",
+            "Contents",
+            "X-Content-Type",
+            "Conten",
+            "If-Match",
+            "",
+        ] {
+            assert!(!describes_body(name), "{name}");
+        }
+    }
+}

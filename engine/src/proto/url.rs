@@ -75,32 +75,18 @@ impl<'a> Url<'a> {
     /// What is wrong with it.
     pub fn parse(text: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = split_scheme(text)?;
-        let end = memchr3(b'/', b'?', b'#', rest.as_bytes()).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        let (userinfo, host_port) = match memrchr(b'@', authority.as_bytes()) {
-            Some(at) => (Some(&authority[..at]), &authority[at + 1..]),
-            None => (None, authority),
+        let parts = Parts::parse(rest)?;
+        let target = match memchr(b'#', parts.behind.as_bytes()) {
+            Some(at) => &parts.behind[..at],
+            None => parts.behind,
         };
-        if let Some(userinfo) = userinfo {
-            check_userinfo(userinfo)?;
-        }
-        let (host, port) = split_port(host_port)?;
-        let port = match port {
-            "" => scheme.default_port(),
-            digits => parse_port(digits).ok_or(UrlError::Port)?,
-        };
-        let (host, ip) = parse_host(host)?;
-        let target = match memchr(b'#', target.as_bytes()) {
-            Some(at) => &target[..at],
-            None => target,
-        };
-        check_target(target, text.len() - rest.len() + end)?;
+        check_target(target, text.len() - parts.behind.len())?;
         Ok(Self {
             scheme,
-            userinfo,
-            host,
-            ip,
-            port,
+            userinfo: parts.userinfo,
+            host: parts.host,
+            ip: parts.ip,
+            port: parts.port.unwrap_or(scheme.default_port()),
             target,
         })
     }
@@ -203,6 +189,45 @@ impl<'a> Url<'a> {
     }
 }
 
+/// What stands behind `://`.
+pub(crate) struct Parts<'a> {
+    pub(crate) userinfo: Option<&'a str>,
+    /// As given, IPv6 in brackets; a name beyond ASCII as Punycode.
+    pub(crate) host: Cow<'a, str>,
+    pub(crate) ip: Option<IpAddr>,
+    pub(crate) port: Option<u16>,
+    /// Path, query and fragment, unchecked.
+    pub(crate) behind: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    pub(crate) fn parse(text: &'a str) -> Result<Self, UrlError> {
+        let end = memchr3(b'/', b'?', b'#', text.as_bytes()).unwrap_or(text.len());
+        let (authority, behind) = text.split_at(end);
+        let (userinfo, host_port) = match memrchr(b'@', authority.as_bytes()) {
+            Some(at) => (Some(&authority[..at]), &authority[at + 1..]),
+            None => (None, authority),
+        };
+        if let Some(userinfo) = userinfo {
+            check_userinfo(userinfo)?;
+        }
+        let (host, port) = split_port(host_port)?;
+        let port = match port {
+            "" => None,
+            digits => Some(parse_port(digits).ok_or(UrlError::Port)?),
+        };
+        let (host, ip) = parse_host(host)?;
+        Ok(Self {
+            userinfo,
+            host,
+            ip,
+            port,
+            behind,
+        })
+    }
+}
+
 impl fmt::Display for Url<'_> {
     /// Without user information.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -226,7 +251,7 @@ impl fmt::Debug for Url<'_> {
 pub enum UrlError {
     /// It does not begin with `http://` or `https://`, nor with another scheme.
     NoScheme,
-    /// Another scheme than http and https, in lower case.
+    /// A scheme that is not supported here, in lower case.
     Scheme(Box<str>),
     /// The user information holds a byte that must be percent-encoded (RFC 3986 §3.2.1).
     UserInfo,
@@ -259,7 +284,7 @@ impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoScheme => f.write_str("it does not begin with http:// or https://"),
-            Self::Scheme(name) => write!(f, "the scheme {name} is neither http nor https"),
+            Self::Scheme(name) => write!(f, "the scheme {name} is not supported"),
             Self::UserInfo => f.write_str("its user information needs percent-encoding"),
             Self::NoHost => f.write_str("it has no host"),
             Self::HostByte(byte) => write!(f, "invalid byte {byte:#04x} in the host"),
@@ -393,7 +418,7 @@ fn scheme_error(text: &str) -> UrlError {
 
 #[inline]
 fn check_userinfo(userinfo: &str) -> Result<(), UrlError> {
-    let is_bad = |byte: u8| !byte.is_ascii_graphic() || b"@\\[]<>\"^`{|}".contains(&byte);
+    let is_bad = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'@' | b'\\');
     match userinfo.bytes().any(is_bad) {
         true => Err(UrlError::UserInfo),
         false => Ok(()),

@@ -86,6 +86,8 @@ pub(crate) struct ActiveCall {
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,
+    /// The response that is coming is a redirect that will be followed.
+    pub(crate) rerouted: bool,
     /// Of a streamed body: how much of the response's body the consumer has taken.
     pub(crate) taken: usize,
     /// Of a streamed body: the consumer has been told that there is something to take.
@@ -133,6 +135,7 @@ pub(crate) enum HeadState {
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
     pub(crate) begun: Instant,
+    pub(crate) hops: Vec<Hop>,
     pub(crate) assigned: Option<Instant>,
     pub(crate) sent: Option<Instant>,
     pub(crate) first_byte: Option<Instant>,
@@ -151,6 +154,7 @@ impl Marks {
     pub(crate) fn new(begun: Instant) -> Self {
         Self {
             begun,
+            hops: Vec::new(),
             assigned: None,
             sent: None,
             first_byte: None,
@@ -163,6 +167,24 @@ impl Marks {
             local: None,
         }
     }
+}
+
+/// A redirect that was followed.
+///
+/// ```
+/// # fn example(report: &courser::Report) {
+/// for hop in report.redirects() {
+///     println!("{} to {}", hop.status, hop.url);
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Hop {
+    /// The status of the response that redirected.
+    pub status: u16,
+    /// Where to.
+    pub url: Box<str>,
 }
 
 /// How long the steps of an opening took.
@@ -546,6 +568,30 @@ impl<N: Net> Reactor<N> {
         }
     }
 
+    /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
+    /// else false. When it is complete, [`Happened::Finished`] tells as ever.
+    pub(crate) fn discard_rest(&mut self, call_key: Key, most: u64) -> bool {
+        let Some(call) = self.calls.get_mut(call_key) else {
+            return false;
+        };
+        let Place::OnConn(key) = call.place else {
+            return false;
+        };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return false;
+        };
+        let State::Busy(exchange, _) = &mut conn.state else {
+            return true;
+        };
+        if exchange.body_left().is_none_or(|left| left > most) {
+            return false;
+        }
+        exchange.discard();
+        call.response.body_buffer().clear();
+        self.resume_read(call_key);
+        true
+    }
+
     pub(crate) fn close_stream(&mut self, stream: N::Stream) {
         self.net.close(stream);
     }
@@ -882,7 +928,7 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get(call_key) else {
             return true;
         };
-        if call.mode != BodyMode::Stream || !exchange.has_head() {
+        if exchange.mode() != BodyMode::Stream || !exchange.has_head() {
             return false;
         }
         exchange.stop_sending();

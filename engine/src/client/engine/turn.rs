@@ -4,13 +4,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use crate::client::router::Router;
+use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Report};
-use crate::error::{Error, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{CloseReason, Reuse};
-use crate::reactor::{ActiveCall, Happened, HeadState, Key, Owner, Place};
+use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
 
 impl<R: Router, N: Net> Engine<R, N> {
     // ---- the turn
@@ -71,6 +71,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let total = own.unwrap_or(&self.timeouts).total;
         call.deadline = time.expires_at(now, total);
         call.response.clear();
+        call.request.reset();
         if call.is_late(now) {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             return self.end_call(key, Err(late));
@@ -86,7 +87,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let routed = self
             .router
-            .route(now, &mut call.request, &mut self.hosts, &self.pool);
+            .route(&mut call.request, &mut self.hosts, &self.pool);
         let host_key = match routed {
             Ok(host) => host,
             Err(kind) => {
@@ -192,7 +193,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             } => {
                 self.release(conn, call, reuse, keep_alive);
                 if let Some(call) = call {
-                    self.end_call(call, Ok(()));
+                    self.finish(call);
                 }
             }
             Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
@@ -208,7 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 self.end_attempt(call, error);
             }
-            Happened::Head(call) => self.head_ready(call),
+            Happened::Head(call) => self.handle_head(call),
             Happened::BodyReady(call) => self.tell(call),
             Happened::Lost(at) => {
                 let now = self.reactor.now();
@@ -311,6 +312,82 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     // ---- ends of calls
+
+    /// A response is complete: the call's end, or a redirect.
+    fn finish(&mut self, key: Key) {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if call.rerouted {
+            return self.follow(key);
+        }
+        if R::KEEPS_HOSTS || call.head != HeadState::Awaited {
+            return self.end_call(key, Ok(()));
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.end_call(key, Ok(())),
+            Ok(Reroute::To) => self.follow(key),
+            Err(kind) => {
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
+    fn handle_head(&mut self, key: Key) {
+        if R::KEEPS_HOSTS {
+            return self.head_ready(key);
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.head_ready(key),
+            Ok(Reroute::To) if self.reactor.discard_rest(key, WORTH_DISCARDING) => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.rerouted = true;
+                }
+            }
+            Ok(Reroute::To) => {
+                self.detach(key);
+                self.follow(key);
+            }
+            Err(kind) => {
+                self.detach(key);
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    fn reroute(&mut self, key: Key) -> Result<Reroute, ErrorKind> {
+        let Some(call) = self.reactor.call(key) else {
+            return Ok(Reroute::Stay);
+        };
+        let own = call.overrides.as_deref().and_then(|own| own.redirects);
+        let followed = call.marks.hops.len() as u32;
+        self.router
+            .reroute(&mut call.request, &call.response, followed, own)
+    }
+
+    /// Sends a call to where it has been redirected.
+    fn follow(&mut self, key: Key) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.marks.hops.push(Hop {
+            status: call.response.status(),
+            url: call.request.url().into(),
+        });
+        call.place = Place::New;
+        call.rerouted = false;
+        call.stale_before = false;
+        call.failures = 0;
+        call.sent_before = Sent::Nothing;
+        call.response.clear();
+        if call.is_late(now) {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(late));
+        }
+        self.send(key);
+    }
 
     /// An attempt has failed: again, or the end of the call.
     pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
@@ -493,6 +570,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         Some(call)
     }
 }
+
+/// Of a redirect's body: the most that is read for the sake of the connection.
+const WORTH_DISCARDING: u64 = 64 * 1024;
 
 /// How long a turn may wait for events.
 #[derive(Clone, Copy)]
