@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 
 use crate::net::Address;
-use crate::proto::{UrlError, redacted};
+use crate::proto::{ProxyFault, UrlError, redacted};
 
 /// Why a call failed.
 ///
@@ -99,6 +99,7 @@ impl fmt::Display for Error {
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Proxy(fault) => fault.fmt(f),
             ErrorKind::Cancelled => f.write_str("cancelled"),
         }
     }
@@ -124,7 +125,7 @@ impl From<Error> for io::Error {
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
-            ErrorKind::Cancelled => io::ErrorKind::Other,
+            ErrorKind::Proxy(_) | ErrorKind::Cancelled => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }
@@ -144,6 +145,8 @@ pub enum ErrorKind {
     Io(io::Error),
     /// Time ran out; [`Error::phase`] says what was being waited for.
     Timeout(TimeLimit),
+    /// A proxy did not open the way to the target.
+    Proxy(ProxyFault),
     /// The caller cancelled the call.
     Cancelled,
 }
@@ -460,6 +463,12 @@ impl From<PeerFault> for ErrorKind {
 impl From<LimitExceeded> for ErrorKind {
     fn from(limit: LimitExceeded) -> Self {
         Self::Limit(limit)
+    }
+}
+
+impl From<ProxyFault> for ErrorKind {
+    fn from(fault: ProxyFault) -> Self {
+        Self::Proxy(fault)
     }
 }
 

@@ -149,5 +149,10 @@ fn addresses_of(url: &Url<'_>) -> Result<Addresses, ErrorKind> {
     if let Some(ip) = url.ip() {
         return Ok(Addresses::Known(vec![at(ip)]));
     }
-    todo!()
+    let name = url.host();
+    if name.eq_ignore_ascii_case("localhost") {
+        let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        return Ok(Addresses::Known(loopback.map(at).into()));
+    }
+    Err(Misuse::Upstream(name.to_owned()).into())
 }

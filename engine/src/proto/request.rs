@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use super::head::list;
-use super::{Url, auth};
+use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
 
 /// A reusable request. Setters take any bytes; those that HTTP does not allow are reported when the call is made, as
@@ -368,7 +368,9 @@ impl Request {
             .filter(|_| !self.is_elsewhere())
             .and_then(|url| url.userinfo());
         if let Some(userinfo) = url.userinfo().or(earlier) {
-            auth::push_basic(userinfo, out);
+            out.extend_from_slice(b"Authorization: ");
+            push_basic(userinfo, out);
+            out.extend_from_slice(b"\r\n");
         }
     }
 
