@@ -59,6 +59,10 @@ pub use client::{
     Body, Call, CallId, Completion, HostClient, HostConfig, Read, Report, Timings, Upstream,
 };
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+pub use net::tls::{
+    ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
+    TlsInfo, TlsPart, TlsRoots, TlsVersion,
+};
 pub use net::{Address, SocketOptions};
 pub use policy::{
     Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,

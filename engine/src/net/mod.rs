@@ -13,6 +13,11 @@ use std::time::{Duration, Instant};
 pub mod os;
 #[cfg(feature = "sim")]
 pub mod sim;
+// Not used until connections go through it.
+#[allow(dead_code)]
+pub(crate) mod tls;
+#[allow(dead_code)]
+pub(crate) mod transport;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
 ///
