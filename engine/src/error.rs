@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use crate::net::Address;
+use crate::net::tls::TlsFault;
 use crate::proto::{ProxyFault, UrlError, redacted};
 
 /// Why a call failed.
@@ -97,6 +98,7 @@ impl fmt::Display for Error {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
             ErrorKind::Limit(limit) => limit.fmt(f),
+            ErrorKind::Tls(fault) => fault.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
             ErrorKind::Proxy(fault) => fault.fmt(f),
@@ -123,6 +125,10 @@ impl From<Error> for io::Error {
             }
             ErrorKind::Peer(_) => io::ErrorKind::InvalidData,
             ErrorKind::Limit(_) => io::ErrorKind::Other,
+            ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
+                io::ErrorKind::UnexpectedEof
+            }
+            ErrorKind::Tls(_) => io::ErrorKind::InvalidData,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
             ErrorKind::Proxy(_) | ErrorKind::Cancelled => io::ErrorKind::Other,
@@ -141,6 +147,8 @@ pub enum ErrorKind {
     Peer(PeerFault),
     /// A limit of ours, set by the caller or by default.
     Limit(LimitExceeded),
+    /// TLS failed: the server's certificate, its protocol, or an alert of it.
+    Tls(TlsFault),
     /// The system refused to connect, to read or to write; [`Error::phase`] says which.
     Io(io::Error),
     /// Time ran out; [`Error::phase`] says what was being waited for.
@@ -472,9 +480,19 @@ impl From<ProxyFault> for ErrorKind {
     }
 }
 
+impl From<TlsFault> for ErrorKind {
+    fn from(fault: TlsFault) -> Self {
+        Self::Tls(fault)
+    }
+}
+
+/// A stream with TLS reports its faults as errors of the stream.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        match error.downcast::<TlsFault>() {
+            Ok(fault) => Self::Tls(fault),
+            Err(error) => Self::Io(error),
+        }
     }
 }
 

@@ -56,9 +56,14 @@ pub mod proto;
 mod reactor;
 
 pub use client::{
-    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Read,
+    Report, Timings, Upstream,
 };
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+pub use net::tls::{
+    ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
+    TlsInfo, TlsPart, TlsRoots, TlsVersion,
+};
 pub use net::{Address, SocketOptions};
 pub use policy::{
     Counters, FailedAttempt, LatePolicy, Redirects, Retry, RetryHook, ReuseOrder, Timeouts,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Instant;
 
 use super::Config;
 use super::engine::Engine;
@@ -12,7 +11,7 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Address, Net};
 use crate::policy::{Follow, PoolConfig, Redirects};
-use crate::proto::{Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
+use crate::proto::{Defaults, Request, Response, TargetForm, Url, resolve};
 use crate::reactor::Key;
 
 /// A client of any `http` URL.
@@ -91,7 +90,8 @@ impl Router for AnyHost {
         }
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
-        let defaults = Defaults::new(authority, self.user_agent.as_deref()).with_form(TargetForm::OfUrl);
+        let defaults =
+            Defaults::new(authority, self.user_agent.as_deref()).with_form(TargetForm::OfUrl);
         let host = hosts.insert(
             self.name.as_slice().into(),
             pool.clone(),
@@ -129,7 +129,8 @@ impl Router for AnyHost {
             Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
         let from = request.url();
-        let invalid = |error| ErrorKind::from(Misuse::url(&String::from_utf8_lossy(location), error));
+        let invalid =
+            |error| ErrorKind::from(Misuse::url(&String::from_utf8_lossy(location), error));
         let to = resolve(from, location).map_err(invalid)?;
         let elsewhere = match (Url::parse(from), Url::parse(&to)) {
             (Ok(from), Ok(to)) => !from.same_origin(&to),

@@ -4,9 +4,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use crate::net::SocketOptions;
-use crate::policy::{
-    LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts, WaitPolicy,
-};
+use crate::policy::{LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts, WaitPolicy};
 use crate::proto::Limits;
 
 /// The options of a [`HostClient`](crate::HostClient).

@@ -53,7 +53,7 @@ impl<N: Net> HostClient<N> {
         let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref());
         let addresses = Addresses::Known(upstream.addresses().to_vec());
         let mut hosts = Hosts::new(usize::MAX);
-        let host = hosts.insert([].into(), config.pool(), defaults, addresses);
+        let host = hosts.insert([].into(), config.pool(), defaults, addresses, [].into());
         Ok(Self::assemble(OneHost(host), hosts, config, net))
     }
 }

@@ -5,13 +5,14 @@
 //! that have none at all come first, and get the next connection that any host gives back.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Counters, DialOrder, Pool, PoolConfig, later};
 use crate::proto::Defaults;
-use crate::reactor::{Key, Slab};
+use crate::reactor::{Key, Slab, Step};
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
@@ -36,6 +37,8 @@ pub(crate) struct Host {
     pub(crate) pool: Pool<Key, Key>,
     pub(crate) defaults: Defaults,
     pub(crate) addresses: Addresses,
+    /// The handshakes of a new connection.
+    pub(crate) set_up: Arc<[Step]>,
     pub(crate) order: DialOrder,
     touched: bool,
     /// Its part of `Hosts::open`.
@@ -84,12 +87,14 @@ impl Hosts {
         pool: PoolConfig,
         defaults: Defaults,
         addresses: Addresses,
+        set_up: Arc<[Step]>,
     ) -> Key {
         let key = self.hosts.insert(Host {
             name,
             pool: Pool::new(pool),
             defaults,
             addresses,
+            set_up,
             order: DialOrder::default(),
             touched: false,
             counted: 0,

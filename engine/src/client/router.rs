@@ -50,12 +50,7 @@ impl Router for OneHost {
     const KEEPS_HOSTS: bool = true;
 
     #[inline]
-    fn route(
-        &mut self,
-        _: &mut Request,
-        _: &mut Hosts,
-        _: &PoolConfig,
-    ) -> Result<Key, ErrorKind> {
+    fn route(&mut self, _: &mut Request, _: &mut Hosts, _: &PoolConfig) -> Result<Key, ErrorKind> {
         Ok(self.0)
     }
 

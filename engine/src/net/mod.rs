@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 pub mod os;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub(crate) mod tls;
+pub(crate) mod transport;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
 ///

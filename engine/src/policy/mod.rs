@@ -16,8 +16,8 @@ pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use dial::{DialOrder, Race, RaceStep};
 pub(crate) use overrides::Overrides;
-pub(crate) use redirect::Follow;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
+pub(crate) use redirect::Follow;
 pub(crate) use retry::{Verdict, is_stale};
 pub(crate) use timeouts::later;

@@ -319,7 +319,10 @@ impl Request {
         out.push(b' ');
         let url = match defaults.form {
             TargetForm::AsGiven => None,
-            TargetForm::OfUrl | TargetForm::WholeUrl => Some(Url::parse(self.url())?),
+            TargetForm::OfUrl | TargetForm::WholeUrl => {
+                let text = self.url();
+                Some(Url::parse(text).map_err(|error| Misuse::url(text, error))?)
+            }
         };
         match (&url, self.0.target.as_str()) {
             (Some(url), _) => {
@@ -380,7 +383,12 @@ impl Request {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             // Names are tokens, which `header` has checked.
             let name = std::str::from_utf8(name).unwrap_or_default();
-            let marked = || self.0.sensitive.iter().any(|own| own.eq_ignore_ascii_case(name));
+            let marked = || {
+                self.0
+                    .sensitive
+                    .iter()
+                    .any(|own| own.eq_ignore_ascii_case(name))
+            };
             let private = self.is_elsewhere() && (is_credential(name) || marked());
             if !private && !(self.lost_body() && describes_body(name)) {
                 out.extend_from_slice(line);
@@ -552,7 +560,10 @@ impl Request {
 
     /// Whether a redirection has led to another server.
     fn is_elsewhere(&self) -> bool {
-        self.0.detour.as_ref().is_some_and(|detour| detour.elsewhere)
+        self.0
+            .detour
+            .as_ref()
+            .is_some_and(|detour| detour.elsewhere)
     }
 
     fn touch(&mut self) -> &mut Self {

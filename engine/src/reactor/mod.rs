@@ -8,16 +8,22 @@
 //! Reads go to one buffer of the reactor, and from there into the response of the call; a large body of known length
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
+mod setup;
 mod slab;
 mod timers;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use setup::SetUp;
+pub(crate) use setup::Step;
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::net::tls::TlsFault;
+use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
@@ -201,7 +207,7 @@ pub(crate) struct Opened {
 }
 
 struct Conn<S> {
-    stream: S,
+    stream: Transport<S>,
     at: At,
     state: State,
     remote: Address,
@@ -239,6 +245,8 @@ enum Unread {
 enum State {
     /// For an opening, which is to hear of it at that time if it is not up by then.
     Connecting(Key, Option<Instant>),
+    /// In the handshakes with proxies and in TLS's.
+    SettingUp(Box<SetUp>),
     /// Between two states, until the client has decided.
     Settled,
     Idle(Instant),
@@ -251,6 +259,10 @@ enum State {
 pub(crate) enum Happened {
     /// A connection of that opening is up.
     Connected { opening: Key, conn: Key },
+    /// A connection of that opening has done its handshakes.
+    Ready { opening: Key, conn: Key },
+    /// A handshake failed; the connection is gone.
+    SetUpFailed { opening: Key, error: Error },
     /// An address was not reached; the connection is gone.
     ConnectFailed {
         opening: Key,
@@ -392,7 +404,7 @@ impl<N: Net> Reactor<N> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self.net.connect(token, address, &self.settings.socket)?;
         Ok(self.conns.insert(Conn {
-            stream,
+            stream: Transport::new(stream),
             at,
             state: State::Connecting(opening, None),
             remote: address.clone(),
@@ -427,9 +439,11 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Notes how a connection was opened.
-    pub(crate) fn set_opened(&mut self, conn: Key, opened: Opened) {
+    pub(crate) fn set_opened(&mut self, conn: Key, resolve: Option<Duration>, connect: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {
-            conn.opened = Some(opened.into());
+            let opened = conn.opened.get_or_insert_default();
+            opened.resolve = resolve;
+            opened.connect = connect;
         }
     }
 
@@ -514,7 +528,7 @@ impl<N: Net> Reactor<N> {
 
     pub(crate) fn close(&mut self, key: Key) -> Option<At> {
         let conn = self.remove_conn(key)?;
-        self.net.close(conn.stream);
+        conn.stream.close(&mut self.net);
         if let State::Draining(_, response, _) = conn.state {
             self.put_spare(response);
         }
@@ -541,9 +555,14 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Takes a connection out of the engine, for another protocol.
+    /// Takes a connection out of the engine, for another protocol. One with TLS is closed: its session is ours.
     pub(crate) fn hand_over(&mut self, key: Key) -> Option<N::Stream> {
-        self.remove_conn(key).map(|conn| conn.stream)
+        let conn = self.remove_conn(key)?;
+        if !conn.stream.is_plain() {
+            conn.stream.close(&mut self.net);
+            return None;
+        }
+        Some(conn.stream.into_stream())
     }
 
     /// A body's source that had nothing has something again.
@@ -640,6 +659,7 @@ impl<N: Net> Reactor<N> {
             State::Draining(..) if event.readable => self.drive_read(key),
             State::Connecting(..) => self.check_connected(key, event.readable),
             State::Idle(_) if event.readable => self.check_idle(key),
+            State::SettingUp(_) => self.drive_set_up(key),
             State::Draining(..) | State::Idle(_) | State::Settled => {}
         }
     }
@@ -648,16 +668,16 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match self.net.connected(&conn.stream) {
+        match self.net.connected(conn.stream.stream()) {
             Ok(false) => {}
             Ok(true) => {
                 let State::Connecting(opening, _) = conn.state else {
                     return;
                 };
-                conn.local = self.net.local_address(&conn.stream);
+                conn.local = self.net.local_address(conn.stream.stream());
                 // This event is over: nothing else will tell of what came along with the connection.
                 if readable {
-                    match self.net.read(&mut conn.stream, &mut self.buffer) {
+                    match conn.stream.read(&mut self.net, &mut self.buffer) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
                         Ok(0) | Err(_) => {
@@ -678,7 +698,7 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.remove_conn(key) else {
             return;
         };
-        self.net.close(conn.stream);
+        conn.stream.close(&mut self.net);
         if let State::Connecting(opening, _) = conn.state {
             self.happened.push_back(Happened::ConnectFailed {
                 opening,
@@ -689,12 +709,64 @@ impl<N: Net> Reactor<N> {
         }
     }
 
+    /// Begins the handshakes of a connection that is up.
+    pub(crate) fn set_up(&mut self, key: Key, opening: Key, steps: Arc<[Step]>) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let mut set_up = Box::new(SetUp::new(opening, steps, self.now));
+        let begun = set_up.begin(&mut conn.stream);
+        conn.state = State::SettingUp(set_up);
+        match begun {
+            Ok(()) => self.drive_set_up(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    fn drive_set_up(&mut self, key: Key) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let State::SettingUp(set_up) = &mut conn.state else {
+            return;
+        };
+        match set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now) {
+            Ok(true) => {
+                let opening = set_up.opening;
+                set_up.note(conn.opened.get_or_insert_default());
+                conn.state = State::Settled;
+                // What came behind the last byte of the handshake has no event of its own any more.
+                conn.unread = Some(Unread::Turn);
+                self.unread.push(key);
+                self.happened
+                    .push_back(Happened::Ready { opening, conn: key });
+            }
+            Ok(false) => self.arm_handshake(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    fn arm_handshake(&mut self, key: Key) {
+        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
+        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    /// What a connection in its handshakes waits for.
+    pub(crate) fn set_up_phase(&self, key: Key) -> Option<Phase> {
+        match &self.conns.get(key)?.state {
+            State::SettingUp(set_up) => Some(set_up.phase()),
+            _ => None,
+        }
+    }
+
     /// Any byte, the end of the stream or an error on an idle connection ends it.
     fn check_idle(&mut self, key: Key) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match self.net.read(&mut conn.stream, &mut self.buffer) {
+        match conn.stream.read(&mut self.net, &mut self.buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {
                 if let Some(at) = self.close(key) {
@@ -733,7 +805,10 @@ impl<N: Net> Reactor<N> {
             let length = parts[0].len() + parts[1].len();
             let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
             let used = if parts[1].is_empty() { 1 } else { 2 };
-            match self.net.write(&mut conn.stream, &slices[..used]) {
+            let written = conn
+                .stream
+                .write(&mut self.net, &mut self.buffer, &slices[..used]);
+            match written {
                 Ok(n) => {
                     exchange.handle_sent(n);
                     call.marks.bytes_out += n as u64;
@@ -797,24 +872,26 @@ impl<N: Net> Reactor<N> {
                 None => return Ok(Progress::Stop),
             },
             State::Draining(exchange, response, _) => (exchange, None, response),
-            State::Connecting(..) | State::Settled | State::Idle(_) => return Ok(Progress::Stop),
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => {
+                return Ok(Progress::Stop);
+            }
         };
         let had_head = exchange.has_head();
         let (read, room) = match exchange.body_left() {
-            Some(left) if left >= DIRECT_READ => {
+            Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
                 let room = left.min(body.len().clamp(READ_BUFFER, MOST_DIRECT) as u64) as usize;
                 // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
-                let read = self.net.read_append(&mut conn.stream, body);
+                let read = conn.stream.read_append(&mut self.net, body);
                 if let Ok(n @ 1..) = read {
                     exchange.handle_body_appended(n, response);
                 }
                 (read, room)
             }
             _ => {
-                let read = self.net.read(&mut conn.stream, &mut self.buffer);
+                let read = conn.stream.read(&mut self.net, &mut self.buffer);
                 if let Ok(n @ 1..) = read {
                     if let Some(marks) = &mut call {
                         marks.first_byte.get_or_insert(self.now);
@@ -837,6 +914,12 @@ impl<N: Net> Reactor<N> {
                 exchange.handle_eof()?;
                 0
             }
+            // TLS ended without saying so (RFC 9112 §9.8): enough for what is framed, to fail as ever, and a lie for
+            // what is not.
+            Err(error) if is_truncation(&error) => {
+                exchange.handle_eof()?;
+                return Err(error.into());
+            }
             Ok(n) => {
                 if let Some(marks) = &mut call {
                     marks.bytes_in += n as u64;
@@ -850,9 +933,11 @@ impl<N: Net> Reactor<N> {
         };
         conn.since = self.now;
         let closed = conn.closed;
+        // After a read that left room, nothing is waiting: what comes now is a new event.
+        let left_nothing = conn.stream.is_drained(n, room);
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
-                Reuse::Keep if n == room && self.has_more(key) => {
+                Reuse::Keep if !left_nothing && self.has_more(key) => {
                     Reuse::Close(CloseReason::Surplus)
                 }
                 Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
@@ -868,9 +953,7 @@ impl<N: Net> Reactor<N> {
         if self.must_pause(key, had_head) {
             return Ok(Progress::Stop);
         }
-        // After a read that left room, nothing is waiting: what comes now is a new event.
-        let drained = n < room && !closed;
-        Ok(if drained {
+        Ok(if left_nothing && !closed {
             Progress::Drained
         } else {
             Progress::More
@@ -880,7 +963,7 @@ impl<N: Net> Reactor<N> {
     /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
     fn has_more(&mut self, key: Key) -> bool {
         self.conns.get_mut(key).is_some_and(|conn| {
-            let read = self.net.read(&mut conn.stream, &mut self.buffer);
+            let read = conn.stream.read(&mut self.net, &mut self.buffer);
             !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
         })
     }
@@ -893,7 +976,7 @@ impl<N: Net> Reactor<N> {
         let (exchange, call) = match &mut conn.state {
             State::Busy(exchange, call) => (exchange, Some(*call)),
             State::Draining(exchange, _, _) => (exchange, None),
-            State::Connecting(..) | State::Settled | State::Idle(_) => return,
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
         };
         if let Some(call) = call
             && !had_head
@@ -958,7 +1041,7 @@ impl<N: Net> Reactor<N> {
         let Some(mut conn) = self.remove_conn(key) else {
             return;
         };
-        self.net.close(conn.stream);
+        conn.stream.close(&mut self.net);
         match conn.state {
             State::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
@@ -983,6 +1066,14 @@ impl<N: Net> Reactor<N> {
             State::Draining(_, response, _) => {
                 self.put_spare(response);
                 self.happened.push_back(Happened::Lost(conn.at));
+            }
+            State::SettingUp(set_up) => {
+                let error =
+                    Error::new(kind, set_up.phase(), Sent::Nothing).with_remote(Some(conn.remote));
+                self.happened.push_back(Happened::SetUpFailed {
+                    opening: set_up.opening,
+                    error,
+                });
             }
             State::Connecting(..) | State::Settled | State::Idle(_) => {
                 self.happened.push_back(Happened::Lost(conn.at));
@@ -1014,6 +1105,13 @@ impl<N: Net> Reactor<N> {
         match &conn.state {
             State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
             State::Connecting(_, due) => due.map(|at| (at, None)),
+            State::SettingUp(set_up) => {
+                let due = self
+                    .settings
+                    .timeouts
+                    .due(set_up.phase(), set_up.since, None);
+                due.map(|(at, limit)| (at, Some(limit)))
+            }
             State::Settled => None,
             State::Busy(exchange, call) => {
                 let deadline = conn.deadline;
@@ -1103,12 +1201,16 @@ impl<N: Net> Reactor<N> {
             return;
         };
         if at > self.now {
-            return self.arm_conn(key);
+            if let Some(conn) = self.conns.get_mut(key) {
+                self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+            }
+            return;
         }
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
         match (&mut conn.state, limit) {
+            (State::SettingUp(_), _) => self.fail(key, TimeLimit::Handshake.into()),
             (State::Idle(_), _) => self.happened.push_back(Happened::IdleDue(key)),
             (State::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
             (State::Busy(_, call), Some(limit)) => {
@@ -1137,9 +1239,14 @@ impl<N: Net> Reactor<N> {
 impl<N: Net> Drop for Reactor<N> {
     fn drop(&mut self) {
         for conn in self.conns.drain() {
-            self.net.close(conn.stream);
+            conn.stream.close(&mut self.net);
         }
     }
+}
+
+fn is_truncation(error: &io::Error) -> bool {
+    let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(fault, Some(TlsFault::Truncated))
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! joins the pool. All of it is one place in the pool, and no call's own: whoever is first in the queue when the
 //! connection is ready gets it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::client::hosts::Addresses;
@@ -10,7 +10,7 @@ use crate::client::router::Router;
 use crate::error::{Error, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Race, RaceStep};
-use crate::reactor::{At, Key, Opened};
+use crate::reactor::{At, Key};
 
 /// A connection on its way into the pool.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(crate) struct Opening {
     at: At,
     began: Instant,
     stage: Stage,
-    opened: Opened,
+    resolve: Option<Duration>,
+    connect: Duration,
     /// Why the last address was not reached.
     error: Option<Error>,
 }
@@ -32,6 +33,8 @@ enum Stage {
         /// When all of them must be over.
         until: Option<Instant>,
     },
+    /// The handshakes.
+    SettingUp(Key),
 }
 
 impl Opening {
@@ -39,6 +42,8 @@ impl Opening {
     pub(super) fn phase(&self) -> Phase {
         match self.stage {
             Stage::Racing { .. } => Phase::Connect,
+            // The reactor knows which one.
+            Stage::SettingUp(_) => Phase::Tls,
         }
     }
 
@@ -46,6 +51,7 @@ impl Opening {
     pub(super) fn conn(&self) -> Option<Key> {
         match &self.stage {
             Stage::Racing { running, .. } => running.last().copied(),
+            Stage::SettingUp(conn) => Some(*conn),
         }
     }
 }
@@ -76,7 +82,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 running: Vec::new(),
                 until,
             },
-            opened: Opened::default(),
+            resolve: None,
+            connect: Duration::ZERO,
             error: None,
         });
         host.pool.set_conn(slot, key);
@@ -92,7 +99,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 race,
                 running,
                 until,
-            } = &mut opening.stage;
+            } = &mut opening.stage
+            else {
+                return;
+            };
             let at = opening.at;
             let Some(host) = self.hosts.get(at.host) else {
                 return;
@@ -154,7 +164,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(opening) = self.openings.get_mut(key) else {
             return;
         };
-        let Stage::Racing { until, running, .. } = &opening.stage;
+        let Stage::Racing { until, running, .. } = &opening.stage else {
+            return;
+        };
         if until.is_some_and(|until| until <= now) {
             let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
             let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
@@ -170,7 +182,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(opening) = self.openings.get_mut(key) else {
             return;
         };
-        let Stage::Racing { race, running, .. } = &mut opening.stage;
+        let Stage::Racing { race, running, .. } = &mut opening.stage else {
+            return;
+        };
         let before = running.len();
         running.retain(|running| *running != conn);
         race.handle_failed(now);
@@ -192,8 +206,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let host = opening.at.host;
-        opening.opened.connect = now.saturating_duration_since(opening.began);
-        let Stage::Racing { running, .. } = &mut opening.stage;
+        opening.connect = now.saturating_duration_since(opening.began);
+        let Stage::Racing { running, .. } = &mut opening.stage else {
+            return;
+        };
         let mut overtaken = true;
         let running = std::mem::take(running);
         self.note_racing(host, running.len(), 1);
@@ -211,15 +227,25 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let (Some(address), Some(host)) = (self.reactor.remote(conn), self.hosts.get(host)) {
             host.order.reached(address);
         }
-        self.opening_ready(key, conn);
+        let steps = self.hosts.get(host).map(|host| host.set_up.clone());
+        match steps {
+            Some(steps) if !steps.is_empty() => {
+                if let Some(opening) = self.openings.get_mut(key) {
+                    opening.stage = Stage::SettingUp(conn);
+                }
+                self.reactor.set_up(conn, key, steps);
+            }
+            _ => self.opening_ready(key, conn),
+        }
     }
 
     /// The connection can be used.
-    fn opening_ready(&mut self, key: Key, conn: Key) {
+    pub(super) fn opening_ready(&mut self, key: Key, conn: Key) {
         let Some(opening) = self.openings.remove(key) else {
             return;
         };
-        self.reactor.set_opened(conn, opening.opened);
+        self.reactor
+            .set_opened(conn, opening.resolve, opening.connect);
         let random = self.reactor.random();
         let now = self.reactor.now();
         let at = opening.at;
@@ -232,7 +258,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// There will be no connection: one of those who wait for it gets the error.
-    fn fail_opening(&mut self, key: Key, error: Option<Error>) {
+    pub(super) fn fail_opening(&mut self, key: Key, error: Option<Error>) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.remove(key) else {
             return;
@@ -265,10 +291,16 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     fn close_attempts(&mut self, opening: &Opening) {
-        let Stage::Racing { running, .. } = &opening.stage;
-        for &conn in running {
-            self.reactor.close(conn);
+        match &opening.stage {
+            Stage::Racing { running, .. } => {
+                for &conn in running {
+                    self.reactor.close(conn);
+                }
+                self.note_racing(opening.at.host, running.len(), 0);
+            }
+            Stage::SettingUp(conn) => {
+                self.reactor.close(*conn);
+            }
         }
-        self.note_racing(opening.at.host, running.len(), 0);
     }
 }

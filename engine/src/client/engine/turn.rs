@@ -197,6 +197,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
             Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
+            Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
+            Happened::SetUpFailed { opening, error } => self.fail_opening(opening, Some(error)),
             Happened::ConnectFailed {
                 opening,
                 conn,
@@ -433,7 +435,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             .get(host)
             .and_then(|host| host.pool.any_connecting());
         let opening = opening.and_then(|opening| self.openings.get(opening));
+        let set_up = opening.and_then(|opening| self.reactor.set_up_phase(opening.conn()?));
         let phase = opening.map_or(Phase::Queue, |opening| opening.phase());
+        let phase = set_up.unwrap_or(phase);
         let remote = opening
             .and_then(|opening| self.reactor.remote(opening.conn()?))
             .cloned();
