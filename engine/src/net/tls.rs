@@ -7,6 +7,8 @@
 
 mod config;
 mod fault;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
