@@ -56,7 +56,8 @@ pub mod proto;
 mod reactor;
 
 pub use client::{
-    Body, Call, CallId, Completion, HostClient, HostConfig, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Completion, HostClient, HostConfig, Proxies, Proxy, ProxyKind, Read,
+    Report, Timings, Upstream,
 };
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
 pub use net::{Address, SocketOptions};

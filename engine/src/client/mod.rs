@@ -2,12 +2,14 @@
 
 mod config;
 mod host;
+mod proxy;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
 pub use config::HostConfig;
 pub use host::{Body, HostClient};
+pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use upstream::Upstream;
 
 use crate::error::Error;
