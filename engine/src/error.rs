@@ -187,6 +187,13 @@ pub enum Misuse {
         /// What is wrong with it.
         error: UrlError,
     },
+    /// The proxy's URL cannot be used.
+    Proxy {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
     /// The upstream has no address.
     NoAddress,
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
@@ -212,6 +219,11 @@ impl Misuse {
         let text = redacted(text);
         Self::Url { text, error }
     }
+
+    pub(crate) fn proxy(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Proxy { text, error }
+    }
 }
 
 impl fmt::Display for Misuse {
@@ -229,6 +241,7 @@ impl fmt::Display for Misuse {
             }
             Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
             Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
+            Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),

@@ -56,7 +56,8 @@ pub mod proto;
 mod reactor;
 
 pub use client::{
-    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Read,
+    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Proxies,
+    Proxy, ProxyKind, Read,
     Report, Timings, Upstream,
 };
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};

@@ -5,6 +5,7 @@ mod config;
 mod engine;
 mod host;
 mod hosts;
+mod proxy;
 mod router;
 mod upstream;
 
@@ -14,6 +15,7 @@ pub use any::Client;
 pub use config::{Config, HostConfig};
 pub use engine::{Body, Engine};
 pub use host::HostClient;
+pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use upstream::Upstream;
 
 use crate::error::Error;

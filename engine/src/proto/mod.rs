@@ -37,5 +37,5 @@ pub use request::{Defaults, Request};
 pub use response::{Head, Response, Version};
 pub use socks::{Socks5, SocksTarget};
 pub use tunnel::Tunnel;
-pub(crate) use url::redacted;
+pub(crate) use url::{Parts, parse_port, redacted, split_any_scheme};
 pub use url::{Scheme, Url, UrlError, resolve};

@@ -271,6 +271,8 @@ pub enum UrlError {
     Idna,
     /// The port is no number from 1 to 65535.
     Port,
+    /// A SOCKS proxy has a path.
+    ProxyPath,
     /// The path or the query holds a byte that must be percent-encoded.
     TargetByte {
         /// Offset in the URL.
@@ -296,6 +298,7 @@ impl fmt::Display for UrlError {
             Self::ZoneId => f.write_str("the IPv6 address has a zone id"),
             Self::Idna => f.write_str("the host's name is invalid (IDNA)"),
             Self::Port => f.write_str("the port is not a number from 1 to 65535"),
+            Self::ProxyPath => f.write_str("it has a path"),
             Self::TargetByte { at, byte } => {
                 write!(f, "invalid byte {byte:#04x} at offset {at}")
             }
@@ -414,6 +417,14 @@ fn scheme_error(text: &str) -> UrlError {
         name if name == "http" || name == "https" => UrlError::NoHost,
         name => UrlError::Scheme(name.into()),
     }
+}
+
+/// Any scheme, and what stands behind `://`, if there is a scheme.
+pub(crate) fn split_any_scheme(text: &str) -> Option<(&str, &str)> {
+    text.split_once("://").filter(|(name, _)| {
+        name.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    })
 }
 
 #[inline]
