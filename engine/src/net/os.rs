@@ -5,6 +5,8 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::event::Source;
@@ -13,7 +15,7 @@ use rustix::buffer::spare_capacity;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
-use super::{Address, Event, Net, SocketOptions, Token};
+use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 /// The operating system's network.
 ///
@@ -30,6 +32,8 @@ use super::{Address, Event, Net, SocketOptions, Token};
 pub struct OsNet {
     poll: Poll,
     events: mio::Events,
+    /// There from the first call of `waker` on.
+    wakes: Option<Wakes>,
     /// State of a xorshift generator; never zero.
     random: u64,
 }
@@ -43,6 +47,7 @@ impl OsNet {
         Ok(Self {
             poll: Poll::new()?,
             events: mio::Events::with_capacity(EVENTS_PER_POLL),
+            wakes: None,
             random: seed(),
         })
     }
@@ -144,11 +149,16 @@ impl Net for OsNet {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, timeout) {
+        let polled = self.poll.poll(&mut self.events, timeout);
+        if let Some(wakes) = &self.wakes {
+            wakes.pending.swap(false, Ordering::AcqRel);
+        }
+        match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        events.extend(self.events.iter().map(|event| {
+        let happened = self.events.iter().filter(|event| event.token() != WAKER);
+        events.extend(happened.map(|event| {
             let closed = event.is_read_closed() || event.is_error();
             Event {
                 token: Token(event.token().0),
@@ -158,6 +168,23 @@ impl Net for OsNet {
             }
         }));
         Ok(())
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        if let Some(wakes) = &self.wakes {
+            return Ok(wakes.waker.clone());
+        }
+        let source = mio::Waker::new(self.poll.registry(), WAKER)?;
+        let pending = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&pending);
+        let waker = Waker::new(move || {
+            if !shared.swap(true, Ordering::AcqRel) {
+                // It can fail only for a descriptor that is not open, and this one is open as long as `source` lives.
+                let _ = source.wake();
+            }
+        });
+        let wakes = self.wakes.insert(Wakes { waker, pending });
+        Ok(wakes.waker.clone())
     }
 
     fn close(&mut self, stream: Stream) {
@@ -178,6 +205,17 @@ impl Net for OsNet {
         self.random ^= self.random << 17;
         self.random
     }
+}
+
+#[derive(Debug)]
+struct Wakes {
+    waker: Waker,
+    /// A wake has been sent that no poll has answered, so that further ones cost no system call.
+    ///
+    /// No wake is lost: both sides `swap`, so one comes first. If it is the poll, the waker finds `false` and sends an
+    /// event for the next poll. If it is the waker, the poll that is about to return reads its `true`, and with it
+    /// everything that the waking thread did before.
+    pending: Arc<AtomicBool>,
 }
 
 /// A TCP or Unix stream socket of [`OsNet`].
@@ -229,5 +267,67 @@ fn seed() -> u64 {
     RandomState::new().hash_one(0u8) | 1
 }
 
+/// The token of the waker, which [`Token`] reserves.
+const WAKER: mio::Token = mio::Token(usize::MAX);
 /// More ready connections than this are reported by the next poll.
 const EVENTS_PER_POLL: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_wake_ends_the_next_poll_and_only_that() {
+        let mut net = OsNet::new().unwrap();
+        let waker = net.waker().unwrap();
+        let mut events = Vec::new();
+        waker.wake();
+        net.waker().unwrap().wake();
+        net.poll(&mut events, None).unwrap();
+        assert!(events.is_empty());
+        let began = Instant::now();
+        let pause = Duration::from_millis(5);
+        net.poll(&mut events, Some(pause)).unwrap();
+        assert!(began.elapsed() >= pause, "two wakes before it are one");
+    }
+
+    #[test]
+    fn a_wake_from_another_thread_is_never_lost() {
+        let mut net = OsNet::new().unwrap();
+        let waker = net.waker().unwrap();
+        let (send, received) = mpsc::channel();
+        let (go_on, wait) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            for n in 0..2_000 {
+                send.send(n).unwrap();
+                waker.wake();
+                // Each number needs a wake of its own every other time; else it may fold into the one before.
+                if n % 2 == 0 {
+                    wait.recv().unwrap();
+                }
+            }
+        });
+        let mut events = Vec::new();
+        let mut last = None;
+        while last != Some(1_999) {
+            net.poll(&mut events, None).unwrap();
+            while let Ok(n) = received.try_recv() {
+                last = Some(n);
+                if n % 2 == 0 {
+                    go_on.send(()).unwrap();
+                }
+            }
+        }
+        thread.join().unwrap();
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_waker_outlives_its_network() {
+        let waker = OsNet::new().unwrap().waker().unwrap();
+        waker.wake();
+        waker.wake();
+    }
+}
