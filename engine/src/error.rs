@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 
 use crate::net::Address;
 
@@ -98,6 +99,7 @@ impl fmt::Display for Error {
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::Cancelled => f.write_str("cancelled"),
         }
     }
@@ -123,6 +125,7 @@ impl From<Error> for io::Error {
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
+            ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
             ErrorKind::Cancelled => io::ErrorKind::Other,
         };
         Self::new(kind, error)
@@ -143,6 +146,8 @@ pub enum ErrorKind {
     Io(io::Error),
     /// Time ran out; [`Error::phase`] says what was being waited for.
     Timeout(TimeLimit),
+    /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
+    Denied(IpAddr),
     /// The caller cancelled the call.
     Cancelled,
 }

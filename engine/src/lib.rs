@@ -61,6 +61,6 @@ pub use client::{
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    AddressHook, AddressPolicy, BadNetwork, Counters, FailedAttempt, Network, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
 pub use proto::{Limits, Request, Response, Version};

@@ -1,12 +1,14 @@
 //! Decisions, without I/O: who may open a connection and who waits, when a wait ends, what may be sent again. Time
 //! comes in as an argument; nothing here knows a socket.
 
+mod address;
 mod dial;
 pub(crate) mod pool;
 mod queue;
 mod retry;
 mod timeouts;
 
+pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
