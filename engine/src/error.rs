@@ -9,6 +9,7 @@ use std::io;
 use std::net::IpAddr;
 
 use crate::net::Address;
+pub use crate::net::resolve::DnsError;
 
 /// Why a call failed.
 ///
@@ -99,6 +100,7 @@ impl fmt::Display for Error {
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::Cancelled => f.write_str("cancelled"),
         }
@@ -125,6 +127,8 @@ impl From<Error> for io::Error {
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
+            ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
+            ErrorKind::Dns(_) => io::ErrorKind::Other,
             ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
             ErrorKind::Cancelled => io::ErrorKind::Other,
         };
@@ -146,6 +150,8 @@ pub enum ErrorKind {
     Io(io::Error),
     /// Time ran out; [`Error::phase`] says what was being waited for.
     Timeout(TimeLimit),
+    /// The host's name could not be turned into addresses.
+    Dns(DnsError),
     /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
     Denied(IpAddr),
     /// The caller cancelled the call.
@@ -430,6 +436,12 @@ impl From<PeerFault> for ErrorKind {
 impl From<LimitExceeded> for ErrorKind {
     fn from(limit: LimitExceeded) -> Self {
         Self::Limit(limit)
+    }
+}
+
+impl From<DnsError> for ErrorKind {
+    fn from(error: DnsError) -> Self {
+        Self::Dns(error)
     }
 }
 

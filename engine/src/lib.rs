@@ -58,9 +58,13 @@ mod reactor;
 pub use client::{
     Body, Call, CallId, Completion, HostClient, HostConfig, Read, Report, Timings, Upstream,
 };
-pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+pub use error::{
+    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit,
+};
+pub use net::resolve::{Answer, HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    AddressHook, AddressPolicy, BadNetwork, Counters, FailedAttempt, Network, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
+    LatePolicy, Network, Override, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
 pub use proto::{Limits, Request, Response, Version};

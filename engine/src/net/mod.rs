@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub mod os;
+pub mod resolve;
 #[cfg(feature = "sim")]
 pub mod sim;
 
