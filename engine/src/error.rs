@@ -6,9 +6,11 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 
 use crate::net::Address;
-use crate::net::tls::TlsFault;
+pub use crate::net::resolve::DnsError;
+use crate::net::tls::{TlsConfigError, TlsFault};
 use crate::proto::{ProxyFault, UrlError, redacted};
 
 /// Why a call failed.
@@ -102,6 +104,8 @@ impl fmt::Display for Error {
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
             ErrorKind::Proxy(fault) => fault.fmt(f),
+            ErrorKind::Dns(error) => error.fmt(f),
+            ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::Cancelled => f.write_str("cancelled"),
         }
     }
@@ -132,6 +136,9 @@ impl From<Error> for io::Error {
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
             ErrorKind::Proxy(_) | ErrorKind::Cancelled => io::ErrorKind::Other,
+            ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
+            ErrorKind::Dns(_) => io::ErrorKind::Other,
+            ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, error)
     }
@@ -155,6 +162,10 @@ pub enum ErrorKind {
     Timeout(TimeLimit),
     /// A proxy did not open the way to the target.
     Proxy(ProxyFault),
+    /// The host's name could not be turned into addresses.
+    Dns(DnsError),
+    /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
+    Denied(IpAddr),
     /// The caller cancelled the call.
     Cancelled,
 }
@@ -194,6 +205,8 @@ pub enum Misuse {
         /// What is wrong with it.
         error: UrlError,
     },
+    /// The TLS configuration cannot be used.
+    TlsConfig(TlsConfigError),
     /// The upstream has no address.
     NoAddress,
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
@@ -242,6 +255,7 @@ impl fmt::Display for Misuse {
             Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
             Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
             Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
+            Self::TlsConfig(error) => write!(f, "TLS: {error}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),
@@ -500,6 +514,12 @@ impl From<TlsFault> for ErrorKind {
 }
 
 /// A stream with TLS reports its faults as errors of the stream.
+impl From<DnsError> for ErrorKind {
+    fn from(error: DnsError) -> Self {
+        Self::Dns(error)
+    }
+}
+
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         match error.downcast::<TlsFault>() {

@@ -57,17 +57,19 @@ mod reactor;
 
 pub use client::{
     Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Proxies,
-    Proxy, ProxyKind, Read,
-    Report, Timings, Upstream,
+    Proxy, ProxyKind, Read, Report, Timings, Upstream,
 };
-pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+pub use error::{
+    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit,
+};
+pub use net::resolve::{Answer, HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
 pub use net::tls::{
     ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
     TlsInfo, TlsPart, TlsRoots, TlsVersion,
 };
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    Counters, FailedAttempt, LatePolicy, Redirects, Retry, RetryHook, ReuseOrder, Timeouts,
-    WaitPolicy,
+    AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
+    LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
 pub use proto::{Limits, Request, Response, Version};

@@ -3,8 +3,13 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use super::Proxies;
 use crate::net::SocketOptions;
-use crate::policy::{LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts, WaitPolicy};
+use crate::net::tls::TlsConfig;
+use crate::policy::{
+    AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts,
+    WaitPolicy,
+};
 use crate::proto::Limits;
 
 /// The options of a [`HostClient`](crate::HostClient).
@@ -80,6 +85,14 @@ pub struct Config {
     pub max_connections: NonZeroUsize,
     /// Whether redirects are followed. Default: they are not.
     pub redirects: Redirects,
+    /// TLS for `https` URLs and proxies.
+    pub tls: TlsConfig,
+    /// Names: the cache in front of the resolver, and fixed addresses.
+    pub dns: DnsConfig,
+    /// Which addresses may be connected to. Default: all.
+    pub addresses: AddressPolicy,
+    /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
+    pub proxies: Proxies,
 }
 
 impl Default for Config {
@@ -88,6 +101,10 @@ impl Default for Config {
             host: HostConfig::default(),
             max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
             redirects: Redirects::none(),
+            tls: TlsConfig::default(),
+            dns: DnsConfig::default(),
+            addresses: AddressPolicy::allow_all(),
+            proxies: Proxies::none(),
         }
     }
 }

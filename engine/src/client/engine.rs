@@ -9,15 +9,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use self::openings::Opening;
+use self::openings::{Naming, Opening};
 use self::turn::TurnLimit;
 use super::hosts::Hosts;
+use super::names::Names;
 use super::router::Router;
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::{Counters, LatePolicy, PoolConfig, Retry, Timeouts};
+use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
 
@@ -34,6 +35,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     openings: Slab<Opening>,
     pool: PoolConfig,
     attempt_delay: Duration,
+    addresses: AddressPolicy,
+    names: Option<Naming>,
     timeouts: Timeouts,
     retry: Retry,
     late: LatePolicy,
@@ -62,6 +65,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             openings: Slab::new(),
             pool: config.pool(),
             attempt_delay: config.attempt_delay,
+            addresses: AddressPolicy::allow_all(),
+            names: None,
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
@@ -83,6 +88,20 @@ impl<R: Router, N: Net> Engine<R, N> {
             readable: VecDeque::new(),
             handed_over: Vec::new(),
         }
+    }
+
+    pub(super) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
+        self.names = Some(Naming::new(names, self.reactor.waker()?));
+        self.addresses = addresses;
+        Ok(())
+    }
+
+    pub(super) fn names(&self) -> Option<&Names> {
+        self.names.as_ref().map(|naming| &naming.names)
+    }
+
+    pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
+        self.names.as_mut().map(|naming| &mut naming.names)
     }
 
     // ---- blocking

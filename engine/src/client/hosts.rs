@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Counters, DialOrder, Pool, PoolConfig, later};
@@ -39,6 +40,10 @@ pub(crate) struct Host {
     pub(crate) addresses: Addresses,
     /// The handshakes of a new connection.
     pub(crate) set_up: Arc<[Step]>,
+    /// The first of these handshakes is told an address of that name, which we look up.
+    pub(crate) socks_target: Option<Box<str>>,
+    /// Through which it is reached; kept because its place in memory is part of the host's name.
+    pub(crate) proxy: Option<Arc<Proxy>>,
     pub(crate) order: DialOrder,
     touched: bool,
     /// Its part of `Hosts::open`.
@@ -53,6 +58,8 @@ pub(crate) struct Host {
 #[derive(Debug)]
 pub(crate) enum Addresses {
     Known(Vec<Address>),
+    /// Those of a name, on that port.
+    Named(Box<str>, u16),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -95,6 +102,8 @@ impl Hosts {
             defaults,
             addresses,
             set_up,
+            socks_target: None,
+            proxy: None,
             order: DialOrder::default(),
             touched: false,
             counted: 0,

@@ -5,6 +5,7 @@ mod config;
 mod engine;
 mod host;
 mod hosts;
+mod names;
 mod proxy;
 mod router;
 mod upstream;

@@ -21,8 +21,7 @@ pub(crate) struct DialOrder {
 impl DialOrder {
     /// The order for one opening.
     pub(crate) fn order(&mut self, now: Instant, addresses: &[Address]) -> Vec<Address> {
-        let first = self.next;
-        self.next = (first + 1) % addresses.len().max(1);
+        let first = self.turn() % addresses.len().max(1);
         self.avoided.retain(|(_, until)| *until > now);
         let rotated = (0..addresses.len()).map(|at| &addresses[(first + at) % addresses.len()]);
         let (mut order, last): (Vec<_>, Vec<_>) = rotated
@@ -30,6 +29,13 @@ impl DialOrder {
             .partition(|address| !self.is_avoided(address));
         order.extend(last);
         order
+    }
+
+    /// Counts openings, for an order that is made elsewhere.
+    pub(crate) fn turn(&mut self) -> usize {
+        let turn = self.next;
+        self.next = turn.wrapping_add(1);
+        turn
     }
 
     fn is_avoided(&self, address: &Address) -> bool {

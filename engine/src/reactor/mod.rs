@@ -24,7 +24,7 @@ pub(crate) use slab::{Key, Slab};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::tls::TlsFault;
 use crate::net::transport::Transport;
-use crate::net::{Address, Event, Net, SocketOptions, Token};
+use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
@@ -341,6 +341,10 @@ impl<N: Net> Reactor<N> {
 
     pub(crate) fn random(&mut self) -> u64 {
         self.net.random()
+    }
+
+    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
     }
 
     pub(crate) fn next(&mut self) -> Option<Happened> {
@@ -1260,7 +1264,7 @@ enum Progress {
 }
 
 /// What one read takes at most, but for large bodies. Holds a small answer, and a full socket buffer of most servers.
-const READ_BUFFER: usize = 64 * 1024;
+const READ_BUFFER: usize = crate::net::tls::GOOD_BUFFER;
 
 /// Bodies with at least this much to come are read into the response directly.
 const DIRECT_READ: u64 = 16 * 1024;

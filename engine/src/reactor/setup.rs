@@ -1,6 +1,7 @@
 //! What stands between a connection's being up and its being usable: handshakes with proxies, and TLS.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::net::transport::Transport;
 use crate::proto::{Credentials, Handshake, ProxyFault, Socks5, SocksTarget, Tunnel};
 
 /// A handshake that the connections of a host need.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// TLS with the proxy, under that name.
     ProxyTls(TlsIdentity, Box<str>),
@@ -30,6 +31,19 @@ pub(crate) enum Step {
         user_agent: Option<Box<str>>,
         credentials: Option<Credentials>,
     },
+}
+
+impl Step {
+    /// The same steps with a SOCKS5 proxy that is told an address.
+    pub(crate) fn with_socks_address(steps: &[Self], ip: IpAddr) -> Arc<[Self]> {
+        let mut steps = steps.to_vec();
+        for step in &mut steps {
+            if let Self::Socks { host, .. } = step {
+                *host = ip.to_string().into();
+            }
+        }
+        steps.into()
+    }
 }
 
 /// The handshakes of one connection.

@@ -32,6 +32,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
             // begun must not keep the others from going on.
             self.reactor.poll(Some(self.reactor.now()))?;
+            self.take_answers();
             self.settle();
         }
         self.begin_incoming();
@@ -40,6 +41,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(());
         }
         let polled = self.reactor.poll(until);
+        self.take_answers();
         self.settle();
         polled
     }
