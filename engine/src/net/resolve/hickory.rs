@@ -653,3 +653,53 @@ const PARTIAL_TTL: Duration = Duration::from_secs(30);
 /// Names in the hosts file have no time of their own; the file is looked at again after that.
 const HOSTS_TTL: Duration = Duration::from_secs(10);
 const DEFAULT_IN_FLIGHT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn ask(resolver: &mut HickoryResolver, name: &str) -> mpsc::Receiver<Answer> {
+        let (sender, answer) = mpsc::channel();
+        resolver.lookup(name, Reply::new(move |answer| sender.send(answer).unwrap()));
+        answer
+    }
+
+    #[test]
+    fn a_missing_resolv_conf_is_told_and_hosts_hold() {
+        let hosts = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/src/net/resolve/testdata/hosts"
+        );
+        let mut resolver = HickoryResolver::with_files("/nonexistent/resolv.conf", hosts);
+        let answer = ask(&mut resolver, "db.internal").recv().unwrap();
+        assert_eq!(
+            answer,
+            Answer::found(["10.0.0.7".parse().unwrap()], HOSTS_TTL)
+        );
+        let answer = ask(&mut resolver, "other.internal").recv().unwrap();
+        let Err(DnsError::Config(what)) = answer.addresses else {
+            panic!("{answer:?}");
+        };
+        assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
+    }
+
+    #[test]
+    fn dropped_with_lookups_in_flight() {
+        // It takes questions and never answers.
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut resolver = HickoryResolver::with_servers(NameServers {
+            timeout: Duration::from_secs(3600),
+            ..NameServers::new([silent.local_addr().unwrap()])
+        });
+        let first = ask(&mut resolver, "a.example");
+        let second = ask(&mut resolver, "b.example");
+        silent.recv(&mut [0; 512]).unwrap();
+        drop(resolver);
+        for answer in [first, second] {
+            assert_eq!(answer.recv(), Ok(Answer::failed(DnsError::Unanswered)));
+        }
+    }
+}
