@@ -1,5 +1,8 @@
 //! What a connection's bytes go through: nothing, TLS, or TLS inside the TLS of a proxy.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, IoSlice};
 
 use super::Net;
