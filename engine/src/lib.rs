@@ -59,6 +59,8 @@ pub use client::{
     Body, Call, CallId, Completion, HostClient, HostConfig, Proxies, Proxy, ProxyKind, Read,
     Report, Timings, Upstream,
 };
+#[cfg(feature = "cookies")]
+pub use client::{CookieJar, CookieLimits};
 pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
 pub use net::{Address, SocketOptions};
 pub use policy::{

@@ -1,6 +1,8 @@
 //! What a user holds: clients, calls and their completions.
 
 mod config;
+#[cfg(feature = "cookies")]
+mod cookies;
 mod host;
 mod proxy;
 mod upstream;
@@ -8,6 +10,8 @@ mod upstream;
 use std::time::{Duration, Instant};
 
 pub use config::HostConfig;
+#[cfg(feature = "cookies")]
+pub use cookies::{CookieJar, CookieLimits};
 pub use host::{Body, HostClient};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use upstream::Upstream;
