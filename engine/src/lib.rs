@@ -67,6 +67,8 @@ pub use net::tls::{
     ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
     TlsInfo, TlsPart, TlsRoots, TlsVersion,
 };
+#[cfg(feature = "cookies")]
+pub use client::{CookieJar, CookieLimits};
 pub use net::{Address, SocketOptions};
 pub use policy::{
     AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,

@@ -2,6 +2,8 @@
 
 mod any;
 mod config;
+#[cfg(feature = "cookies")]
+mod cookies;
 mod engine;
 mod host;
 mod hosts;
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 
 pub use any::Client;
 pub use config::{Config, HostConfig};
+#[cfg(feature = "cookies")]
+pub use cookies::{CookieJar, CookieLimits};
 pub use engine::{Body, Engine};
 pub use host::HostClient;
 pub use proxy::{Proxies, Proxy, ProxyKind};
