@@ -30,11 +30,11 @@
 //!
 //! # In scope
 //! HTTP/1.1 and 1.0 over TCP and Unix sockets; pooling with exact bounds; one deadline over a whole call with limits for
-//! its phases; retry by how far a request got; streamed bodies in both directions with back-pressure; the protocol core
+//! its phases; retry by how far a request got; content codings; streamed bodies in both directions with back-pressure; the protocol core
 //! by itself ([`proto`]); a network of one's own ([`net::Net`]), a simulated one included (feature `sim`).
 //!
 //! # Out of scope so far
-//! TLS, names other than `localhost`, redirects, proxies, content codings, pipelining, HTTP/2. Unix systems only.
+//! TLS, names other than `localhost`, redirects, proxies, pipelining, HTTP/2. Unix systems only.
 //!
 //! # Layers
 //! Each knows only those below it.
@@ -63,4 +63,4 @@ pub use net::{Address, SocketOptions};
 pub use policy::{
     Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
-pub use proto::{Limits, Request, Response, Version};
+pub use proto::{Codings, Limits, Request, Response, Version};

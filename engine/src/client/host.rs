@@ -85,7 +85,8 @@ impl<N: Net> HostClient<N> {
             turn_began: net.now(),
             pool: Pool::new(config.pool()),
             order: RoundRobin::default(),
-            defaults: Defaults::new(upstream.host(), config.user_agent.as_deref()),
+            defaults: Defaults::new(upstream.host(), config.user_agent.as_deref())
+                .with_codings(config.codings),
             retry: config.retry,
             late: config.late,
             total: config.timeouts.total,

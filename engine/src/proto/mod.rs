@@ -12,9 +12,10 @@
 //! Both sides run at the same time: a final response that comes while the request is still being sent is delivered,
 //! and the connection is closed.
 //!
-//! Out of scope here: sockets, time, redirects, content codings, connection reuse across exchanges.
+//! Out of scope here: sockets, time, redirects, connection reuse across exchanges.
 
 mod chunked;
+mod coding;
 mod exchange;
 mod head;
 mod limits;
@@ -23,6 +24,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
+pub use coding::Codings;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use request::{Defaults, Request};
