@@ -22,7 +22,7 @@ use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, ParsedHead, TransferEncoding};
 use super::request::Fill;
-use super::response::HeadParts;
+use super::response::{HeadParts, decoder_cap};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -840,7 +840,7 @@ impl Exchange {
             return Err(PeerFault::BadContentCoding);
         }
         self.recv = Recv::Done;
-        decoder.reset(response.0.retained);
+        decoder.reset(decoder_cap(response.0.retained));
         response.0.decoder = self.decoder.take();
         Ok(())
     }

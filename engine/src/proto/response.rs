@@ -141,7 +141,7 @@ impl Response {
         self.0.decoded = false;
         let inner = &mut *self.0;
         if let Some(decoder) = &inner.decoder
-            && decoder.idle_memory() > inner.retained
+            && decoder.idle_memory() > decoder_cap(inner.retained)
         {
             inner.decoder = None;
         }
@@ -168,7 +168,7 @@ impl Response {
     }
 
     /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer,
-    /// and for all that decoding has left.
+    /// and twice that for all that decoding keeps.
     /// Default 2 MiB.
     pub fn set_retained(&mut self, bytes: usize) {
         self.0.retained = bytes;
@@ -322,6 +322,11 @@ fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'
 
 fn range(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
+}
+
+/// What decoding may keep: the usual window of zstd is as large as the default cap itself, and is not all that it needs.
+pub(super) fn decoder_cap(retained: usize) -> usize {
+    retained.saturating_mul(2)
 }
 
 /// Holds the bodies of ordinary pages and API answers, and a 1 MiB download with its growth.
