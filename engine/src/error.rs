@@ -332,6 +332,8 @@ pub enum PeerFault {
     BadTrailer,
     /// `101 Switching Protocols` without having been asked to (RFC 9110 §15.2.2).
     UnexpectedUpgrade,
+    /// A content coding is broken, or ends before its end, although the framing is whole (RFC 9110 §8.4).
+    BadContentCoding,
 }
 
 impl fmt::Display for PeerFault {
@@ -348,6 +350,7 @@ impl fmt::Display for PeerFault {
             Self::BadChunk => "malformed chunked coding in the response",
             Self::BadTrailer => "malformed trailer in the response",
             Self::UnexpectedUpgrade => "101 Switching Protocols without an Upgrade request",
+            Self::BadContentCoding => "broken content coding in the response",
         })
     }
 }
@@ -370,6 +373,14 @@ pub enum LimitExceeded {
     TrailerBytes(usize),
     /// [`Limits::interim_responses`](crate::Limits::interim_responses).
     InterimResponses(usize),
+    /// Content codings upon each other; the limit is fixed.
+    ContentCodings(usize),
+    /// [`Limits::decoded_bytes`](crate::Limits::decoded_bytes).
+    DecodedBytes(u64),
+    /// [`Limits::decode_ratio`](crate::Limits::decode_ratio).
+    DecodeRatio(u32),
+    /// [`Limits::zstd_window_log`](crate::Limits::zstd_window_log).
+    ZstdWindow(u8),
     /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
@@ -388,6 +399,10 @@ impl fmt::Display for LimitExceeded {
             Self::ChunkOverhead(n) => write!(f, "chunked framing overhead over {n} bytes"),
             Self::TrailerBytes(n) => write!(f, "trailers over {n} bytes"),
             Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
+            Self::ContentCodings(n) => write!(f, "more than {n} content codings"),
+            Self::DecodedBytes(n) => write!(f, "decoded response body over {n} bytes"),
+            Self::DecodeRatio(n) => write!(f, "decoded response body over {n} times its size"),
+            Self::ZstdWindow(n) => write!(f, "zstd window over 2^{n} bytes"),
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
             Self::Redirects(n) => write!(f, "more than {n} redirects"),

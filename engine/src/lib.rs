@@ -30,11 +30,11 @@
 //!
 //! # In scope
 //! HTTP/1.1 and 1.0 over TCP and Unix sockets; pooling with exact bounds; one deadline over a whole call with limits for
-//! its phases; retry by how far a request got; streamed bodies in both directions with back-pressure; the protocol core
+//! its phases; retry by how far a request got; content codings; streamed bodies in both directions with back-pressure; the protocol core
 //! by itself ([`proto`]); a network of one's own ([`net::Net`]), a simulated one included (feature `sim`).
 //!
 //! # Out of scope so far
-//! TLS, names other than `localhost`, redirects, proxies, content codings, pipelining, HTTP/2. Unix systems only.
+//! TLS, names other than `localhost`, redirects, proxies, pipelining, HTTP/2. Unix systems only.
 //!
 //! # Layers
 //! Each knows only those below it.
@@ -59,6 +59,8 @@ pub use client::{
     Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Proxies,
     Proxy, ProxyKind, Read, Report, Timings, Upstream,
 };
+#[cfg(feature = "cookies")]
+pub use client::{CookieJar, CookieLimits};
 pub use error::{
     DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit,
 };
@@ -67,11 +69,9 @@ pub use net::tls::{
     ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
     TlsInfo, TlsPart, TlsRoots, TlsVersion,
 };
-#[cfg(feature = "cookies")]
-pub use client::{CookieJar, CookieLimits};
 pub use net::{Address, SocketOptions};
 pub use policy::{
     AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
     LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
-pub use proto::{Limits, Request, Response, Version};
+pub use proto::{Codings, Limits, Request, Response, Version};

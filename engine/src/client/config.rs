@@ -10,7 +10,7 @@ use crate::policy::{
     AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts,
     WaitPolicy,
 };
-use crate::proto::Limits;
+use crate::proto::{Codings, Limits};
 
 /// The options of a [`HostClient`](crate::HostClient).
 ///
@@ -56,6 +56,9 @@ pub struct HostConfig {
     pub limits: Limits,
     /// `User-Agent` of requests that do not say their own; `None` sends none. Default `courser/` and the version.
     pub user_agent: Option<String>,
+    /// The content codings that are taken off responses, and offered, by requests that do not say their own (see
+    /// [`Request::decode`](crate::Request::decode)). Default none.
+    pub codings: Codings,
     /// When a failed call is tried again.
     pub retry: Retry,
     /// Options of the sockets.
@@ -125,6 +128,7 @@ impl Default for HostConfig {
             late: LatePolicy::default(),
             limits: Limits::default(),
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
+            codings: Codings::none(),
             retry: Retry::default(),
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,

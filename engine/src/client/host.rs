@@ -50,7 +50,8 @@ impl<N: Net> HostClient<N> {
         if upstream.addresses().is_empty() {
             return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
         }
-        let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref());
+        let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref())
+            .with_codings(config.codings);
         let addresses = Addresses::Known(upstream.addresses().to_vec());
         let mut hosts = Hosts::new(usize::MAX);
         let host = hosts.insert([].into(), config.pool(), defaults, addresses, [].into());

@@ -12,10 +12,11 @@
 //! Both sides run at the same time: a final response that comes while the request is still being sent is delivered,
 //! and the connection is closed.
 //!
-//! Out of scope here: sockets, time, redirects, content codings, connection reuse across exchanges.
+//! Out of scope here: sockets, time, redirects, connection reuse across exchanges.
 
 mod auth;
 mod chunked;
+mod coding;
 mod exchange;
 mod head;
 mod limits;
@@ -29,6 +30,7 @@ mod tunnel;
 mod url;
 
 pub use auth::{Credentials, push_basic};
+pub use coding::Codings;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use proxy::{Handshake, ProxyFault, SocksReply};

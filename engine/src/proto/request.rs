@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use super::coding::Codings;
 use super::head::list;
 use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
@@ -49,12 +50,18 @@ struct Inner {
     cookies: Vec<u8>,
     /// Where a redirection has led.
     detour: Option<Box<Detour>>,
+    /// There is an `Accept-Encoding` or a `Range` header.
+    says_coding: bool,
+    /// What to take off the response; `None` leaves it to the defaults.
+    codings: Option<Codings>,
     /// The first thing wrong in a header or a trailer.
     invalid: Option<Invalid>,
     /// Head, and a small body behind it, as they go out.
     encoded: Vec<u8>,
     /// How much of `encoded` is head.
     head_len: usize,
+    /// The codings that it was encoded for.
+    encoded_codings: Codings,
     /// Which [`Defaults`] `encoded` was made with; 0: must be made.
     encoded_for: u64,
 }
@@ -82,9 +89,12 @@ impl Request {
             sensitive: Vec::new(),
             cookies: Vec::new(),
             detour: None,
+            says_coding: false,
+            codings: None,
             invalid: None,
             encoded: Vec::new(),
             head_len: 0,
+            encoded_codings: Codings::none(),
             encoded_for: 0,
         }))
     }
@@ -148,6 +158,8 @@ impl Request {
             }
             self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
             self.0.authorization |= name.eq_ignore_ascii_case("authorization");
+            self.0.says_coding |=
+                name.eq_ignore_ascii_case("accept-encoding") || name.eq_ignore_ascii_case("range");
             push_line(&mut self.0.fields, name, value);
         }
         self
@@ -178,6 +190,7 @@ impl Request {
         self.0.upgrade = false;
         self.0.authorization = false;
         self.0.sensitive.clear();
+        self.0.says_coding = false;
         self.0.invalid = None;
         self
     }
@@ -236,6 +249,28 @@ impl Request {
         self
     }
 
+    /// Takes these content codings off the response's body, instead of those of the client's configuration, and offers
+    /// them in `Accept-Encoding`. A request with an `Accept-Encoding` or a `Range` header of its own offers what that
+    /// says.
+    ///
+    /// The body then holds the decoded bytes; the headers stay as received. A body with a coding that is not among
+    /// these comes as it was sent, and so does a part of one (206), which cannot be decoded by itself;
+    /// [`Response::decoded`](super::Response::decoded) tells. A coded body that is empty, as its framing says, is no
+    /// error; one that is broken or has no end is. Limits: [`decoded_bytes`](super::Limits::decoded_bytes),
+    /// [`decode_ratio`](super::Limits::decode_ratio), [`zstd_window_log`](super::Limits::zstd_window_log), and 5
+    /// codings.
+    ///
+    /// ```
+    /// use courser::{Codings, Request};
+    ///
+    /// let mut request = Request::get("/");
+    /// request.decode(Codings::all());
+    /// ```
+    pub fn decode(&mut self, codings: Codings) -> &mut Self {
+        self.touch().0.codings = Some(codings);
+        self
+    }
+
     /// The head as it was last sent, empty line included; empty before the first time.
     pub fn encoded_head(&self) -> &[u8] {
         &self.0.encoded[..self.0.head_len]
@@ -258,6 +293,7 @@ impl Request {
 
     fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
         self.check(defaults.form)?;
+        self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();
         self.write_head(&mut out, defaults)?;
@@ -344,6 +380,10 @@ impl Request {
         if let Some(value) = user_agent {
             check_value(value, Part::UserAgent)?;
             push_line(out, "User-Agent", value);
+        }
+        if !self.0.encoded_codings.is_empty() && !self.0.says_coding {
+            let offer = self.0.encoded_codings.to_string();
+            push_line(out, "Accept-Encoding", offer.as_bytes());
         }
         out.extend_from_slice(&defaults.lines);
         if self.0.detour.is_none() {
@@ -485,6 +525,11 @@ impl Request {
         self.0.upgrade
     }
 
+    /// What to take off the response to the request as it was encoded last.
+    pub(super) fn codings(&self) -> Codings {
+        self.0.encoded_codings
+    }
+
     /// Whether the whole request can be sent again: its stream, if it has one, was not begun.
     pub(crate) fn is_replayable(&self) -> bool {
         match self.body_now() {
@@ -613,6 +658,7 @@ pub struct Defaults {
     form: TargetForm,
     /// Header lines for the next hop.
     lines: Vec<u8>,
+    codings: Codings,
 }
 
 /// What the target of a request is, and what is sent of it (RFC 9112 §3.2).
@@ -629,15 +675,28 @@ pub(crate) enum TargetForm {
 impl Defaults {
     /// The `Host` of the upstream, and the default `User-Agent`.
     pub fn new(host: impl Into<Vec<u8>>, user_agent: Option<&str>) -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: Self::next_id(),
             host: host.into(),
             user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
             form: TargetForm::AsGiven,
             lines: Vec::new(),
+            codings: Codings::none(),
         }
+    }
+
+    /// Takes these content codings off responses to requests that do not say it themselves with
+    /// [`Request::decode`].
+    pub fn with_codings(mut self, codings: Codings) -> Self {
+        self.id = Self::next_id(); // what was encoded for a clone is not what these ask for
+        self.codings = codings;
+        self
+    }
+
+    fn next_id() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        NEXT_ID.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn with_form(mut self, form: TargetForm) -> Self {

@@ -486,7 +486,9 @@ impl<N: Net> Reactor<N> {
         conn.continue_at = None;
         conn.deadline = call.deadline;
         conn.hurried = call.overrides.is_some();
-        conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
+        let mut exchange = Exchange::new(&call.request, call.mode);
+        exchange.set_stream_buffer(self.settings.stream_buffer);
+        conn.state = State::Busy(exchange, call_key);
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
     }
@@ -881,6 +883,10 @@ impl<N: Net> Reactor<N> {
             }
         };
         let had_head = exchange.has_head();
+        if exchange.is_held() {
+            exchange.handle_room(response, &self.settings.limits)?;
+            return Ok(self.settle_held(key));
+        }
         let (read, room) = match exchange.body_left() {
             Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
@@ -964,6 +970,24 @@ impl<N: Net> Reactor<N> {
         })
     }
 
+    /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
+    fn settle_held(&mut self, key: Key) -> Progress {
+        let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
+            State::Busy(exchange, _) => exchange.done(),
+            _ => None,
+        });
+        match done {
+            // Whether the read that brought the end had left room is forgotten by now.
+            Some(Reuse::Keep) if self.has_more(key) => {
+                self.finish(key, true, Reuse::Close(CloseReason::Surplus));
+            }
+            Some(reuse) => self.finish(key, true, reuse),
+            None if self.must_pause(key, true) => {}
+            None => return Progress::More,
+        }
+        Progress::Stop
+    }
+
     /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
     fn has_more(&mut self, key: Key) -> bool {
         self.conns.get_mut(key).is_some_and(|conn| {
@@ -1020,7 +1044,7 @@ impl<N: Net> Reactor<N> {
         }
         exchange.stop_sending();
         let waiting = call.response.body().len() - call.taken;
-        let pause = waiting >= self.settings.stream_buffer;
+        let pause = waiting >= self.settings.stream_buffer || exchange.is_held();
         if pause {
             conn.unread = Some(Unread::Consumer);
         }
