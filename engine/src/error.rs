@@ -99,6 +99,7 @@ impl fmt::Display for Error {
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
             ErrorKind::Cancelled => f.write_str("cancelled"),
+            ErrorKind::Stopped(stopped) => stopped.fmt(f),
         }
     }
 }
@@ -123,7 +124,7 @@ impl From<Error> for io::Error {
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
-            ErrorKind::Cancelled => io::ErrorKind::Other,
+            ErrorKind::Cancelled | ErrorKind::Stopped(_) => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }
@@ -145,6 +146,31 @@ pub enum ErrorKind {
     Timeout(TimeLimit),
     /// The caller cancelled the call.
     Cancelled,
+    /// The [`Shared`](crate::Shared) client had stopped.
+    Stopped(Stopped),
+}
+
+/// Why the threads of a [`Shared`](crate::Shared) client could not serve a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// It was shut down, or dropped, before it took up the call.
+    ShutDown,
+    /// A callback of the user's (a body source, a retry hook, a task's waker) panicked on the client's thread. All
+    /// calls of that thread fail with this; later ones go to a new client.
+    Panicked,
+    /// After such a panic there was no new client, because making one failed too.
+    NoClient,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ShutDown => "the shared client has been shut down",
+            Self::Panicked => "a callback panicked on the client's thread",
+            Self::NoClient => "the client could not be made anew after a panic",
+        })
+    }
 }
 
 /// An error in the call itself, found before anything was sent (but for body streams).
@@ -185,6 +211,12 @@ pub enum Misuse {
     },
     /// No streamed response body with this id.
     UnknownBody,
+    /// A client of one upstream cannot be spread over several threads.
+    OneThread,
+    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
+    OwnThread,
+    /// A [`Shared`](crate::Shared) client takes no streamed calls.
+    Streamed,
 }
 
 impl fmt::Display for Misuse {
@@ -210,6 +242,11 @@ impl fmt::Display for Misuse {
                 "the body stream gave {produced} bytes where {declared} were declared"
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
+            Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
+            Self::Streamed => f.write_str("a shared client takes no streamed calls"),
+            Self::OneThread => {
+                f.write_str("a client of one upstream cannot be spread over several threads")
+            }
         }
     }
 }
@@ -319,6 +356,8 @@ pub enum LimitExceeded {
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
+    /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
+    InFlight(usize),
 }
 
 impl fmt::Display for LimitExceeded {
@@ -333,6 +372,7 @@ impl fmt::Display for LimitExceeded {
             Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
+            Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
         }
     }
 }
@@ -425,6 +465,12 @@ impl From<PeerFault> for ErrorKind {
 impl From<LimitExceeded> for ErrorKind {
     fn from(limit: LimitExceeded) -> Self {
         Self::Limit(limit)
+    }
+}
+
+impl From<Stopped> for ErrorKind {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
     }
 }
 

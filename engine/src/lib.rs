@@ -56,9 +56,12 @@ pub mod proto;
 mod reactor;
 
 pub use client::{
-    Body, Call, CallId, Completion, HostClient, HostConfig, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Completion, CompletionSender, Completions, Drive, HostClient, HostConfig,
+    Read, Refused, Report, Sending, Shared, SharedConfig, Ticket, Timings, Upstream, completions,
 };
-pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+pub use error::{
+    Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped, TimeLimit,
+};
 pub use net::{Address, SocketOptions};
 pub use policy::{
     Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,

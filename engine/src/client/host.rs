@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report, Upstream};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, TimeLimit};
-use crate::net::Net;
 use crate::net::os::OsNet;
+use crate::net::{Net, Waker};
 use crate::policy::{
     Checkout, Counters, Dial, FailedAttempt, LatePolicy, Next, Pool, Retry, RoundRobin, SlotId,
     Verdict, is_stale, later,
@@ -390,6 +390,32 @@ impl<N: Net> HostClient<N> {
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
         let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
         Some(self.handed_over.swap_remove(at).1)
+    }
+
+    // ---- driven by `Shared`
+
+    /// One turn, which a wake ends early.
+    pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.turn(timeout.map(TurnLimit::For), |client| {
+            !client.done.is_empty() || !client.readable.is_empty()
+        })
+    }
+
+    /// The next completion, if there is one already.
+    pub(super) fn next_done(&mut self) -> Option<Completion> {
+        let key = self.done.pop_front()?;
+        self.complete(key)
+    }
+
+    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+        self.reactor.waker()
+    }
+
+    /// Closes the connection of a call that switched protocols, if it did.
+    pub(super) fn discard_stream(&mut self, id: CallId) {
+        if let Some(stream) = self.take_stream(id) {
+            self.reactor.close_stream(stream);
+        }
     }
 
     // ---- the turn

@@ -2,12 +2,17 @@
 
 mod config;
 mod host;
+mod shared;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
 pub use config::HostConfig;
 pub use host::{Body, HostClient};
+pub use shared::{
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
+    completions,
+};
 pub use upstream::Upstream;
 
 use crate::error::Error;
@@ -92,6 +97,11 @@ impl CallTime {
 /// Names a call within its client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CallId(Key);
+
+impl CallId {
+    /// Of a call that no client has taken up.
+    const NONE: Self = Self(Key::NONE);
+}
 
 /// A call that is over, or, if it is a streaming one, whose response has begun.
 ///

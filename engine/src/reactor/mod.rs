@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
-use crate::net::{Address, Event, Net, SocketOptions, Token};
+use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::{Dial, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
 pub(crate) use timers::Armed;
@@ -258,6 +258,10 @@ impl<N: Net> Reactor<N> {
         let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
         // Without limits, a day: a timer that comes up once a day for nothing costs nothing.
         self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
+    }
+
+    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
     }
 
     pub(crate) fn random(&mut self) -> u64 {
