@@ -55,10 +55,15 @@ mod policy;
 pub mod proto;
 mod reactor;
 
+#[cfg(feature = "http")]
+pub use client::Unfit;
 pub use client::{
-    Body, Call, CallId, Completion, CompletionSender, Completions, Drive, HostClient, HostConfig,
-    Read, Refused, Report, Sending, Shared, SharedConfig, Ticket, Timings, Upstream, completions,
+    Body, Call, CallId, Completion, CompletionSender, Completions, Drive, Failures, Histogram,
+    HostClient, HostConfig, Read, Refused, Report, Sending, Shared, SharedConfig, Stats, Ticket,
+    Timings, Upstream, completions,
 };
+#[cfg(feature = "tower")]
+pub use client::{HttpService, ServiceError, ServiceFuture};
 pub use error::{
     Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped, TimeLimit,
 };

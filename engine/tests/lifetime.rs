@@ -21,8 +21,8 @@ fn nothing_is_left_behind() {
     let before = counts();
 
     round(drop);
-    round(|client| drop(client.shutdown(Duration::from_secs(60))));
-    round(|client| drop(client.shutdown_now()));
+    round(|client| _ = client.shutdown(Duration::from_secs(60)));
+    round(|client| _ = client.shutdown_now());
     let futures = round(|client| {
         let futures: Vec<Sending> = (0..20).map(|_| client.send(held())).collect();
         drop(client);

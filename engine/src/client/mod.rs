@@ -2,17 +2,25 @@
 
 mod config;
 mod host;
+#[cfg(feature = "http")]
+mod interop;
 mod shared;
+mod stats;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
 pub use config::HostConfig;
 pub use host::{Body, HostClient};
+#[cfg(feature = "http")]
+pub use interop::Unfit;
 pub use shared::{
     CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
     completions,
 };
+#[cfg(feature = "tower")]
+pub use shared::{HttpService, ServiceError, ServiceFuture};
+pub use stats::{Failures, Histogram, Stats};
 pub use upstream::Upstream;
 
 use crate::error::Error;

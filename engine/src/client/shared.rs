@@ -6,6 +6,8 @@
 
 mod completions;
 mod sending;
+#[cfg(feature = "tower")]
+mod service;
 mod slot;
 mod spread;
 mod thread;
@@ -22,14 +24,17 @@ use std::time::{Duration, Instant};
 
 pub use completions::{CompletionSender, Completions, completions};
 pub use sending::{Sending, Ticket};
+#[cfg(feature = "tower")]
+pub use service::{HttpService, ServiceError, ServiceFuture};
 
 use crossbeam_channel::{Sender, unbounded};
 
+use super::stats::{Recorder, Stats};
 use super::{Call, CallId, Completion, HostClient, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
-use slot::{Delivery, Permits, Slot};
+use slot::{Delivery, Permit, Permits, Slot};
 use thread::{Command, Desk, Order, Port};
 
 /// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
@@ -195,7 +200,7 @@ impl<C: Drive> Shared<C> {
                 call,
             })
         } else {
-            self.begin(call, Arc::clone(&slot), None).err()
+            self.begin(call, Arc::clone(&slot), None, None).err()
         };
         let (done_request, done_response, outcome) = match refused {
             Some(Refused { error, call }) => (call.request, call.response, Err(error)),
@@ -222,7 +227,7 @@ impl<C: Drive> Shared<C> {
     /// The call again, if it cannot be taken: [`LimitExceeded::InFlight`], [`Stopped`], or [`Misuse::Streamed`].
     pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
         let slot = Arc::new(Slot::new());
-        let port = self.begin(call, Arc::clone(&slot), Some(to.0.clone()))?;
+        let port = self.begin(call, Arc::clone(&slot), Some(to.0.clone()), None)?;
         Ok(Ticket { slot, port })
     }
 
@@ -242,8 +247,12 @@ impl<C: Drive> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send(&self, call: Call) -> Sending {
+        self.send_with(call, None)
+    }
+
+    fn send_with(&self, call: Call, permit: Option<Permit>) -> Sending {
         let slot = Arc::new(Slot::new());
-        let begun = self.begin(call, Arc::clone(&slot), None);
+        let begun = self.begin(call, Arc::clone(&slot), None, permit);
         Sending::new(begun.map(|port| Ticket { slot, port }))
     }
 
@@ -252,21 +261,36 @@ impl<C: Drive> Shared<C> {
         self.inner.permits.taken()
     }
 
+    /// What has become of the calls so far, over all threads. Calls that were refused are not counted.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for port in &self.inner.ports {
+            stats.merge(&port.recorder().snapshot());
+        }
+        stats.in_flight = self.in_flight();
+        stats
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
     fn begin(
         &self,
         call: Call,
         slot: Arc<Slot>,
         channel: Option<Sender<completions::Delivered>>,
+        permit: Option<Permit>,
     ) -> Result<Arc<Port>, Refused> {
         let inner = &*self.inner;
         let refuse = |error, call| Err(Refused { error, call });
-        if inner.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return refuse(early(Stopped::ShutDown), call);
         }
         if call.streaming {
             return refuse(early(Misuse::Streamed), call);
         }
-        let Some(permit) = inner.permits.take() else {
+        let Some(permit) = permit.or_else(|| inner.permits.take()) else {
             let limit = LimitExceeded::InFlight(inner.permits.max());
             return refuse(early(limit), call);
         };
@@ -302,16 +326,20 @@ fn start<C: Drive>(
 ) -> Result<(Arc<Port>, JoinHandle<usize>), Error> {
     let (commands, queue) = unbounded();
     let (report, reported) = mpsc::sync_channel(1);
+    let recorder = Arc::new(Recorder::new());
     let thread = std::thread::Builder::new().name(format!("courser-{index}"));
     let thread = thread.spawn(move || {
         let made = build().and_then(|mut client| {
             let waker = client.waker().map_err(early)?;
-            Ok((client, Arc::new(Port::new(commands, waker))))
+            Ok((
+                client,
+                Arc::new(Port::new(commands, waker, Arc::clone(&recorder))),
+            ))
         });
         match made {
             Ok((client, port)) => {
                 let _ = report.send(Ok(Arc::clone(&port)));
-                Desk::new(queue).run(client, &port, build)
+                Desk::new(queue, recorder).run(client, &port, build)
             }
             Err(error) => {
                 let _ = report.send(Err(error));

@@ -466,6 +466,104 @@ fn a_callback_cannot_wait_for_its_own_thread() {
 }
 
 #[test]
+fn stats_count_what_has_become_of_the_calls() {
+    let server = Server::start();
+    let client = default_client(&server);
+    for _ in 0..10 {
+        client.get("/", &mut Response::new()).unwrap();
+    }
+    client
+        .get("not a target", &mut Response::new())
+        .unwrap_err();
+    let held = client.send(call("/held"));
+    server.wait_held(1);
+    let stats = client.stats();
+    assert_eq!(
+        (stats.calls, stats.statuses[2], stats.in_flight),
+        (11, 10, 1)
+    );
+    assert_eq!((stats.failed(), stats.failures.misuse), (1, 1));
+    assert_eq!((stats.reused, stats.retries), (9, 0));
+    assert_eq!((stats.total.count(), stats.first_byte.count()), (11, 10));
+    assert_eq!(stats.connect.count(), 1);
+    assert!(stats.total.max() >= stats.first_byte.max());
+    client.shutdown_now();
+    block_on(held).outcome.unwrap_err();
+    let stats = client.stats();
+    assert_eq!(
+        (stats.calls, stats.failures.cancelled, stats.in_flight),
+        (12, 1, 0)
+    );
+}
+
+#[test]
+fn a_service_answers_http_requests_and_waits_for_its_turn() {
+    use std::future::poll_fn;
+    use tower_service::Service as _;
+
+    let server = Server::start();
+    let config = SharedConfig {
+        max_in_flight: 1,
+        ..SharedConfig::default()
+    };
+    let client = server.client(config, HostConfig::default());
+    let (mut first, mut second) = (client.service(), client.service());
+    let get = |target: &str| {
+        http::Request::get(target)
+            .body(bytes::Bytes::new())
+            .unwrap()
+    };
+    block_on(poll_fn(|context| first.poll_ready(context))).unwrap();
+    let held = first.call(get("/held"));
+    server.wait_held(1);
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(second.poll_ready(&mut nobody).is_pending());
+    let waiting = thread::spawn(move || {
+        block_on(async {
+            poll_fn(|context| second.poll_ready(context)).await?;
+            second.call(get("/second")).await
+        })
+    });
+    server.release();
+    let response = block_on(held).unwrap();
+    assert_eq!(
+        (response.status(), &response.body()[..]),
+        (http::StatusCode::OK, &b"/held"[..])
+    );
+    assert!(response.extensions().get::<courser::Report>().is_some());
+    let response = waiting.join().unwrap().unwrap();
+    assert_eq!(&response.body()[..], b"/second");
+
+    // Without having been ready it takes its chance; a permit that is not used goes back.
+    block_on(poll_fn(|context| first.poll_ready(context))).unwrap();
+    let error = block_on(client.service().call(get("/third"))).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        Some(ErrorKind::Limit(LimitExceeded::InFlight(1)))
+    ));
+    drop(first);
+    block_on(client.service().call(get("/third"))).unwrap();
+
+    let other_version = http::Request::get("/")
+        .version(http::Version::HTTP_2)
+        .body(bytes::Bytes::new())
+        .unwrap();
+    let error = block_on(client.service().call(other_version)).unwrap_err();
+    assert!(matches!(
+        error,
+        courser::ServiceError::Request(courser::Unfit::Version)
+    ));
+    client.shutdown_now();
+    let mut ended = client.service();
+    block_on(poll_fn(|context| ended.poll_ready(context))).unwrap();
+    let error = block_on(ended.call(get("/late"))).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        Some(ErrorKind::Stopped(Stopped::ShutDown))
+    ));
+}
+
+#[test]
 fn streamed_calls_are_refused() {
     let server = Server::start();
     let client = default_client(&server);

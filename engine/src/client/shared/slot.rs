@@ -250,7 +250,7 @@ impl Drop for Permit {
 
 impl Permits {
     /// A permit, as soon as there is one.
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "tower"), expect(dead_code))]
     pub(super) fn poll_take(self: &Arc<Self>, context: &task::Context<'_>) -> task::Poll<Permit> {
         if let Some(permit) = self.take() {
             return task::Poll::Ready(permit);

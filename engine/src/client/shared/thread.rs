@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::Drive;
 use super::slot::{Delivery, Slot};
+use crate::client::stats::Recorder;
 use crate::client::{Call, CallId};
 use crate::error::{Error, ErrorKind, Stopped};
 use crate::net::Waker;
@@ -21,6 +22,8 @@ pub(super) struct Port {
     commands: Sender<Command>,
     /// Of the thread's present client.
     waker: RwLock<Waker>,
+    /// Of the thread's calls, over all its clients.
+    recorder: Arc<Recorder>,
 }
 
 /// What a client's thread is asked to do.
@@ -38,11 +41,16 @@ pub(super) enum Command {
 pub(super) struct Order(Option<(Call, Delivery)>);
 
 impl Port {
-    pub(super) fn new(commands: Sender<Command>, waker: Waker) -> Self {
+    pub(super) fn new(commands: Sender<Command>, waker: Waker, recorder: Arc<Recorder>) -> Self {
         Self {
             commands,
             waker: RwLock::new(waker),
+            recorder,
         }
+    }
+
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Leaves a command for the thread and wakes it if it sleeps (the network's waker knows). The command is in the
@@ -95,6 +103,7 @@ pub(super) struct Desk {
     pending: Slab<Pending>,
     /// Set once it is to end.
     finish: Option<Finish>,
+    recorder: Arc<Recorder>,
 }
 
 struct Pending {
@@ -108,9 +117,10 @@ struct Finish {
 }
 
 impl Desk {
-    pub(super) fn new(commands: Receiver<Command>) -> Self {
+    pub(super) fn new(commands: Receiver<Command>, recorder: Arc<Recorder>) -> Self {
         Self {
             commands,
+            recorder,
             pending: Slab::new(),
             finish: None,
         }
@@ -215,6 +225,8 @@ impl Desk {
             // There is no way to hand a connection over to another thread.
             client.discard_stream(done.id);
             if let Some(pending) = self.pending.remove(Key::from_bits(done.tag)) {
+                self.recorder
+                    .record(&done.outcome, &done.response, &done.report);
                 pending.delivery.complete(done);
             }
         }
@@ -232,6 +244,7 @@ impl Desk {
 
     fn fail_all(&mut self, cause: &Cause) {
         for pending in self.pending.drain() {
+            self.recorder.failed(&cause.kind());
             // Waking whoever waits is foreign code.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 pending.delivery.fail(cause.kind(), None);
