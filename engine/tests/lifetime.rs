@@ -29,7 +29,7 @@ fn nothing_is_left_behind() {
         futures
     });
     // They hold no descriptor, though nobody has taken their completions.
-    assert_eq!(counts(), before);
+    settles_at(before);
     drop(futures);
 
     let arrived: Completions = round(|client| {
@@ -77,7 +77,7 @@ fn nothing_is_left_behind() {
         let _ = std::panic::take_hook();
         client.get("/", &mut Response::new()).unwrap();
     });
-    assert_eq!(counts(), before);
+    settles_at(before);
 }
 
 /// A server and a client; both are over when it returns.
@@ -90,6 +90,17 @@ fn round<T>(story: impl FnOnce(Client) -> T) -> T {
 
 fn held() -> Call {
     Call::new(Request::get("/held"), Response::new())
+}
+
+/// The system lists a thread for a moment after it has been joined; so a count that is too high is looked at again, but
+/// not for ever.
+fn settles_at(expected: (usize, usize)) {
+    let mut looks = 0;
+    while counts() != expected {
+        looks += 1;
+        assert!(looks < 10_000, "{:?} instead of {expected:?}", counts());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Descriptors and threads of this process.

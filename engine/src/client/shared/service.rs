@@ -36,7 +36,8 @@ use crate::proto::{Request, Response};
 /// std::future::poll_fn(|context| service.poll_ready(context)).await?;
 /// let response = service.call(http::Request::get("/").body(Bytes::new())?).await?;
 /// assert_eq!((response.status().as_u16(), &response.body()[..]), (200, &b"hi"[..]));
-/// # Ok::<(), Box<dyn std::error::Error>>(()) })
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct HttpService<C> {
