@@ -107,6 +107,7 @@ impl fmt::Display for Error {
             ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::Cancelled => f.write_str("cancelled"),
+            ErrorKind::Stopped(stopped) => stopped.fmt(f),
         }
     }
 }
@@ -135,7 +136,9 @@ impl From<Error> for io::Error {
             ErrorKind::Tls(_) => io::ErrorKind::InvalidData,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
-            ErrorKind::Proxy(_) | ErrorKind::Cancelled => io::ErrorKind::Other,
+            ErrorKind::Proxy(_) | ErrorKind::Cancelled | ErrorKind::Stopped(_) => {
+                io::ErrorKind::Other
+            }
             ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
             ErrorKind::Dns(_) => io::ErrorKind::Other,
             ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
@@ -168,6 +171,31 @@ pub enum ErrorKind {
     Denied(IpAddr),
     /// The caller cancelled the call.
     Cancelled,
+    /// The [`Shared`](crate::Shared) client had stopped.
+    Stopped(Stopped),
+}
+
+/// Why the threads of a [`Shared`](crate::Shared) client could not serve a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// It was shut down, or dropped, before it took up the call.
+    ShutDown,
+    /// A callback of the user's (a body source, a retry hook, a task's waker) panicked on the client's thread. All
+    /// calls of that thread fail with this; later ones go to a new client.
+    Panicked,
+    /// After such a panic there was no new client, because making one failed too.
+    NoClient,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ShutDown => "the shared client has been shut down",
+            Self::Panicked => "a callback panicked on the client's thread",
+            Self::NoClient => "the client could not be made anew after a panic",
+        })
+    }
 }
 
 /// An error in the call itself, found before anything was sent (but for body streams).
@@ -224,6 +252,12 @@ pub enum Misuse {
     },
     /// No streamed response body with this id.
     UnknownBody,
+    /// A client of one upstream cannot be spread over several threads.
+    OneThread,
+    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
+    OwnThread,
+    /// A [`Shared`](crate::Shared) client takes no streamed calls.
+    Streamed,
 }
 
 impl Misuse {
@@ -265,6 +299,11 @@ impl fmt::Display for Misuse {
                 "the body stream gave {produced} bytes where {declared} were declared"
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
+            Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
+            Self::Streamed => f.write_str("a shared client takes no streamed calls"),
+            Self::OneThread => {
+                f.write_str("a client of one upstream cannot be spread over several threads")
+            }
         }
     }
 }
@@ -387,6 +426,8 @@ pub enum LimitExceeded {
     Connections(usize),
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),
+    /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
+    InFlight(usize),
 }
 
 impl fmt::Display for LimitExceeded {
@@ -406,6 +447,7 @@ impl fmt::Display for LimitExceeded {
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
             Self::Redirects(n) => write!(f, "more than {n} redirects"),
+            Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
         }
     }
 }
@@ -516,6 +558,12 @@ impl From<LimitExceeded> for ErrorKind {
     }
 }
 
+impl From<Stopped> for ErrorKind {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
 impl From<ProxyFault> for ErrorKind {
     fn from(fault: ProxyFault) -> Self {
         Self::Proxy(fault)
@@ -528,13 +576,13 @@ impl From<TlsFault> for ErrorKind {
     }
 }
 
-/// A stream with TLS reports its faults as errors of the stream.
 impl From<DnsError> for ErrorKind {
     fn from(error: DnsError) -> Self {
         Self::Dns(error)
     }
 }
 
+/// A stream with TLS reports its faults as errors of the stream.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         match error.downcast::<TlsFault>() {

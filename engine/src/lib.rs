@@ -55,14 +55,20 @@ mod policy;
 pub mod proto;
 mod reactor;
 
+#[cfg(feature = "http")]
+pub use client::Unfit;
 pub use client::{
-    Body, Call, CallId, Client, Completion, Config, Engine, Hop, HostClient, HostConfig, Proxies,
-    Proxy, ProxyKind, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, Drive, Engine,
+    Failures, Histogram, Hop, HostClient, HostConfig, Proxies, Proxy, ProxyKind, Read, Refused,
+    Report, Sending, Shared, SharedConfig, Stats, Ticket, Timings, Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
+#[cfg(feature = "tower")]
+pub use client::{HttpService, ServiceError, ServiceFuture};
 pub use error::{
-    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit,
+    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
+    TimeLimit,
 };
 pub use net::resolve::{Answer, HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
 pub use net::tls::{

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+#[cfg(feature = "cookies")]
+use super::CookieJar;
 use super::engine::Engine;
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
@@ -15,7 +17,7 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::TlsIdentity;
 use crate::policy::{AddressPolicy, DnsCounters, Follow, PoolConfig, Redirects};
-use crate::proto::{Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
+use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{Key, Step};
 
 /// A client of any `http` or `https` URL.
@@ -50,6 +52,12 @@ pub struct AnyHost {
     tls: TlsIdentity,
     proxies: Proxies,
     addresses: AddressPolicy,
+    codings: Codings,
+    #[cfg(feature = "cookies")]
+    cookies: Option<CookieJar>,
+    /// For building the value of `Cookie`.
+    #[cfg(feature = "cookies")]
+    cookie: Vec<u8>,
 }
 
 impl Client {
@@ -91,6 +99,11 @@ impl<N: Net> Client<N> {
             tls: tls.map_err(|error| unsent(Misuse::TlsConfig(error).into()))?,
             proxies: config.proxies,
             addresses: config.addresses.clone(),
+            codings: config.host.codings,
+            #[cfg(feature = "cookies")]
+            cookies: config.cookies,
+            #[cfg(feature = "cookies")]
+            cookie: Vec::new(),
         };
         let hosts = Hosts::new(config.max_connections.get());
         let mut client = Self::assemble(router, hosts, config.host, net);
@@ -132,6 +145,11 @@ impl Router for AnyHost {
     ) -> Result<Key, ErrorKind> {
         let text = request.url();
         let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
+        #[cfg(feature = "cookies")]
+        if let Some(jar) = &self.cookies {
+            self.cookie.clear();
+            jar.push_header(&url, &mut self.cookie);
+        }
         self.name.clear();
         url.push_origin(&mut self.name);
         let proxy = self.proxies.pick(&url).cloned();
@@ -141,11 +159,18 @@ impl Router for AnyHost {
             let address = Arc::as_ptr(proxy) as usize;
             self.name.extend_from_slice(&address.to_ne_bytes());
         }
-        if let Some(&host) = self.hosts.get(&*self.name) {
-            return Ok(host);
+        let host = match self.hosts.get(&*self.name) {
+            Some(&host) => host,
+            None => {
+                let host = self.insert_host(&url, proxy, hosts, pool)?;
+                self.hosts.insert(self.name.as_slice().into(), host);
+                host
+            }
+        };
+        #[cfg(feature = "cookies")]
+        if self.cookies.is_some() {
+            request.set_cookies(&self.cookie);
         }
-        let host = self.insert_host(&url, proxy, hosts, pool)?;
-        self.hosts.insert(self.name.as_slice().into(), host);
         Ok(host)
     }
 
@@ -156,6 +181,12 @@ impl Router for AnyHost {
         followed: u32,
         redirects: Option<Redirects>,
     ) -> Result<Reroute, ErrorKind> {
+        #[cfg(feature = "cookies")]
+        if let Some(jar) = &self.cookies
+            && let Ok(url) = Url::parse(request.url())
+        {
+            jar.store(&url, response.header_all("set-cookie"));
+        }
         let redirects = redirects.unwrap_or(self.redirects);
         if !(300..400).contains(&response.status()) {
             return Ok(Reroute::Stay);
@@ -204,6 +235,7 @@ impl AnyHost {
         url.push_authority(&mut authority);
         let user_agent = self.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
+        defaults = defaults.with_codings(self.codings);
         let addresses = match &proxy {
             None => addresses_of(url.ip(), url.host(), url.port()),
             Some(proxy) => addresses_of(proxy.ip(), proxy.host(), proxy.port()),

@@ -3,6 +3,8 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+#[cfg(feature = "cookies")]
+use super::CookieJar;
 use super::Proxies;
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
@@ -96,6 +98,9 @@ pub struct Config {
     pub addresses: AddressPolicy,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
     pub proxies: Proxies,
+    /// Where cookies are kept, and taken from. Default: nowhere.
+    #[cfg(feature = "cookies")]
+    pub cookies: Option<CookieJar>,
 }
 
 impl Default for Config {
@@ -108,6 +113,8 @@ impl Default for Config {
             dns: DnsConfig::default(),
             addresses: AddressPolicy::allow_all(),
             proxies: Proxies::none(),
+            #[cfg(feature = "cookies")]
+            cookies: None,
         }
     }
 }

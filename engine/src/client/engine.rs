@@ -16,8 +16,8 @@ use super::names::Names;
 use super::router::Router;
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
-use crate::net::Net;
 use crate::net::os::OsNet;
+use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
@@ -102,6 +102,32 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
         self.names.as_mut().map(|naming| &mut naming.names)
+    }
+
+    // ---- driven by `Shared`
+
+    /// One turn, which a wake ends early.
+    pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.turn(timeout.map(TurnLimit::For), |client| {
+            !client.done.is_empty() || !client.readable.is_empty()
+        })
+    }
+
+    /// The next completion, if there is one already.
+    pub(super) fn next_done(&mut self) -> Option<Completion> {
+        let key = self.done.pop_front()?;
+        self.complete(key)
+    }
+
+    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+        self.reactor.waker()
+    }
+
+    /// Closes the connection of a call that switched protocols, if it did.
+    pub(super) fn discard_stream(&mut self, id: CallId) {
+        if let Some(stream) = self.take_stream(id) {
+            self.reactor.close_stream(stream);
+        }
     }
 
     // ---- blocking

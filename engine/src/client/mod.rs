@@ -7,9 +7,13 @@ mod cookies;
 mod engine;
 mod host;
 mod hosts;
+#[cfg(feature = "http")]
+mod interop;
 mod names;
 mod proxy;
 mod router;
+mod shared;
+mod stats;
 mod upstream;
 
 use std::time::{Duration, Instant};
@@ -20,11 +24,21 @@ pub use config::{Config, HostConfig};
 pub use cookies::{CookieJar, CookieLimits};
 pub use engine::{Body, Engine};
 pub use host::HostClient;
+#[cfg(feature = "http")]
+pub use interop::Unfit;
 pub use proxy::{Proxies, Proxy, ProxyKind};
+pub use shared::{
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
+    completions,
+};
+#[cfg(feature = "tower")]
+pub use shared::{HttpService, ServiceError, ServiceFuture};
+pub use stats::{Failures, Histogram, Stats};
 pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
+use crate::net::tls::TlsInfo;
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
@@ -141,6 +155,11 @@ impl CallTime {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CallId(Key);
 
+impl CallId {
+    /// Of a call that no client has taken up.
+    const NONE: Self = Self(Key::NONE);
+}
+
 /// A call that is over, or, if it is a streaming one, whose response has begun.
 ///
 /// Each submitted call completes exactly once.
@@ -222,6 +241,11 @@ impl Report {
         self.attempts
     }
 
+    /// What TLS has agreed on, if this call is the first one on its connection and that has TLS.
+    pub fn tls(&self) -> Option<&TlsInfo> {
+        self.marks.opened.as_ref()?.tls_info.as_ref()
+    }
+
     /// Bytes of HTTP sent, all attempts together.
     pub fn bytes_out(&self) -> u64 {
         self.marks.bytes_out
@@ -268,6 +292,10 @@ pub struct Timings {
 
 /// What [`HostClient::read_body`] found.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is returned in place, and the large one once for each body"
+)]
 pub enum Read {
     /// So many bytes, at least one.
     Data(usize),

@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::event::Source;
@@ -149,9 +149,11 @@ impl Net for OsNet {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        let woken = self.wakes.as_ref().is_some_and(Wakes::fall_asleep);
+        let timeout = if woken { Some(Duration::ZERO) } else { timeout };
         let polled = self.poll.poll(&mut self.events, timeout);
         if let Some(wakes) = &self.wakes {
-            wakes.pending.swap(false, Ordering::AcqRel);
+            wakes.get_up();
         }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -174,16 +176,24 @@ impl Net for OsNet {
         if let Some(wakes) = &self.wakes {
             return Ok(wakes.waker.clone());
         }
-        let source = mio::Waker::new(self.poll.registry(), WAKER)?;
-        let pending = Arc::new(AtomicBool::new(false));
-        let shared = Arc::clone(&pending);
-        let waker = Waker::new(move || {
-            if !shared.swap(true, Ordering::AcqRel) {
-                // It can fail only for a descriptor that is not open, and this one is open as long as `source` lives.
-                let _ = source.wake();
+        let source = Arc::new(mio::Waker::new(self.poll.registry(), WAKER)?);
+        let sleep = Arc::new(AtomicU8::new(AWAKE));
+        let waker = Waker::new({
+            let (source, sleep) = (Arc::downgrade(&source), Arc::clone(&sleep));
+            move || {
+                if sleep.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
+                    && let Some(source) = source.upgrade()
+                {
+                    // It can fail only for a descriptor that is not open, and this one is.
+                    let _ = source.wake();
+                }
             }
         });
-        let wakes = self.wakes.insert(Wakes { waker, pending });
+        let wakes = self.wakes.insert(Wakes {
+            waker,
+            sleep,
+            _source: source,
+        });
         Ok(wakes.waker.clone())
     }
 
@@ -207,16 +217,39 @@ impl Net for OsNet {
     }
 }
 
+/// Wakes cost a system call only when the polling thread sleeps.
+///
+/// No wake is lost: all changes of `sleep` are swaps or exchanges, so they come one after another, and each wake leaves
+/// `NOTIFIED`. If it comes before the poll falls asleep, the poll finds it and does not wait. If it comes later and
+/// finds `ASLEEP`, it sends an event, which ends this poll or, if that was about to return anyway, the next one. A wake
+/// that finds `NOTIFIED` is served by whoever serves the one before, because the poll reads its value as well, and
+/// with that sees everything that the waking thread did before.
 #[derive(Debug)]
 struct Wakes {
     waker: Waker,
-    /// A wake has been sent that no poll has answered, so that further ones cost no system call.
-    ///
-    /// No wake is lost: both sides `swap`, so one comes first. If it is the poll, the waker finds `false` and sends an
-    /// event for the next poll. If it is the waker, the poll that is about to return reads its `true`, and with it
-    /// everything that the waking thread did before.
-    pending: Arc<AtomicBool>,
+    /// `AWAKE`, `ASLEEP` or `NOTIFIED`.
+    sleep: Arc<AtomicU8>,
+    /// Its descriptor is closed with the network; wakers hold it weakly.
+    _source: Arc<mio::Waker>,
 }
+
+impl Wakes {
+    /// Before waiting; true if there has been a wake already.
+    fn fall_asleep(&self) -> bool {
+        self.sleep
+            .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+    }
+
+    /// After waiting.
+    fn get_up(&self) {
+        self.sleep.swap(AWAKE, Ordering::AcqRel);
+    }
+}
+
+const AWAKE: u8 = 0;
+const ASLEEP: u8 = 1;
+const NOTIFIED: u8 = 2;
 
 /// A TCP or Unix stream socket of [`OsNet`].
 #[derive(Debug)]

@@ -430,9 +430,10 @@ impl Request {
                     .any(|own| own.eq_ignore_ascii_case(name))
             };
             let private = self.is_elsewhere() && (is_credential(name) || marked());
-            if !private && !(self.lost_body() && describes_body(name)) {
-                out.extend_from_slice(line);
+            if private || self.lost_body() && describes_body(name) {
+                continue;
             }
+            out.extend_from_slice(line);
         }
     }
 
@@ -567,6 +568,7 @@ impl Request {
         }
     }
 
+    #[cfg(feature = "cookies")]
     /// Sends that in `Cookie`, beside what the caller has put there; nothing if it is empty.
     pub(crate) fn set_cookies(&mut self, cookies: &[u8]) {
         if self.0.cookies != cookies {

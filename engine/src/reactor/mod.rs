@@ -22,7 +22,7 @@ pub(crate) use setup::Step;
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
-use crate::net::tls::TlsFault;
+use crate::net::tls::{TlsFault, TlsInfo};
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
@@ -194,7 +194,7 @@ pub struct Hop {
 }
 
 /// How long the steps of an opening took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Opened {
     /// Looking up the name; `None` if there was none to look up.
     pub(crate) resolve: Option<Duration>,
@@ -204,6 +204,8 @@ pub(crate) struct Opened {
     pub(crate) proxy: Option<Duration>,
     /// The TLS handshake with the server.
     pub(crate) tls: Option<Duration>,
+    /// What that has agreed on.
+    pub(crate) tls_info: Option<TlsInfo>,
 }
 
 struct Conn<S> {
@@ -739,7 +741,9 @@ impl<N: Net> Reactor<N> {
         match set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now) {
             Ok(true) => {
                 let opening = set_up.opening;
-                set_up.note(conn.opened.get_or_insert_default());
+                let opened = conn.opened.get_or_insert_default();
+                set_up.note(opened);
+                opened.tls_info = conn.stream.info();
                 conn.state = State::Settled;
                 // What came behind the last byte of the handshake has no event of its own any more.
                 conn.unread = Some(Unread::Turn);
