@@ -29,8 +29,10 @@ pub use service::{HttpService, ServiceError, ServiceFuture};
 
 use crossbeam_channel::{Sender, unbounded};
 
+use super::engine::Engine;
+use super::router::Router;
 use super::stats::{Recorder, Stats};
-use super::{Call, CallId, Completion, HostClient, Report};
+use super::{Call, CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
@@ -445,13 +447,17 @@ impl std::error::Error for Refused {
 /// A client that [`Shared`] can drive: all those of this library.
 pub trait Drive: driver::Driver {}
 
-impl Drive for HostClient {}
+impl<R: Router + 'static> Drive for Engine<R> {}
 
-impl driver::Driver for HostClient {
-    const SPREADS: bool = false;
+impl<R: Router + 'static> driver::Driver for Engine<R> {
+    const SPREADS: bool = !R::KEEPS_HOSTS;
 
-    fn spread(_: &Request) -> u64 {
-        0
+    fn spread(request: &Request) -> u64 {
+        if Self::SPREADS {
+            spread::host_hash(request.target())
+        } else {
+            0
+        }
     }
 
     fn waker(&mut self) -> io::Result<Waker> {

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub mod os;
+pub mod resolve;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub(crate) mod tls;
+pub(crate) mod transport;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
 ///
@@ -141,6 +144,16 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A Unix stream socket by its path.
     Unix(Arc<Path>),
+}
+
+impl Address {
+    /// The address without its port; `None` for a Unix socket.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Address {

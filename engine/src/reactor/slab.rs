@@ -21,10 +21,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Names nothing: no slab grows so large.
+    /// Names nothing.
     pub(crate) const NONE: Self = Self {
         index: u32::MAX,
-        generation: u32::MAX,
+        generation: 0,
     };
 
     pub(crate) fn to_bits(self) -> u64 {
