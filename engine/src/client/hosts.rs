@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Counters, DialOrder, Pool, PoolConfig, later};
+use crate::policy::{Counters, Pool, PoolConfig, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 
@@ -44,7 +44,8 @@ pub(crate) struct Host {
     pub(crate) socks_target: Option<Box<str>>,
     /// Through which it is reached; kept because its place in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
-    pub(crate) order: DialOrder,
+    /// Openings so far: each starts one address further.
+    pub(crate) openings: usize,
     touched: bool,
     /// Its part of `Hosts::open`.
     counted: usize,
@@ -104,7 +105,7 @@ impl Hosts {
             set_up,
             socks_target: None,
             proxy: None,
-            order: DialOrder::default(),
+            openings: 0,
             touched: false,
             counted: 0,
             want: Want::Nothing,

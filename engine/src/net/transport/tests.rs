@@ -47,6 +47,10 @@ impl Net for Memory {
         Ok(())
     }
 
+    fn waker(&mut self) -> io::Result<crate::net::Waker> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn connected(&mut self, (): &()) -> io::Result<bool> {
         Ok(true)
     }
