@@ -285,6 +285,16 @@ fn closing_tells_every_peer() {
 }
 
 #[test]
+fn there_are_at_most_two_sessions() {
+    let (mut transport, mut peers, _) = open(2, 0, None);
+    let (identity, _) = side("third.example");
+    let third = Tls::new(&identity, "third.example").unwrap();
+    transport.secure(third);
+    assert!(matches!(transport.sessions, Sessions::Two(_)));
+    transport.close(&mut peers.net);
+}
+
+#[test]
 fn only_plain_bytes_are_appended() {
     let (mut transport, mut peers, _) = open(0, 0, None);
     peers.say(b"plain");
