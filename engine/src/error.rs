@@ -6,8 +6,12 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 
 use crate::net::Address;
+pub use crate::net::resolve::DnsError;
+use crate::net::tls::{TlsConfigError, TlsFault};
+use crate::proto::{ProxyFault, UrlError, redacted};
 
 /// Why a call failed.
 ///
@@ -96,9 +100,14 @@ impl fmt::Display for Error {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
             ErrorKind::Limit(limit) => limit.fmt(f),
+            ErrorKind::Tls(fault) => fault.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
             ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Proxy(fault) => fault.fmt(f),
+            ErrorKind::Dns(error) => error.fmt(f),
+            ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::Cancelled => f.write_str("cancelled"),
+            ErrorKind::Stopped(stopped) => stopped.fmt(f),
         }
     }
 }
@@ -121,9 +130,18 @@ impl From<Error> for io::Error {
             }
             ErrorKind::Peer(_) => io::ErrorKind::InvalidData,
             ErrorKind::Limit(_) => io::ErrorKind::Other,
+            ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
+                io::ErrorKind::UnexpectedEof
+            }
+            ErrorKind::Tls(_) => io::ErrorKind::InvalidData,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
-            ErrorKind::Cancelled => io::ErrorKind::Other,
+            ErrorKind::Proxy(_) | ErrorKind::Cancelled | ErrorKind::Stopped(_) => {
+                io::ErrorKind::Other
+            }
+            ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
+            ErrorKind::Dns(_) => io::ErrorKind::Other,
+            ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, error)
     }
@@ -139,12 +157,45 @@ pub enum ErrorKind {
     Peer(PeerFault),
     /// A limit of ours, set by the caller or by default.
     Limit(LimitExceeded),
+    /// TLS failed: the server's certificate, its protocol, or an alert of it.
+    Tls(TlsFault),
     /// The system refused to connect, to read or to write; [`Error::phase`] says which.
     Io(io::Error),
     /// Time ran out; [`Error::phase`] says what was being waited for.
     Timeout(TimeLimit),
+    /// A proxy did not open the way to the target.
+    Proxy(ProxyFault),
+    /// The host's name could not be turned into addresses.
+    Dns(DnsError),
+    /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
+    Denied(IpAddr),
     /// The caller cancelled the call.
     Cancelled,
+    /// The [`Shared`](crate::Shared) client had stopped.
+    Stopped(Stopped),
+}
+
+/// Why the threads of a [`Shared`](crate::Shared) client could not serve a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// It was shut down, or dropped, before it took up the call.
+    ShutDown,
+    /// A callback of the user's (a body source, a retry hook, a task's waker) panicked on the client's thread. All
+    /// calls of that thread fail with this; later ones go to a new client.
+    Panicked,
+    /// After such a panic there was no new client, because making one failed too.
+    NoClient,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ShutDown => "the shared client has been shut down",
+            Self::Panicked => "a callback panicked on the client's thread",
+            Self::NoClient => "the client could not be made anew after a panic",
+        })
+    }
 }
 
 /// An error in the call itself, found before anything was sent (but for body streams).
@@ -168,6 +219,22 @@ pub enum Misuse {
     FramingHeader(&'static str),
     /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
     Upstream(String),
+    /// The URL cannot be used.
+    Url {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
+    /// The proxy's URL cannot be used.
+    Proxy {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
+    /// The TLS configuration cannot be used.
+    TlsConfig(TlsConfigError),
     /// The upstream has no address.
     NoAddress,
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
@@ -185,6 +252,25 @@ pub enum Misuse {
     },
     /// No streamed response body with this id.
     UnknownBody,
+    /// A client of one upstream cannot be spread over several threads.
+    OneThread,
+    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
+    OwnThread,
+    /// A [`Shared`](crate::Shared) client takes no streamed calls.
+    Streamed,
+}
+
+impl Misuse {
+    /// Holds nothing of the URL's user information.
+    pub fn url(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Url { text, error }
+    }
+
+    pub(crate) fn proxy(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Proxy { text, error }
+    }
 }
 
 impl fmt::Display for Misuse {
@@ -201,6 +287,9 @@ impl fmt::Display for Misuse {
                 write!(f, "{name} is computed from the body and cannot be a header")
             }
             Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
+            Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
+            Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
+            Self::TlsConfig(error) => write!(f, "TLS: {error}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),
@@ -210,6 +299,11 @@ impl fmt::Display for Misuse {
                 "the body stream gave {produced} bytes where {declared} were declared"
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
+            Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
+            Self::Streamed => f.write_str("a shared client takes no streamed calls"),
+            Self::OneThread => {
+                f.write_str("a client of one upstream cannot be spread over several threads")
+            }
         }
     }
 }
@@ -277,6 +371,8 @@ pub enum PeerFault {
     BadTrailer,
     /// `101 Switching Protocols` without having been asked to (RFC 9110 §15.2.2).
     UnexpectedUpgrade,
+    /// A content coding is broken, or ends before its end, although the framing is whole (RFC 9110 §8.4).
+    BadContentCoding,
 }
 
 impl fmt::Display for PeerFault {
@@ -293,6 +389,7 @@ impl fmt::Display for PeerFault {
             Self::BadChunk => "malformed chunked coding in the response",
             Self::BadTrailer => "malformed trailer in the response",
             Self::UnexpectedUpgrade => "101 Switching Protocols without an Upgrade request",
+            Self::BadContentCoding => "broken content coding in the response",
         })
     }
 }
@@ -315,10 +412,22 @@ pub enum LimitExceeded {
     TrailerBytes(usize),
     /// [`Limits::interim_responses`](crate::Limits::interim_responses).
     InterimResponses(usize),
+    /// Content codings upon each other; the limit is fixed.
+    ContentCodings(usize),
+    /// [`Limits::decoded_bytes`](crate::Limits::decoded_bytes).
+    DecodedBytes(u64),
+    /// [`Limits::decode_ratio`](crate::Limits::decode_ratio).
+    DecodeRatio(u32),
+    /// [`Limits::zstd_window_log`](crate::Limits::zstd_window_log).
+    ZstdWindow(u8),
     /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
+    /// [`Redirects::limit`](crate::Redirects::limit).
+    Redirects(u32),
+    /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
+    InFlight(usize),
 }
 
 impl fmt::Display for LimitExceeded {
@@ -331,8 +440,14 @@ impl fmt::Display for LimitExceeded {
             Self::ChunkOverhead(n) => write!(f, "chunked framing overhead over {n} bytes"),
             Self::TrailerBytes(n) => write!(f, "trailers over {n} bytes"),
             Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
+            Self::ContentCodings(n) => write!(f, "more than {n} content codings"),
+            Self::DecodedBytes(n) => write!(f, "decoded response body over {n} bytes"),
+            Self::DecodeRatio(n) => write!(f, "decoded response body over {n} times its size"),
+            Self::ZstdWindow(n) => write!(f, "zstd window over 2^{n} bytes"),
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
+            Self::Redirects(n) => write!(f, "more than {n} redirects"),
+            Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
         }
     }
 }
@@ -345,8 +460,12 @@ pub enum TimeLimit {
     Total,
     /// Waiting for a connection.
     Queue,
+    /// Looking up a name.
+    Resolve,
     /// Connecting.
     Connect,
+    /// A proxy's or a TLS handshake.
+    Handshake,
     /// No progress in sending.
     Write,
     /// Waiting for the first byte of the response.
@@ -360,7 +479,9 @@ impl fmt::Display for TimeLimit {
         f.write_str(match self {
             Self::Total => "total deadline",
             Self::Queue => "queue limit",
+            Self::Resolve => "resolve limit",
             Self::Connect => "connect limit",
+            Self::Handshake => "handshake limit",
             Self::Write => "write limit",
             Self::FirstByte => "first-byte limit",
             Self::BetweenBytes => "between-bytes limit",
@@ -374,8 +495,14 @@ impl fmt::Display for TimeLimit {
 pub enum Phase {
     /// A connection: the cap is reached.
     Queue,
+    /// The addresses of a name.
+    Resolve,
     /// The connection to be up.
     Connect,
+    /// The proxy to open the way to the server.
+    Proxy,
+    /// The end of a TLS handshake, the proxy's or the server's.
+    Tls,
     /// Room to send the request.
     Send,
     /// The first byte of the response.
@@ -390,7 +517,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Queue => "waiting for a connection",
+            Self::Resolve => "looking up the name",
             Self::Connect => "connecting",
+            Self::Proxy => "waiting for the proxy",
+            Self::Tls => "negotiating TLS",
             Self::Send => "sending the request",
             Self::FirstByte => "waiting for the first byte",
             Self::Head => "receiving the head",
@@ -428,9 +558,37 @@ impl From<LimitExceeded> for ErrorKind {
     }
 }
 
+impl From<Stopped> for ErrorKind {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl From<ProxyFault> for ErrorKind {
+    fn from(fault: ProxyFault) -> Self {
+        Self::Proxy(fault)
+    }
+}
+
+impl From<TlsFault> for ErrorKind {
+    fn from(fault: TlsFault) -> Self {
+        Self::Tls(fault)
+    }
+}
+
+impl From<DnsError> for ErrorKind {
+    fn from(error: DnsError) -> Self {
+        Self::Dns(error)
+    }
+}
+
+/// A stream with TLS reports its faults as errors of the stream.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        match error.downcast::<TlsFault>() {
+            Ok(fault) => Self::Tls(fault),
+            Err(error) => Self::Io(error),
+        }
     }
 }
 

@@ -30,11 +30,11 @@
 //!
 //! # In scope
 //! HTTP/1.1 and 1.0 over TCP and Unix sockets; pooling with exact bounds; one deadline over a whole call with limits for
-//! its phases; retry by how far a request got; streamed bodies in both directions with back-pressure; the protocol core
+//! its phases; retry by how far a request got; content codings; streamed bodies in both directions with back-pressure; the protocol core
 //! by itself ([`proto`]); a network of one's own ([`net::Net`]), a simulated one included (feature `sim`).
 //!
 //! # Out of scope so far
-//! TLS, names other than `localhost`, redirects, proxies, content codings, pipelining, HTTP/2. Unix systems only.
+//! TLS, names other than `localhost`, redirects, proxies, pipelining, HTTP/2. Unix systems only.
 //!
 //! # Layers
 //! Each knows only those below it.
@@ -55,12 +55,29 @@ mod policy;
 pub mod proto;
 mod reactor;
 
+#[cfg(feature = "http")]
+pub use client::Unfit;
 pub use client::{
-    Body, Call, CallId, Completion, HostClient, HostConfig, Read, Report, Timings, Upstream,
+    Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, Drive, Engine,
+    Failures, Histogram, Hop, HostClient, HostConfig, Proxies, Proxy, ProxyKind, Read, Refused,
+    Report, Sending, Shared, SharedConfig, Stats, Ticket, Timings, Upstream, completions,
 };
-pub use error::{Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, TimeLimit};
+#[cfg(feature = "cookies")]
+pub use client::{CookieJar, CookieLimits};
+#[cfg(feature = "tower")]
+pub use client::{HttpService, ServiceError, ServiceFuture};
+pub use error::{
+    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
+    TimeLimit,
+};
+pub use net::resolve::{Answer, HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
+pub use net::tls::{
+    ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
+    TlsInfo, TlsPart, TlsRoots, TlsVersion,
+};
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    Counters, FailedAttempt, LatePolicy, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
+    LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
-pub use proto::{Limits, Request, Response, Version};
+pub use proto::{Codings, Limits, Request, Response, Version};

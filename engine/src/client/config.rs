@@ -3,9 +3,16 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+#[cfg(feature = "cookies")]
+use super::CookieJar;
+use super::Proxies;
 use crate::net::SocketOptions;
-use crate::policy::{LatePolicy, PoolConfig, Retry, ReuseOrder, Timeouts, WaitPolicy};
-use crate::proto::Limits;
+use crate::net::tls::TlsConfig;
+use crate::policy::{
+    AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts,
+    WaitPolicy,
+};
+use crate::proto::{Codings, Limits};
 
 /// The options of a [`HostClient`](crate::HostClient).
 ///
@@ -40,6 +47,9 @@ pub struct HostConfig {
     /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
     /// and kept while the client is driven.
     pub min_idle: usize,
+    /// How long an address is tried before another one is tried beside it; the first that is reached is used. Default
+    /// 250 ms (RFC 8305 §8).
+    pub attempt_delay: Duration,
     /// Limits in time.
     pub timeouts: Timeouts,
     /// What happens to the connection of a call that ran out of time. Default: it is closed.
@@ -48,6 +58,9 @@ pub struct HostConfig {
     pub limits: Limits,
     /// `User-Agent` of requests that do not say their own; `None` sends none. Default `courser/` and the version.
     pub user_agent: Option<String>,
+    /// The content codings that are taken off responses, and offered, by requests that do not say their own (see
+    /// [`Request::decode`](crate::Request::decode)). Default none.
+    pub codings: Codings,
     /// When a failed call is tried again.
     pub retry: Retry,
     /// Options of the sockets.
@@ -55,6 +68,55 @@ pub struct HostConfig {
     /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
     /// can go beyond.
     pub stream_buffer: usize,
+}
+
+/// The options of a [`Client`](crate::Client).
+///
+/// ```
+/// use courser::{Config, Redirects};
+///
+/// let config = Config {
+///     redirects: Redirects::limit(10),
+///     ..Config::default()
+/// };
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What holds for each host, and for each call.
+    pub host: HostConfig,
+    /// Connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that has
+    /// been idle for longest makes room; without one, hosts that have no connection come first. Default 900, within
+    /// the 1,024 descriptors that a process usually has.
+    pub max_connections: NonZeroUsize,
+    /// Whether redirects are followed. Default: they are not.
+    pub redirects: Redirects,
+    /// TLS for `https` URLs and proxies.
+    pub tls: TlsConfig,
+    /// Names: the cache in front of the resolver, and fixed addresses.
+    pub dns: DnsConfig,
+    /// Which addresses may be connected to. Default: all.
+    pub addresses: AddressPolicy,
+    /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
+    pub proxies: Proxies,
+    /// Where cookies are kept, and taken from. Default: nowhere.
+    #[cfg(feature = "cookies")]
+    pub cookies: Option<CookieJar>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            host: HostConfig::default(),
+            max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
+            redirects: Redirects::none(),
+            tls: TlsConfig::default(),
+            dns: DnsConfig::default(),
+            addresses: AddressPolicy::allow_all(),
+            proxies: Proxies::none(),
+            #[cfg(feature = "cookies")]
+            cookies: None,
+        }
+    }
 }
 
 impl Default for HostConfig {
@@ -68,10 +130,12 @@ impl Default for HostConfig {
             max_age: None,
             max_requests: None,
             min_idle: 0,
+            attempt_delay: Duration::from_millis(250),
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),
             limits: Limits::default(),
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
+            codings: Codings::none(),
             retry: Retry::default(),
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,

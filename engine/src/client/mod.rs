@@ -1,19 +1,49 @@
 //! What a user holds: clients, calls and their completions.
 
+mod any;
 mod config;
+#[cfg(feature = "cookies")]
+mod cookies;
+mod engine;
 mod host;
+mod hosts;
+#[cfg(feature = "http")]
+mod interop;
+mod names;
+mod proxy;
+mod router;
+mod shared;
+mod stats;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
-pub use config::HostConfig;
-pub use host::{Body, HostClient};
+pub use any::Client;
+pub use config::{Config, HostConfig};
+#[cfg(feature = "cookies")]
+pub use cookies::{CookieJar, CookieLimits};
+pub use engine::{Body, Engine};
+pub use host::HostClient;
+#[cfg(feature = "http")]
+pub use interop::Unfit;
+pub use proxy::{Proxies, Proxy, ProxyKind};
+pub use shared::{
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
+    completions,
+};
+#[cfg(feature = "tower")]
+pub use shared::{HttpService, ServiceError, ServiceFuture};
+pub use stats::{Failures, Histogram, Stats};
 pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
-use crate::proto::{Request, Response};
+use crate::net::tls::TlsInfo;
+use crate::policy::{Overrides, Redirects, Retry, Timeouts};
+use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
+
+pub use crate::reactor::Hop;
 
 /// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
 ///
@@ -30,6 +60,7 @@ pub struct Call {
     tag: u64,
     time: CallTime,
     streaming: bool,
+    overrides: Option<Box<Overrides>>,
 }
 
 /// How the deadline of a call is given.
@@ -50,6 +81,7 @@ impl Call {
             tag: 0,
             time: CallTime::Configured,
             streaming: false,
+            overrides: None,
         }
     }
 
@@ -77,6 +109,36 @@ impl Call {
         self.streaming = streaming;
         self
     }
+
+    /// Limits in time for this call instead of the client's; `total` counts if no [`timeout`](Self::timeout) and no
+    /// [`deadline`](Self::deadline) is given. Name, connection and handshakes keep the client's limits: they are not
+    /// one call's own.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.own().timeouts = Some(timeouts);
+        self
+    }
+
+    /// Limits on the response instead of the client's.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.own().limits = Some(limits);
+        self
+    }
+
+    /// When this call is tried again, instead of the client's rule.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.own().retry = Some(retry);
+        self
+    }
+
+    /// Whether redirects are followed, instead of the client's rule. Only for [`Client`].
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.own().redirects = Some(redirects);
+        self
+    }
+
+    fn own(&mut self) -> &mut Overrides {
+        self.overrides.get_or_insert_default()
+    }
 }
 
 impl CallTime {
@@ -92,6 +154,11 @@ impl CallTime {
 /// Names a call within its client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CallId(Key);
+
+impl CallId {
+    /// Of a call that no client has taken up.
+    const NONE: Self = Self(Key::NONE);
+}
 
 /// A call that is over, or, if it is a streaming one, whose response has begun.
 ///
@@ -141,10 +208,14 @@ impl Report {
     /// Times since the client took up the call.
     pub fn timings(&self) -> Timings {
         let begun = self.marks.begun;
+        let opened = self.marks.opened.as_deref();
         let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
         Timings {
             queued: since(self.marks.assigned),
-            connect: self.marks.connect,
+            resolve: opened.and_then(|opened| opened.resolve),
+            connect: opened.map(|opened| opened.connect),
+            proxy: opened.and_then(|opened| opened.proxy),
+            tls: opened.and_then(|opened| opened.tls),
             sent: since(self.marks.sent),
             first_byte: since(self.marks.first_byte),
             total: self
@@ -155,6 +226,11 @@ impl Report {
         }
     }
 
+    /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
+    pub fn redirects(&self) -> &[Hop] {
+        &self.marks.hops
+    }
+
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.
     pub fn reused(&self) -> bool {
         self.marks.reused
@@ -163,6 +239,21 @@ impl Report {
     /// How often the request was begun to be sent.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// What TLS has agreed on, if this call is the first one on its connection and that has TLS.
+    pub fn tls(&self) -> Option<&TlsInfo> {
+        self.marks.opened.as_ref()?.tls_info.as_ref()
+    }
+
+    /// Bytes of HTTP sent, all attempts together.
+    pub fn bytes_out(&self) -> u64 {
+        self.marks.bytes_out
+    }
+
+    /// Bytes of HTTP received, all attempts together.
+    pub fn bytes_in(&self) -> u64 {
+        self.marks.bytes_in
     }
 
     /// The address of the server; `None` when the call had no connection.
@@ -182,8 +273,15 @@ impl Report {
 pub struct Timings {
     /// Until it had a connection.
     pub queued: Option<Duration>,
-    /// How long that connection took to open; `None` if it was open before.
+    /// Opening that connection: looking up the name. `None`, as the next three, if it was open before, or if there was
+    /// nothing of the kind to do.
+    pub resolve: Option<Duration>,
+    /// Then reaching one of its addresses.
     pub connect: Option<Duration>,
+    /// Then the handshakes with proxies.
+    pub proxy: Option<Duration>,
+    /// Then the TLS handshake with the server.
+    pub tls: Option<Duration>,
     /// Until the request was sent whole.
     pub sent: Option<Duration>,
     /// Until the first byte of the response.
@@ -194,6 +292,10 @@ pub struct Timings {
 
 /// What [`HostClient::read_body`] found.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is returned in place, and the large one once for each body"
+)]
 pub enum Read {
     /// So many bytes, at least one.
     Data(usize),

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub mod os;
+pub mod resolve;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub(crate) mod tls;
+pub(crate) mod transport;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
 ///
@@ -58,8 +61,14 @@ pub trait Net {
     fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Waits until something happens or `timeout` passes (`None`: without limit) and appends what happened to
-    /// `events`. May return early with nothing.
+    /// `events`. May return early with nothing, and does so when it is [woken](Net::waker).
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// A handle that ends a [`poll`](Net::poll) early, from any thread. All wakers of one network are the same one.
+    ///
+    /// # Errors
+    /// The system's, when it has no descriptor left for the first one.
+    fn waker(&mut self) -> io::Result<Waker>;
 
     /// Ends the connection and frees its descriptor at once. No event for its token follows, except those that a
     /// previous `poll` already returned.
@@ -72,7 +81,46 @@ pub trait Net {
     fn random(&mut self) -> u64;
 }
 
-/// Names a connection in [`Event`]s. The reactor never uses one again for another connection.
+/// Ends a [`Net::poll`] early: the one that is running, or else the next one.
+///
+/// What the waking thread did before the call is visible to the polling thread after that poll. Several wakes may end
+/// one poll together, so the polling thread looks at everything that it could have been woken for.
+///
+/// ```
+/// use courser::net::{Net, os::OsNet};
+///
+/// let mut net = OsNet::new()?;
+/// let waker = net.waker()?;
+/// let thread = std::thread::spawn(move || waker.wake());
+/// let mut events = Vec::new();
+/// net.poll(&mut events, None)?; // does not wait for ever
+/// assert!(events.is_empty());
+/// # thread.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// For networks of your own: `wake` ends their `poll`. It may be called from any thread and must not block.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(wake))
+    }
+
+    /// Ends the `poll` that is running, or else the next one. Never blocks; does nothing once the network is gone.
+    pub fn wake(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
+    }
+}
+
+/// Names a connection in [`Event`]s. The reactor never uses one again for another connection, and never uses
+/// `usize::MAX`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Token(pub usize);
 
@@ -96,6 +144,16 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A Unix stream socket by its path.
     Unix(Arc<Path>),
+}
+
+impl Address {
+    /// The address without its port; `None` for a Unix socket.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Address {

@@ -5,6 +5,8 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::event::Source;
@@ -13,7 +15,7 @@ use rustix::buffer::spare_capacity;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
-use super::{Address, Event, Net, SocketOptions, Token};
+use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 /// The operating system's network.
 ///
@@ -30,6 +32,8 @@ use super::{Address, Event, Net, SocketOptions, Token};
 pub struct OsNet {
     poll: Poll,
     events: mio::Events,
+    /// There from the first call of `waker` on.
+    wakes: Option<Wakes>,
     /// State of a xorshift generator; never zero.
     random: u64,
 }
@@ -43,6 +47,7 @@ impl OsNet {
         Ok(Self {
             poll: Poll::new()?,
             events: mio::Events::with_capacity(EVENTS_PER_POLL),
+            wakes: None,
             random: seed(),
         })
     }
@@ -144,11 +149,18 @@ impl Net for OsNet {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, timeout) {
+        let woken = self.wakes.as_ref().is_some_and(Wakes::fall_asleep);
+        let timeout = if woken { Some(Duration::ZERO) } else { timeout };
+        let polled = self.poll.poll(&mut self.events, timeout);
+        if let Some(wakes) = &self.wakes {
+            wakes.get_up();
+        }
+        match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        events.extend(self.events.iter().map(|event| {
+        let happened = self.events.iter().filter(|event| event.token() != WAKER);
+        events.extend(happened.map(|event| {
             let closed = event.is_read_closed() || event.is_error();
             Event {
                 token: Token(event.token().0),
@@ -158,6 +170,31 @@ impl Net for OsNet {
             }
         }));
         Ok(())
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        if let Some(wakes) = &self.wakes {
+            return Ok(wakes.waker.clone());
+        }
+        let source = Arc::new(mio::Waker::new(self.poll.registry(), WAKER)?);
+        let sleep = Arc::new(AtomicU8::new(AWAKE));
+        let waker = Waker::new({
+            let (source, sleep) = (Arc::downgrade(&source), Arc::clone(&sleep));
+            move || {
+                if sleep.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
+                    && let Some(source) = source.upgrade()
+                {
+                    // It can fail only for a descriptor that is not open, and this one is.
+                    let _ = source.wake();
+                }
+            }
+        });
+        let wakes = self.wakes.insert(Wakes {
+            waker,
+            sleep,
+            _source: source,
+        });
+        Ok(wakes.waker.clone())
     }
 
     fn close(&mut self, stream: Stream) {
@@ -179,6 +216,40 @@ impl Net for OsNet {
         self.random
     }
 }
+
+/// Wakes cost a system call only when the polling thread sleeps.
+///
+/// No wake is lost: all changes of `sleep` are swaps or exchanges, so they come one after another, and each wake leaves
+/// `NOTIFIED`. If it comes before the poll falls asleep, the poll finds it and does not wait. If it comes later and
+/// finds `ASLEEP`, it sends an event, which ends this poll or, if that was about to return anyway, the next one. A wake
+/// that finds `NOTIFIED` is served by whoever serves the one before, because the poll reads its value as well, and
+/// with that sees everything that the waking thread did before.
+#[derive(Debug)]
+struct Wakes {
+    waker: Waker,
+    /// `AWAKE`, `ASLEEP` or `NOTIFIED`.
+    sleep: Arc<AtomicU8>,
+    /// Its descriptor is closed with the network; wakers hold it weakly.
+    _source: Arc<mio::Waker>,
+}
+
+impl Wakes {
+    /// Before waiting; true if there has been a wake already.
+    fn fall_asleep(&self) -> bool {
+        self.sleep
+            .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+    }
+
+    /// After waiting.
+    fn get_up(&self) {
+        self.sleep.swap(AWAKE, Ordering::AcqRel);
+    }
+}
+
+const AWAKE: u8 = 0;
+const ASLEEP: u8 = 1;
+const NOTIFIED: u8 = 2;
 
 /// A TCP or Unix stream socket of [`OsNet`].
 #[derive(Debug)]
@@ -229,5 +300,67 @@ fn seed() -> u64 {
     RandomState::new().hash_one(0u8) | 1
 }
 
+/// The token of the waker, which [`Token`] reserves.
+const WAKER: mio::Token = mio::Token(usize::MAX);
 /// More ready connections than this are reported by the next poll.
 const EVENTS_PER_POLL: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_wake_ends_the_next_poll_and_only_that() {
+        let mut net = OsNet::new().unwrap();
+        let waker = net.waker().unwrap();
+        let mut events = Vec::new();
+        waker.wake();
+        net.waker().unwrap().wake();
+        net.poll(&mut events, None).unwrap();
+        assert!(events.is_empty());
+        let began = Instant::now();
+        let pause = Duration::from_millis(5);
+        net.poll(&mut events, Some(pause)).unwrap();
+        assert!(began.elapsed() >= pause, "two wakes before it are one");
+    }
+
+    #[test]
+    fn a_wake_from_another_thread_is_never_lost() {
+        let mut net = OsNet::new().unwrap();
+        let waker = net.waker().unwrap();
+        let (send, received) = mpsc::channel();
+        let (go_on, wait) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            for n in 0..2_000 {
+                send.send(n).unwrap();
+                waker.wake();
+                // Each number needs a wake of its own every other time; else it may fold into the one before.
+                if n % 2 == 0 {
+                    wait.recv().unwrap();
+                }
+            }
+        });
+        let mut events = Vec::new();
+        let mut last = None;
+        while last != Some(1_999) {
+            net.poll(&mut events, None).unwrap();
+            while let Ok(n) = received.try_recv() {
+                last = Some(n);
+                if n % 2 == 0 {
+                    go_on.send(()).unwrap();
+                }
+            }
+        }
+        thread.join().unwrap();
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_waker_outlives_its_network() {
+        let waker = OsNet::new().unwrap().waker().unwrap();
+        waker.wake();
+        waker.wake();
+    }
+}

@@ -48,9 +48,11 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Address, Event, Net, SocketOptions, Token};
+use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 mod http;
 mod random;
@@ -180,6 +182,14 @@ impl Net for SimNet {
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         self.world().poll(events, timeout);
         Ok(())
+    }
+
+    /// A wake makes the poll that is running (it comes from a server then) or else the next one return at once,
+    /// without letting time pass. Wakes from the simulation's thread keep a run repeatable; when another thread's
+    /// arrives is chance. A poll that has nothing to wait for panics as always: it does not wait for other threads.
+    fn waker(&mut self) -> io::Result<Waker> {
+        let woken = Arc::clone(&self.world().woken);
+        Ok(Waker::new(move || woken.store(true, Ordering::Release)))
     }
 
     fn close(&mut self, stream: SimStream) {

@@ -1,18 +1,28 @@
 //! Decisions, without I/O: who may open a connection and who waits, when a wait ends, what may be sent again. Time
 //! comes in as an argument; nothing here knows a socket.
 
+mod address;
 mod dial;
+mod dns;
+mod overrides;
 pub(crate) mod pool;
-mod queue;
+pub(crate) mod queue;
+mod redirect;
 mod retry;
 mod timeouts;
 
+pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
+pub use dns::{DnsConfig, DnsCounters, Override};
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
+pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
-pub(crate) use dial::{Dial, RoundRobin};
+pub(crate) use dial::{DialOrder, Race, RaceStep};
+pub(crate) use dns::{Found, NameCache, interleave};
+pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
+pub(crate) use redirect::Follow;
 pub(crate) use retry::{Verdict, is_stale};
 pub(crate) use timeouts::later;

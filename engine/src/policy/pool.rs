@@ -57,6 +57,18 @@ pub struct Counters {
     pub opened: u64,
 }
 
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.open += other.open;
+        self.connecting += other.connecting;
+        self.busy += other.busy;
+        self.draining += other.draining;
+        self.idle += other.idle;
+        self.waiting += other.waiting;
+        self.opened += other.opened;
+    }
+}
+
 /// The rules of one pool; the fields are those of `HostConfig`.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolConfig {
@@ -68,6 +80,13 @@ pub(crate) struct PoolConfig {
     pub(crate) max_age: Option<Duration>,
     pub(crate) max_requests: Option<NonZeroU64>,
     pub(crate) min_idle: usize,
+}
+
+impl PoolConfig {
+    /// Whether idle connections are kept open.
+    pub(crate) fn keeps_warm(&self) -> bool {
+        self.min_idle > 0
+    }
 }
 
 /// The pool. `C` names a connection and `W` a waiting call to the driver.
@@ -84,6 +103,8 @@ pub(crate) struct Pool<C, W> {
     waiting_fresh: Queue<W>,
     /// Connections that are being opened, the oldest in front.
     connecting: Queue<u32>,
+    /// Connections that are being tried beside others for the same opening.
+    rivals: usize,
     busy: usize,
     draining: usize,
     opened: u64,
@@ -93,7 +114,7 @@ pub(crate) struct Pool<C, W> {
 
 #[derive(Debug)]
 struct Slot<C> {
-    /// `None` until the driver has told.
+    /// What the driver calls it: its opening at first, then the connection. `None` until the driver has told.
     conn: Option<C>,
     state: State,
     requests: u64,
@@ -172,6 +193,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             waiting: Queue::new(),
             waiting_fresh: Queue::new(),
             connecting: Queue::new(),
+            rivals: 0,
             busy: 0,
             draining: 0,
             opened: 0,
@@ -213,7 +235,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     fn enqueue(&mut self, waiter: W) -> Checkout<C> {
         let cap = self.config.max_connections.get();
         // Connections that are coming or could be opened, against the calls that wait for one already.
-        let supply = cap - self.open() + self.connecting.len();
+        let supply = cap - self.slots_in_use() + self.connecting.len();
         if self.waiting() >= supply && self.config.wait == WaitPolicy::FailFast {
             return Checkout::Full(LimitExceeded::Connections(cap));
         }
@@ -234,8 +256,8 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
     }
 
-    /// Takes a call out of the queue. Returns a connection whose opening nobody waits for any more, if there is one:
-    /// a call that gives up leaves nothing behind.
+    /// Takes a call out of the queue. Returns an opening that nobody waits for any more, if there is one: a call that
+    /// gives up leaves nothing behind.
     pub(crate) fn give_up(&mut self, id: WaitId) -> Option<C> {
         if id.fresh {
             self.waiting_fresh.remove(id.ticket);
@@ -248,7 +270,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.any_connecting()
     }
 
-    /// A connection that is being opened.
+    /// The oldest opening.
     pub(crate) fn any_connecting(&self) -> Option<C> {
         let at = self.connecting.front()?;
         self.slots[at as usize].conn
@@ -260,8 +282,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             Some(after) if now < after => 0,
             _ => self.warm_shortage(),
         };
-        self.open() < self.config.max_connections.get()
-            && self.connecting.len() < self.waiting() + warm
+        !self.is_full() && self.connecting.len() < self.waiting() + warm
     }
 
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
@@ -298,7 +319,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         SlotId(at)
     }
 
-    /// Names the connection of a slot; another one for each address that is tried.
+    /// Names the opening of a slot, and later the connection.
     pub(crate) fn set_conn(&mut self, SlotId(at): SlotId, conn: C) {
         self.slots[at as usize].conn = Some(conn);
     }
@@ -462,7 +483,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn counters(&self) -> Counters {
         Counters {
             open: self.open(),
-            connecting: self.connecting.len(),
+            connecting: self.connecting.len() + self.rivals,
             busy: self.busy,
             draining: self.draining,
             idle: self.idle.len(),
@@ -471,15 +492,26 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
     }
 
-    fn open(&self) -> usize {
+    /// Connections in all.
+    pub(crate) fn open(&self) -> usize {
+        self.slots_in_use() + self.rivals
+    }
+
+    fn slots_in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.open() >= self.config.max_connections.get()
     }
 
-    fn waiting(&self) -> usize {
+    /// An opening that tried `before` addresses at the same time tries `now` now.
+    pub(crate) fn set_racing(&mut self, before: usize, now: usize) {
+        self.rivals = self.rivals + now.saturating_sub(1) - before.saturating_sub(1);
+    }
+
+    /// Calls that wait.
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.len() + self.waiting_fresh.len()
     }
 

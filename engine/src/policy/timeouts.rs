@@ -18,8 +18,13 @@ pub struct Timeouts {
     pub total: Option<Duration>,
     /// Waiting for a connection while all are in use. Default none: up to the call's deadline.
     pub queue: Option<Duration>,
+    /// Looking up a name. Default 10 s.
+    pub resolve: Option<Duration>,
     /// Connecting, over all addresses. Default 10 s. Without it the system's limit holds (about two minutes on Linux).
     pub connect: Option<Duration>,
+    /// From the connection's being up until it can be used: the handshakes of proxies and of TLS, each by itself.
+    /// Default 10 s.
+    pub handshake: Option<Duration>,
     /// Sending, without any progress. Default 30 s.
     pub write: Option<Duration>,
     /// From the end of the request to the first byte of the response. Default none: up to the call's deadline.
@@ -40,7 +45,9 @@ impl Default for Timeouts {
         Self {
             total: Some(Duration::from_secs(60)),
             queue: None,
+            resolve: Some(Duration::from_secs(10)),
             connect: Some(Duration::from_secs(10)),
+            handshake: Some(Duration::from_secs(10)),
             write: Some(Duration::from_secs(30)),
             first_byte: None,
             between_bytes: Some(Duration::from_secs(30)),
@@ -54,7 +61,9 @@ impl Timeouts {
         Self {
             total: None,
             queue: None,
+            resolve: None,
             connect: None,
+            handshake: None,
             write: None,
             first_byte: None,
             between_bytes: None,
@@ -77,7 +86,9 @@ impl Timeouts {
     ) -> Option<(Instant, TimeLimit)> {
         let (limit, name) = match phase {
             Phase::Queue => (self.queue, TimeLimit::Queue),
+            Phase::Resolve => (self.resolve, TimeLimit::Resolve),
             Phase::Connect => (self.connect, TimeLimit::Connect),
+            Phase::Proxy | Phase::Tls => (self.handshake, TimeLimit::Handshake),
             Phase::Send => (self.write, TimeLimit::Write),
             Phase::FirstByte => (self.first_byte, TimeLimit::FirstByte),
             Phase::Head | Phase::Body => (self.between_bytes, TimeLimit::BetweenBytes),

@@ -19,9 +19,10 @@
 use std::time::Duration;
 
 use super::chunked::{Chunk, ChunkDecoder};
+use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, ParsedHead, TransferEncoding};
 use super::request::Fill;
-use super::response::HeadParts;
+use super::response::{HeadParts, decoder_cap};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -60,6 +61,11 @@ pub struct Exchange {
     close: Option<CloseReason>,
     /// `Keep-Alive: timeout=N` of the response.
     keep_alive_timeout: Option<Duration>,
+    /// What to take off the body.
+    codings: Codings,
+    /// Of a body whose content codings are taken off, until that is done.
+    decoder: Option<Box<Decoder>>,
+    stream_buffer: usize,
     interim: usize,
     sent: u64,
     received: u64,
@@ -160,6 +166,8 @@ enum Recv {
         line: TrailerLine,
     },
     UntilClose,
+    /// The framing has ended; the decoder has still something to give.
+    Decoding,
     Done,
 }
 
@@ -184,7 +192,7 @@ enum RequestKind {
 impl Exchange {
     /// Begins the exchange of an encoded request.
     pub fn new(request: &Request, mode: BodyMode) -> Self {
-        let kind = match request.method() {
+        let kind = match request.method_now() {
             "HEAD" => RequestKind::Head,
             "CONNECT" => RequestKind::Connect,
             _ if request.asks_upgrade() => RequestKind::Upgrade,
@@ -207,6 +215,9 @@ impl Exchange {
                 .says_close()
                 .then_some(CloseReason::RequestSaidClose),
             keep_alive_timeout: None,
+            codings: request.codings(),
+            decoder: None,
+            stream_buffer: usize::MAX,
             interim: 0,
             sent: 0,
             received: 0,
@@ -316,8 +327,11 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = 0;
-        while used < input.len() && !matches!(self.recv, Recv::Done) {
+        while used < input.len() && !matches!(self.recv, Recv::Done | Recv::Decoding) {
             used += self.handle_piece(&input[used..], response, limits)?;
+        }
+        if self.decoder.is_some() {
+            self.finish_decoding(response)?;
         }
         if used < input.len() {
             self.received -= (input.len() - used) as u64;
@@ -337,26 +351,31 @@ impl Exchange {
             Recv::Length(left) => {
                 let n = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
                 *left -= n as u64;
-                if *left == 0 {
+                let ended = *left == 0;
+                self.keep(&input[..n], response, limits)?;
+                if ended {
                     self.recv = Recv::Done;
                 }
-                self.keep(&input[..n], response);
                 Ok(n)
             }
             Recv::Chunked(_) => self.handle_chunks(input, response, limits),
             Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
             Recv::UntilClose => {
+                let before = match &self.decoder {
+                    Some(decoder) => decoder.received(),
+                    None => response.0.body.len() as u64,
+                };
                 if let Some(limit) = self.body_limit(limits)
-                    && response.0.body.len() as u64 + input.len() as u64 > limit
+                    && before + input.len() as u64 > limit
                 {
-                    let room = limit as usize - response.0.body.len();
-                    self.keep(&input[..room], response);
+                    let room = (limit - before) as usize;
+                    self.keep(&input[..room], response, limits)?;
                     return Err(LimitExceeded::BodyBytes(limit).into());
                 }
-                self.keep(input, response);
+                self.keep(input, response, limits)?;
                 Ok(input.len())
             }
-            Recv::Done => Ok(0),
+            Recv::Decoding | Recv::Done => Ok(0),
         }
     }
 
@@ -437,6 +456,9 @@ impl Exchange {
         }
         if self.awaits_continue() {
             self.send = Send::Done; // the server has answered without the body (RFC 9110 §10.1.1)
+        }
+        if !self.codings.is_empty() {
+            self.begin_decoding(response, limits)?;
         }
         Ok(())
     }
@@ -527,15 +549,13 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         let limit = self.body_limit(limits);
-        let keep = self.mode != BodyMode::Discard;
-        let Recv::Chunked(decoder) = &mut self.recv else {
-            return Ok(0);
-        };
         let mut pos = 0;
         loop {
+            let Recv::Chunked(decoder) = &mut self.recv else {
+                return Ok(0);
+            };
             match decoder.next(input, &mut pos, limits, limit)? {
-                Chunk::Data(n) if keep => response.0.body.extend_from_slice(&input[pos - n..pos]),
-                Chunk::Data(_) => {}
+                Chunk::Data(n) => self.keep(&input[pos - n..pos], response, limits)?,
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,
             }
@@ -586,11 +606,19 @@ impl Exchange {
     /// The response was not complete.
     pub fn handle_eof(&mut self) -> Result<(), PeerFault> {
         match self.recv {
+            Recv::UntilClose if self.is_held() => {
+                self.recv = Recv::Decoding;
+                Ok(())
+            }
+            // No framing vouches for an empty body here, so an empty coding is a broken one.
+            Recv::UntilClose if self.decoder.as_ref().is_some_and(|d| !d.is_complete()) => {
+                Err(PeerFault::BadContentCoding)
+            }
             Recv::UntilClose => {
                 self.recv = Recv::Done;
                 Ok(())
             }
-            Recv::Done => Ok(()),
+            Recv::Decoding | Recv::Done => Ok(()),
             Recv::Head { .. } if self.received == 0 => Err(PeerFault::Empty),
             _ => Err(PeerFault::Truncated),
         }
@@ -600,7 +628,9 @@ impl Exchange {
     /// behind what is there, and report to [`handle_body_appended`](Self::handle_body_appended).
     pub fn body_left(&self) -> Option<u64> {
         match self.recv {
-            Recv::Length(left) if self.mode != BodyMode::Discard => Some(left),
+            Recv::Length(left) if self.mode != BodyMode::Discard && self.decoder.is_none() => {
+                Some(left)
+            }
             _ => None,
         }
     }
@@ -623,6 +653,36 @@ impl Exchange {
         }
     }
 
+    /// Sets how many decoded bytes may wait in the response's body in [`BodyMode::Stream`]. With as many there,
+    /// decoding [stops](Self::is_held). Without this, it does not.
+    pub fn set_stream_buffer(&mut self, bytes: usize) {
+        self.stream_buffer = bytes.max(1);
+    }
+
+    /// Whether decoding has stopped because the consumer of the body is behind. The driver then reads no more, and
+    /// calls [`handle_room`](Self::handle_room) when the body has become shorter.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.decoder.as_ref().is_some_and(|d| d.is_held())
+    }
+
+    /// Goes on to decode what has been received: the response's body has room again.
+    ///
+    /// # Errors
+    /// A broken coding or an exceeded limit; the connection must be closed.
+    pub fn handle_room(
+        &mut self,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let bounds = self.bounds(limits);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.handle_room(&mut response.0.body, bounds)?;
+            self.finish_decoding(response)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn mode(&self) -> BodyMode {
         self.mode
     }
@@ -635,6 +695,10 @@ impl Exchange {
     /// From now on, drops what comes of the body: the call is over, and the connection is to be kept.
     pub fn discard(&mut self) {
         self.mode = BodyMode::Discard;
+        self.decoder = None;
+        if matches!(self.recv, Recv::Decoding) {
+            self.recv = Recv::Done;
+        }
     }
 
     /// Whether the response is complete, and then whether the connection can serve another exchange.
@@ -691,10 +755,94 @@ impl Exchange {
         self.keep_alive_timeout
     }
 
-    fn keep(&self, bytes: &[u8], response: &mut Response) {
+    #[inline]
+    fn keep(
+        &mut self,
+        bytes: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        if self.decoder.is_some() {
+            return self.decode(bytes, response, limits);
+        }
         if self.mode != BodyMode::Discard {
             response.0.body.extend_from_slice(bytes);
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let bounds = self.bounds(limits);
+        match &mut self.decoder {
+            Some(decoder) => decoder.handle_input(bytes, &mut response.0.body, bounds),
+            None => Ok(()),
+        }
+    }
+
+    fn bounds<'l>(&self, limits: &'l Limits) -> Bounds<'l> {
+        let (decoded, hold_at) = match self.mode {
+            BodyMode::Buffer => (limits.decoded_bytes, usize::MAX),
+            BodyMode::Stream | BodyMode::Discard => (None, self.stream_buffer),
+        };
+        Bounds {
+            limits,
+            decoded,
+            hold_at,
+        }
+    }
+
+    /// The final head is there, and the request asked for decoding.
+    #[cold]
+    fn begin_decoding(
+        &mut self,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        // The codings are those of the whole representation (RFC 9110 §14.4): a part (206) has neither their beginning
+        // nor their end.
+        if self.mode == BodyMode::Discard
+            || matches!(self.recv, Recv::Done)
+            || response.status() == 206
+        {
+            return Ok(());
+        }
+        let stack = coding::stack(response.header_all("content-encoding"), self.codings)?;
+        if stack[0].is_none() {
+            return Ok(());
+        }
+        let decoder = response.0.decoder.take().unwrap_or_else(Decoder::new);
+        self.decoder.insert(decoder).begin(stack, limits)?;
+        response.0.decoded = true;
+        Ok(())
+    }
+
+    /// If the framing has ended, sees to it that the codings have, too.
+    #[cold]
+    fn finish_decoding(&mut self, response: &mut Response) -> Result<(), PeerFault> {
+        if !matches!(self.recv, Recv::Done | Recv::Decoding) {
+            return Ok(());
+        }
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(());
+        };
+        if decoder.is_held() {
+            self.recv = Recv::Decoding;
+            return Ok(());
+        }
+        if !decoder.is_complete() && decoder.received() > 0 {
+            self.recv = Recv::Decoding; // never done
+            return Err(PeerFault::BadContentCoding);
+        }
+        self.recv = Recv::Done;
+        decoder.reset(decoder_cap(response.0.retained));
+        response.0.decoder = self.decoder.take();
+        Ok(())
     }
 
     fn body_limit(&self, limits: &Limits) -> Option<u64> {

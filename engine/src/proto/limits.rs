@@ -24,6 +24,16 @@ pub struct Limits {
     pub trailer_bytes: usize,
     /// Interim (1xx) responses before the final one. Default 100.
     pub interim_responses: usize,
+    /// Bytes of a body that is buffered whole, after its content codings are taken off, and of what lies between two
+    /// codings; `None` for no limit. Default 64 MiB.
+    pub decoded_bytes: Option<u64>,
+    /// How many times as large as its coded form a body may become, in any of its codings, beyond the first 1 MiB;
+    /// `None` for no limit. Default 1,000: of what deflate can do at the very most, 1,032, only zeros come near.
+    /// Holds for streamed bodies too.
+    pub decode_ratio: Option<u32>,
+    /// The window that a zstd frame may ask for, as a power of two from 10 to 30. Default 23: the 8 MiB that RFC 9659
+    /// lets every server use.
+    pub zstd_window_log: u8,
 }
 
 impl Default for Limits {
@@ -36,6 +46,9 @@ impl Default for Limits {
             chunk_overhead: 16 * 1024,
             trailer_bytes: 16 * 1024,
             interim_responses: 100,
+            decoded_bytes: Some(64 * 1024 * 1024),
+            decode_ratio: Some(1000),
+            zstd_window_log: 23,
         }
     }
 }

@@ -12,18 +12,32 @@
 //! Both sides run at the same time: a final response that comes while the request is still being sent is delivered,
 //! and the connection is closed.
 //!
-//! Out of scope here: sockets, time, redirects, content codings, connection reuse across exchanges.
+//! Out of scope here: sockets, time, redirects, connection reuse across exchanges.
 
+mod auth;
 mod chunked;
+mod coding;
 mod exchange;
 mod head;
 mod limits;
+mod proxy;
 mod request;
 mod response;
+mod socks;
 #[cfg(test)]
 mod tests;
+mod tunnel;
+mod url;
 
+pub use auth::{Credentials, push_basic};
+pub use coding::Codings;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
+pub use proxy::{Handshake, ProxyFault, SocksReply};
+pub(crate) use request::TargetForm;
 pub use request::{Defaults, Request};
 pub use response::{Head, Response, Version};
+pub use socks::{Socks5, SocksTarget};
+pub use tunnel::Tunnel;
+pub(crate) use url::{Parts, parse_port, redacted, split_any_scheme};
+pub use url::{Scheme, Url, UrlError, resolve};

@@ -9,7 +9,9 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use super::coding::Codings;
 use super::head::list;
+use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
 
 /// A reusable request. Setters take any bytes; those that HTTP does not allow are reported when the call is made, as
@@ -40,12 +42,26 @@ struct Inner {
     close: bool,
     /// There is an `Upgrade` header.
     upgrade: bool,
+    /// There is an `Authorization` header.
+    authorization: bool,
+    /// Names of headers that are not for every server.
+    sensitive: Vec<Box<str>>,
+    /// The value of `Cookie` from the client's jar; empty for none.
+    cookies: Vec<u8>,
+    /// Where a redirection has led.
+    detour: Option<Box<Detour>>,
+    /// There is an `Accept-Encoding` or a `Range` header.
+    says_coding: bool,
+    /// What to take off the response; `None` leaves it to the defaults.
+    codings: Option<Codings>,
     /// The first thing wrong in a header or a trailer.
     invalid: Option<Invalid>,
     /// Head, and a small body behind it, as they go out.
     encoded: Vec<u8>,
     /// How much of `encoded` is head.
     head_len: usize,
+    /// The codings that it was encoded for.
+    encoded_codings: Codings,
     /// Which [`Defaults`] `encoded` was made with; 0: must be made.
     encoded_for: u64,
 }
@@ -69,9 +85,16 @@ impl Request {
             expect: None,
             close: false,
             upgrade: false,
+            authorization: false,
+            sensitive: Vec::new(),
+            cookies: Vec::new(),
+            detour: None,
+            says_coding: false,
+            codings: None,
             invalid: None,
             encoded: Vec::new(),
             head_len: 0,
+            encoded_codings: Codings::none(),
             encoded_for: 0,
         }))
     }
@@ -134,9 +157,19 @@ impl Request {
                 self.0.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
             }
             self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
+            self.0.authorization |= name.eq_ignore_ascii_case("authorization");
+            self.0.says_coding |=
+                name.eq_ignore_ascii_case("accept-encoding") || name.eq_ignore_ascii_case("range");
             push_line(&mut self.0.fields, name, value);
         }
         self
+    }
+
+    /// Adds a header line that is for this server alone: a redirection to another scheme, host or port drops it, as it
+    /// drops `Authorization`, `Cookie` and `Proxy-Authorization`.
+    pub fn sensitive_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        self.0.sensitive.push(name.into());
+        self.header(name, value)
     }
 
     /// Sends no `User-Agent`.
@@ -155,6 +188,9 @@ impl Request {
         self.0.trailer_names.clear();
         self.0.close = false;
         self.0.upgrade = false;
+        self.0.authorization = false;
+        self.0.sensitive.clear();
+        self.0.says_coding = false;
         self.0.invalid = None;
         self
     }
@@ -213,6 +249,28 @@ impl Request {
         self
     }
 
+    /// Takes these content codings off the response's body, instead of those of the client's configuration, and offers
+    /// them in `Accept-Encoding`. A request with an `Accept-Encoding` or a `Range` header of its own offers what that
+    /// says.
+    ///
+    /// The body then holds the decoded bytes; the headers stay as received. A body with a coding that is not among
+    /// these comes as it was sent, and so does a part of one (206), which cannot be decoded by itself;
+    /// [`Response::decoded`](super::Response::decoded) tells. A coded body that is empty, as its framing says, is no
+    /// error; one that is broken or has no end is. Limits: [`decoded_bytes`](super::Limits::decoded_bytes),
+    /// [`decode_ratio`](super::Limits::decode_ratio), [`zstd_window_log`](super::Limits::zstd_window_log), and 5
+    /// codings.
+    ///
+    /// ```
+    /// use courser::{Codings, Request};
+    ///
+    /// let mut request = Request::get("/");
+    /// request.decode(Codings::all());
+    /// ```
+    pub fn decode(&mut self, codings: Codings) -> &mut Self {
+        self.touch().0.codings = Some(codings);
+        self
+    }
+
     /// The head as it was last sent, empty line included; empty before the first time.
     pub fn encoded_head(&self) -> &[u8] {
         &self.0.encoded[..self.0.head_len]
@@ -224,9 +282,7 @@ impl Request {
     /// What is wrong with it.
     #[inline]
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        if let Body::Stream(stream) = &self.0.body
-            && stream.state != StreamState::Fresh
-        {
+        if !self.is_replayable() {
             return Err(Misuse::BodyNotReplayable);
         }
         if self.0.encoded_for == defaults.id && self.0.encoded_for != 0 {
@@ -236,13 +292,14 @@ impl Request {
     }
 
     fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        self.check()?;
+        self.check(defaults.form)?;
+        self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();
         self.write_head(&mut out, defaults)?;
         self.0.head_len = out.len();
         if self.inline_body()
-            && let Body::Bytes(body) = &self.0.body
+            && let Body::Bytes(body) = self.body_now()
         {
             out.extend_from_slice(body);
         }
@@ -251,7 +308,7 @@ impl Request {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Misuse> {
+    fn check(&self, form: TargetForm) -> Result<(), Misuse> {
         match self.0.invalid {
             Some(Invalid::Byte { part, at, byte }) => {
                 return Err(Misuse::Invalid { part, at, byte });
@@ -261,33 +318,59 @@ impl Request {
             None => {}
         }
         check_token(self.0.method.as_bytes(), Part::Method)?;
-        check_bytes(self.0.target.as_bytes(), Part::Target, |byte| {
-            byte.is_ascii_graphic() && byte != b'#'
-        })?;
-        let form = match self.0.target.as_bytes() {
-            [] | [b'/', ..] => self.0.method != "CONNECT",
-            b"*" => self.0.method == "OPTIONS",
-            _ => self.0.method == "CONNECT",
-        };
-        if !form {
-            return Err(Misuse::TargetForm);
+        match form {
+            TargetForm::AsGiven => self.check_target()?,
+            // Checked when it was split.
+            TargetForm::OfUrl | TargetForm::WholeUrl if self.0.method != "CONNECT" => {}
+            TargetForm::OfUrl | TargetForm::WholeUrl => return Err(Misuse::TargetForm),
         }
-        if !self.0.trailers.is_empty() && !self.is_chunked() {
+        let has_trailers = !self.0.trailers.is_empty() && !self.lost_body();
+        if has_trailers && !self.is_chunked() {
             return Err(Misuse::TrailersWithoutChunked);
         }
         Ok(())
     }
 
-    fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
-        let host = self.0.host.as_deref().unwrap_or(&defaults.host);
-        check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
-        let target = match self.0.target.as_str() {
-            "" => "/",
-            target => target,
+    fn check_target(&self) -> Result<(), Misuse> {
+        check_bytes(self.0.target.as_bytes(), Part::Target, |byte| {
+            byte.is_ascii_graphic() && byte != b'#'
+        })?;
+        let right_form = match self.0.target.as_bytes() {
+            [] | [b'/', ..] => self.0.method != "CONNECT",
+            b"*" => self.0.method == "OPTIONS",
+            _ => self.0.method == "CONNECT",
         };
-        for part in [&*self.0.method, " ", target, " HTTP/1.1\r\n"] {
-            out.extend_from_slice(part.as_bytes());
+        if right_form {
+            Ok(())
+        } else {
+            Err(Misuse::TargetForm)
         }
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
+        let own_host = self.0.host.as_deref().filter(|_| !self.is_elsewhere());
+        let host = own_host.unwrap_or(&defaults.host);
+        check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
+        out.extend_from_slice(self.method_now().as_bytes());
+        out.push(b' ');
+        let url = match defaults.form {
+            TargetForm::AsGiven => None,
+            TargetForm::OfUrl | TargetForm::WholeUrl => {
+                let text = self.url();
+                Some(Url::parse(text).map_err(|error| Misuse::url(text, error))?)
+            }
+        };
+        match (&url, self.0.target.as_str()) {
+            (Some(url), _) => {
+                if defaults.form == TargetForm::WholeUrl {
+                    url.push_origin(out);
+                }
+                url.push_target(out);
+            }
+            (None, "") => out.push(b'/'),
+            (None, target) => out.extend_from_slice(target.as_bytes()),
+        }
+        out.extend_from_slice(b" HTTP/1.1\r\n");
         push_line(out, "Host", host);
         let user_agent = match &self.0.user_agent {
             UserAgent::Default => defaults.user_agent.as_deref(),
@@ -298,10 +381,60 @@ impl Request {
             check_value(value, Part::UserAgent)?;
             push_line(out, "User-Agent", value);
         }
-        out.extend_from_slice(&self.0.fields);
+        if !self.0.encoded_codings.is_empty() && !self.0.says_coding {
+            let offer = self.0.encoded_codings.to_string();
+            push_line(out, "Accept-Encoding", offer.as_bytes());
+        }
+        out.extend_from_slice(&defaults.lines);
+        if self.0.detour.is_none() {
+            out.extend_from_slice(&self.0.fields);
+        } else {
+            self.write_fields_elsewhere(out);
+        }
+        if let Some(url) = url
+            && (!self.0.authorization || self.is_elsewhere())
+        {
+            self.write_authorization(&url, out);
+        }
+        if !self.0.cookies.is_empty() {
+            push_line(out, "Cookie", &self.0.cookies);
+        }
         self.write_framing(out);
         out.extend_from_slice(b"\r\n");
         Ok(())
+    }
+
+    /// The user information of the URL, or, after a redirection on the same server, of the URL before.
+    fn write_authorization(&self, url: &Url<'_>, out: &mut Vec<u8>) {
+        let earlier = Url::parse(&self.0.target)
+            .ok()
+            .filter(|_| !self.is_elsewhere())
+            .and_then(|url| url.userinfo());
+        if let Some(userinfo) = url.userinfo().or(earlier) {
+            out.extend_from_slice(b"Authorization: ");
+            push_basic(userinfo, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// The headers that still hold after a redirection.
+    fn write_fields_elsewhere(&self, out: &mut Vec<u8>) {
+        for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            // Names are tokens, which `header` has checked.
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            let marked = || {
+                self.0
+                    .sensitive
+                    .iter()
+                    .any(|own| own.eq_ignore_ascii_case(name))
+            };
+            let private = self.is_elsewhere() && (is_credential(name) || marked());
+            if private || self.lost_body() && describes_body(name) {
+                continue;
+            }
+            out.extend_from_slice(line);
+        }
     }
 
     fn write_framing(&self, out: &mut Vec<u8>) {
@@ -314,7 +447,7 @@ impl Request {
             ),
             None => {}
         }
-        if !self.0.trailer_names.is_empty() {
+        if !self.0.trailer_names.is_empty() && !self.lost_body() {
             push_line(out, "Trailer", &self.0.trailer_names);
         }
         if self.expects().is_some() {
@@ -324,20 +457,20 @@ impl Request {
 
     /// What to say in `Content-Length`: nothing for a bodiless request, but 0 where a body is usual (RFC 9110 §8.6).
     fn content_length(&self) -> Option<u64> {
-        match &self.0.body {
-            Body::None => matches!(&*self.0.method, "POST" | "PUT" | "PATCH").then_some(0),
+        match self.body_now() {
+            Body::None => matches!(self.method_now(), "POST" | "PUT" | "PATCH").then_some(0),
             Body::Bytes(body) => Some(body.len() as u64),
             Body::Stream(stream) => stream.length,
         }
     }
 
     fn is_chunked(&self) -> bool {
-        matches!(&self.0.body, Body::Stream(stream) if stream.length.is_none())
+        matches!(self.body_now(), Body::Stream(stream) if stream.length.is_none())
     }
 
     /// Whether the body goes out in the same buffer as the head.
     fn inline_body(&self) -> bool {
-        match &self.0.body {
+        match self.body_now() {
             Body::Bytes(body) => body.len() <= INLINE_BODY && self.expects().is_none(),
             Body::None | Body::Stream(_) => true,
         }
@@ -345,7 +478,7 @@ impl Request {
 
     /// How long to hold the body back, if at all.
     pub(super) fn expects(&self) -> Option<Duration> {
-        match &self.0.body {
+        match self.body_now() {
             Body::None => None,
             Body::Bytes(body) if body.is_empty() => None,
             Body::Bytes(_) | Body::Stream(_) => self.0.expect,
@@ -359,7 +492,7 @@ impl Request {
 
     /// The body bytes that go out behind the encoded part.
     pub(super) fn separate_body(&self) -> &[u8] {
-        match &self.0.body {
+        match self.body_now() {
             Body::Bytes(body) if !self.inline_body() => body,
             _ => &[],
         }
@@ -382,7 +515,7 @@ impl Request {
     }
 
     pub(super) fn has_stream(&self) -> bool {
-        matches!(self.0.body, Body::Stream(_))
+        matches!(self.body_now(), Body::Stream(_))
     }
 
     pub(super) fn says_close(&self) -> bool {
@@ -393,9 +526,14 @@ impl Request {
         self.0.upgrade
     }
 
+    /// What to take off the response to the request as it was encoded last.
+    pub(super) fn codings(&self) -> Codings {
+        self.0.encoded_codings
+    }
+
     /// Whether the whole request can be sent again: its stream, if it has one, was not begun.
     pub(crate) fn is_replayable(&self) -> bool {
-        match &self.0.body {
+        match self.body_now() {
             Body::Stream(stream) => stream.state == StreamState::Fresh,
             Body::None | Body::Bytes(_) => true,
         }
@@ -404,9 +542,75 @@ impl Request {
     /// Whether sending it twice has the effect of sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(
-            &*self.0.method,
+            self.method_now(),
             "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
         )
+    }
+
+    // ---- redirections and cookies
+
+    /// Leads the request to another URL. The caller's own parts stay as they are, for the next call.
+    /// With a method, it loses its body and what describes it.
+    pub(crate) fn redirect(&mut self, url: String, method: Option<&'static str>, elsewhere: bool) {
+        let before = self.0.detour.take();
+        let before = before.as_deref();
+        self.touch().0.detour = Some(Box::new(Detour {
+            method: method.or(before.and_then(|before| before.method)),
+            elsewhere: elsewhere || before.is_some_and(|before| before.elsewhere),
+            url,
+        }));
+    }
+
+    /// Forgets where an earlier call was led.
+    pub(crate) fn reset(&mut self) {
+        if self.0.detour.take().is_some() {
+            self.touch();
+        }
+    }
+
+    #[cfg(feature = "cookies")]
+    /// Sends that in `Cookie`, beside what the caller has put there; nothing if it is empty.
+    pub(crate) fn set_cookies(&mut self, cookies: &[u8]) {
+        if self.0.cookies != cookies {
+            self.touch().0.cookies.clear();
+            self.0.cookies.extend_from_slice(cookies);
+        }
+    }
+
+    /// The URL to ask now: the target, or where a redirection has led.
+    pub(crate) fn url(&self) -> &str {
+        match &self.0.detour {
+            Some(detour) => &detour.url,
+            None => &self.0.target,
+        }
+    }
+
+    /// The method to send now.
+    pub(crate) fn method_now(&self) -> &str {
+        self.new_method().unwrap_or(&self.0.method)
+    }
+
+    fn body_now(&self) -> &Body {
+        match self.new_method() {
+            Some(_) => &Body::None,
+            None => &self.0.body,
+        }
+    }
+
+    fn new_method(&self) -> Option<&'static str> {
+        self.0.detour.as_ref().and_then(|detour| detour.method)
+    }
+
+    fn lost_body(&self) -> bool {
+        self.new_method().is_some()
+    }
+
+    /// Whether a redirection has led to another server.
+    fn is_elsewhere(&self) -> bool {
+        self.0
+            .detour
+            .as_ref()
+            .is_some_and(|detour| detour.elsewhere)
     }
 
     fn touch(&mut self) -> &mut Self {
@@ -453,19 +657,69 @@ pub struct Defaults {
     id: u64,
     host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
+    form: TargetForm,
+    /// Header lines for the next hop.
+    lines: Vec<u8>,
+    codings: Codings,
+}
+
+/// What the target of a request is, and what is sent of it (RFC 9112 §3.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TargetForm {
+    /// It is sent as it is.
+    AsGiven,
+    /// It is a URL; path and query are sent.
+    OfUrl,
+    /// It is a URL and sent so, without user information: to a proxy.
+    WholeUrl,
 }
 
 impl Defaults {
     /// The `Host` of the upstream, and the default `User-Agent`.
     pub fn new(host: impl Into<Vec<u8>>, user_agent: Option<&str>) -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: Self::next_id(),
             host: host.into(),
             user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
+            form: TargetForm::AsGiven,
+            lines: Vec::new(),
+            codings: Codings::none(),
         }
     }
+
+    /// Takes these content codings off responses to requests that do not say it themselves with
+    /// [`Request::decode`].
+    pub fn with_codings(mut self, codings: Codings) -> Self {
+        self.id = Self::next_id(); // what was encoded for a clone is not what these ask for
+        self.codings = codings;
+        self
+    }
+
+    fn next_id() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        NEXT_ID.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn with_form(mut self, form: TargetForm) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Header lines, each with its CRLF, that go out with every request.
+    pub(crate) fn with_lines(mut self, lines: Vec<u8>) -> Self {
+        self.lines = lines;
+        self
+    }
+}
+
+/// Where a redirection has led.
+struct Detour {
+    url: String,
+    /// It has this method and no body from now on.
+    method: Option<&'static str>,
+    /// Another scheme, host or port was met: what was for the first server alone is not sent any more.
+    elsewhere: bool,
 }
 
 enum UserAgent {
@@ -594,6 +848,22 @@ impl Stream {
     }
 }
 
+/// Whether a header carries credentials by its name.
+fn is_credential(name: &str) -> bool {
+    ["authorization", "cookie", "proxy-authorization"]
+        .iter()
+        .any(|credential| credential.eq_ignore_ascii_case(name))
+}
+
+/// Whether a header describes the body, and goes with it (RFC 9110 §15.4).
+fn describes_body(name: &str) -> bool {
+    // `Content-Type`, `Content-Encoding` and their kin.
+    let content = name
+        .get(..8)
+        .is_some_and(|start| start.eq_ignore_ascii_case("content-"));
+    content || OF_BODY.iter().any(|of| of.eq_ignore_ascii_case(name))
+}
+
 fn push_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
@@ -637,6 +907,9 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
 /// The headers that the engine writes itself.
 const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
 
+/// Those that RFC 9110 names, and digests of the body (RFC 9530).
+const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];
+
 /// Bodies up to this are copied behind the head and leave in the same buffer; longer ones are a second part of the
 /// same write, without a copy.
 const INLINE_BODY: usize = 4 * 1024;
@@ -646,3 +919,40 @@ const STREAM_PIECE: usize = 16 * 1024;
 
 /// Room for six hexadecimal digits and CRLF.
 const CHUNK_HEADER: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_have_names() {
+        for name in ["Authorization", "COOKIE", "proxy-authorization"] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in ["Accept", "Cookies", "WWW-Authenticate"] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_body_go_with_it() {
+        for name in [
+            "Content-Type",
+            "CONTENT-LENGTH",
+            "content-md5",
+            "Repr-Digest",
+        ] {
+            assert!(describes_body(name), "{name}");
+        }
+        for name in [
+            "Accept",
+            "Contents",
+            "X-Content-Type",
+            "Conten",
+            "If-Match",
+            "",
+        ] {
+            assert!(!describes_body(name), "{name}");
+        }
+    }
+}

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::coding::Decoder;
+
 /// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
 /// the steady state a call allocates nothing.
 ///
@@ -38,7 +40,11 @@ pub(super) struct Inner {
     /// In `fields`.
     pub(super) trailers: Range<u32>,
     pub(super) body: Vec<u8>,
-    retained: usize,
+    /// Content codings were taken off the body.
+    pub(super) decoded: bool,
+    /// Kept for the next coded body; an exchange has it while it works.
+    pub(super) decoder: Option<Box<Decoder>>,
+    pub(super) retained: usize,
 }
 
 impl Response {
@@ -51,6 +57,8 @@ impl Response {
             head: HeadParts::default(),
             trailers: 0..0,
             body: Vec::new(),
+            decoded: false,
+            decoder: None,
             retained: DEFAULT_RETAINED,
         }))
     }
@@ -112,6 +120,13 @@ impl Response {
         &self.0.body
     }
 
+    /// Whether content codings were taken off the body. `Content-Encoding` and `Content-Length` are as received, and
+    /// so speak of the coded body. False where there was none, none was [asked for](super::Request::decode), or one
+    /// was not in the set: then the body is as received, too.
+    pub fn decoded(&self) -> bool {
+        self.0.decoded
+    }
+
     /// Takes the body's buffer away, for keeping.
     pub fn take_body(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.body)
@@ -123,7 +138,13 @@ impl Response {
         self.0.interim.clear();
         self.0.head = HeadParts::default();
         self.0.trailers = 0..0;
+        self.0.decoded = false;
         let inner = &mut *self.0;
+        if let Some(decoder) = &inner.decoder
+            && decoder.idle_memory() > decoder_cap(inner.retained)
+        {
+            inner.decoder = None;
+        }
         for buffer in [&mut inner.buffer, &mut inner.body] {
             buffer.clear();
             buffer.shrink_to(inner.retained);
@@ -137,6 +158,7 @@ impl Response {
         self.0.fields.extend_from_slice(&other.0.fields);
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
+        self.0.decoded = other.0.decoded;
         self.0.trailers = std::mem::replace(&mut other.0.trailers, 0..0);
     }
 
@@ -145,7 +167,8 @@ impl Response {
         &mut self.0.body
     }
 
-    /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer.
+    /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer,
+    /// and twice that for all that decoding keeps.
     /// Default 2 MiB.
     pub fn set_retained(&mut self, bytes: usize) {
         self.0.retained = bytes;
@@ -299,6 +322,11 @@ fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'
 
 fn range(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
+}
+
+/// What decoding may keep: the usual window of zstd is as large as the default cap itself, and is not all that it needs.
+pub(super) fn decoder_cap(retained: usize) -> usize {
+    retained.saturating_mul(2)
 }
 
 /// Holds the bodies of ordinary pages and API answers, and a 1 MiB download with its growth.

@@ -8,21 +8,28 @@
 //! Reads go to one buffer of the reactor, and from there into the response of the call; a large body of known length
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
+mod setup;
 mod slab;
 mod timers;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use setup::SetUp;
+pub(crate) use setup::Step;
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
-use crate::net::{Address, Event, Net, SocketOptions, Token};
-use crate::policy::{Dial, SlotId, Timeouts, WaitId, later};
+use crate::net::tls::{TlsFault, TlsInfo};
+use crate::net::transport::Transport;
+use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use crate::policy::queue::{Queue, Ticket};
+use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
-pub(crate) use timers::Armed;
-use timers::{Owner, Timers};
+use timers::Timers;
+pub(crate) use timers::{Armed, Owner};
 
 pub(crate) struct Reactor<N: Net> {
     net: N,
@@ -34,6 +41,8 @@ pub(crate) struct Reactor<N: Net> {
     /// Connections that have more to read than one turn allows.
     unread: Vec<Key>,
     buffer: Box<[u8]>,
+    /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
+    idle_order: Option<Queue<Key>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
     now: Instant,
@@ -50,6 +59,15 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) socket: SocketOptions,
     pub(crate) stream_buffer: usize,
+    /// Whether [`Reactor::oldest_idle`] will be asked for.
+    pub(crate) idle_order: bool,
+}
+
+/// A connection's place: in which pool, and where in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct At {
+    pub(crate) host: Key,
+    pub(crate) slot: SlotId,
 }
 
 /// A call from submission to completion.
@@ -58,6 +76,10 @@ pub(crate) struct ActiveCall {
     pub(crate) response: Response,
     pub(crate) tag: u64,
     pub(crate) mode: BodyMode,
+    /// Whose pool serves it.
+    pub(crate) host: Key,
+    /// What holds for this call instead of the client's settings.
+    pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) place: Place,
     pub(crate) marks: Marks,
@@ -70,6 +92,8 @@ pub(crate) struct ActiveCall {
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,
+    /// The response that is coming is a redirect that will be followed.
+    pub(crate) rerouted: bool,
     /// Of a streamed body: how much of the response's body the consumer has taken.
     pub(crate) taken: usize,
     /// Of a streamed body: the consumer has been told that there is something to take.
@@ -81,6 +105,12 @@ impl ActiveCall {
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
+        let own = self.overrides.as_deref();
+        own.and_then(|own| own.timeouts.as_ref())
+            .unwrap_or(&settings.timeouts)
     }
 }
 
@@ -111,11 +141,16 @@ pub(crate) enum HeadState {
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
     pub(crate) begun: Instant,
+    pub(crate) hops: Vec<Hop>,
     pub(crate) assigned: Option<Instant>,
     pub(crate) sent: Option<Instant>,
     pub(crate) first_byte: Option<Instant>,
     pub(crate) ended: Option<Instant>,
-    pub(crate) connect: Option<Duration>,
+    /// How the connection was opened; `None` if it was open before.
+    pub(crate) opened: Option<Box<Opened>>,
+    /// Bytes of HTTP sent and received, all attempts together.
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: u64,
     pub(crate) reused: bool,
     pub(crate) remote: Option<Address>,
     pub(crate) local: Option<Address>,
@@ -125,11 +160,14 @@ impl Marks {
     pub(crate) fn new(begun: Instant) -> Self {
         Self {
             begun,
+            hops: Vec::new(),
             assigned: None,
             sent: None,
             first_byte: None,
             ended: None,
-            connect: None,
+            opened: None,
+            bytes_out: 0,
+            bytes_in: 0,
             reused: false,
             remote: None,
             local: None,
@@ -137,14 +175,49 @@ impl Marks {
     }
 }
 
+/// A redirect that was followed.
+///
+/// ```
+/// # fn example(report: &courser::Report) {
+/// for hop in report.redirects() {
+///     println!("{} to {}", hop.status, hop.url);
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Hop {
+    /// The status of the response that redirected.
+    pub status: u16,
+    /// Where to.
+    pub url: Box<str>,
+}
+
+/// How long the steps of an opening took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opened {
+    /// Looking up the name; `None` if there was none to look up.
+    pub(crate) resolve: Option<Duration>,
+    /// Until an address was reached.
+    pub(crate) connect: Duration,
+    /// The handshakes with proxies.
+    pub(crate) proxy: Option<Duration>,
+    /// The TLS handshake with the server.
+    pub(crate) tls: Option<Duration>,
+    /// What that has agreed on.
+    pub(crate) tls_info: Option<TlsInfo>,
+}
+
 struct Conn<S> {
-    stream: S,
-    slot: SlotId,
+    stream: Transport<S>,
+    at: At,
     state: State,
     remote: Address,
     local: Option<Address>,
-    /// How long the opening took.
-    connect: Duration,
+    /// For the first call.
+    opened: Option<Box<Opened>>,
+    /// Its place among the idle connections of all hosts.
+    idle_ticket: Option<Ticket>,
     /// It has been idle or has served before, so that it may have died unseen.
     kept: bool,
     /// When the present wait began or made progress last.
@@ -153,6 +226,8 @@ struct Conn<S> {
     continue_at: Option<Instant>,
     /// Of the call that it serves.
     deadline: Option<Instant>,
+    /// That call may have limits of its own.
+    hurried: bool,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
     /// The peer has closed its side, or the connection has failed.
@@ -170,7 +245,10 @@ enum Unread {
 }
 
 enum State {
-    Connecting(Dial, Option<Instant>),
+    /// For an opening, which is to hear of it at that time if it is not up by then.
+    Connecting(Key, Option<Instant>),
+    /// In the handshakes with proxies and in TLS's.
+    SettingUp(Box<SetUp>),
     /// Between two states, until the client has decided.
     Settled,
     Idle(Instant),
@@ -181,12 +259,16 @@ enum State {
 /// Something that the client must decide about.
 #[derive(Debug)]
 pub(crate) enum Happened {
-    /// A connection is up.
-    Connected(Key),
+    /// A connection of that opening is up.
+    Connected { opening: Key, conn: Key },
+    /// A connection of that opening has done its handshakes.
+    Ready { opening: Key, conn: Key },
+    /// A handshake failed; the connection is gone.
+    SetUpFailed { opening: Key, error: Error },
     /// An address was not reached; the connection is gone.
     ConnectFailed {
-        slot: SlotId,
-        dial: Dial,
+        opening: Key,
+        conn: Key,
         error: Error,
     },
     /// A response is complete: a call's, or the late one that the connection was draining. `keep_alive` is the
@@ -198,17 +280,13 @@ pub(crate) enum Happened {
         keep_alive: Option<Duration>,
     },
     /// A call failed; its connection is gone.
-    Failed {
-        slot: SlotId,
-        call: Key,
-        error: Error,
-    },
+    Failed { at: At, call: Key, error: Error },
     /// The head of a streamed response is there.
     Head(Key),
     /// A consumer that had taken everything can go on.
     BodyReady(Key),
     /// An idle or draining connection is gone.
-    Lost(SlotId),
+    Lost(At),
     /// A connection has been idle for as long as it was told.
     IdleDue(Key),
     /// A call has waited for as long as it may.
@@ -219,6 +297,8 @@ pub(crate) enum Happened {
         call: Key,
         limit: TimeLimit,
     },
+    /// A time has come that the client asked for.
+    Alarm(Owner),
 }
 
 impl<N: Net> Reactor<N> {
@@ -233,6 +313,7 @@ impl<N: Net> Reactor<N> {
             happened: VecDeque::new(),
             unread: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
             now,
             soonest: now,
@@ -262,6 +343,10 @@ impl<N: Net> Reactor<N> {
 
     pub(crate) fn random(&mut self) -> u64 {
         self.net.random()
+    }
+
+    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
     }
 
     pub(crate) fn next(&mut self) -> Option<Happened> {
@@ -300,10 +385,8 @@ impl<N: Net> Reactor<N> {
             since: self.now,
         };
         call.marks.reused = false;
-        let due = self
-            .settings
-            .timeouts
-            .due(Phase::Queue, self.now, call.deadline);
+        let timeouts = call.timeouts(&self.settings);
+        let due = timeouts.due(Phase::Queue, self.now, call.deadline);
         if let Some((at, _)) = due {
             self.timers.arm(Owner::Call(key), &mut call.armed, at);
         }
@@ -322,41 +405,65 @@ impl<N: Net> Reactor<N> {
 
     // ---- connections
 
-    /// Begins to connect to an address.
-    pub(crate) fn open(&mut self, slot: SlotId, dial: Dial, address: &Address) -> io::Result<Key> {
-        let key = self.conns.next_key();
-        let token = Token(key.to_bits() as usize);
+    /// Begins to connect to an address, as part of an opening.
+    pub(crate) fn connect(&mut self, at: At, opening: Key, address: &Address) -> io::Result<Key> {
+        let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self.net.connect(token, address, &self.settings.socket)?;
-        let due = dial.due(self.now, self.settings.timeouts.connect);
-        let mut armed = Armed::default();
-        if let Some(due) = due {
-            self.timers.arm(Owner::Conn(key), &mut armed, due);
-        }
-        self.conns.insert(Conn {
-            stream,
-            slot,
-            state: State::Connecting(dial, due),
+        Ok(self.conns.insert(Conn {
+            stream: Transport::new(stream),
+            at,
+            state: State::Connecting(opening, None),
             remote: address.clone(),
             local: None,
-            connect: Duration::ZERO,
+            opened: None,
+            idle_ticket: None,
             kept: false,
             since: self.now,
             continue_at: None,
             deadline: None,
+            hurried: false,
             unread: None,
             closed: false,
             write_error: None,
-            armed,
-        });
-        Ok(key)
+            armed: Armed::default(),
+        }))
+    }
+
+    /// When the opening of a connection that is not up yet is to hear of it.
+    pub(crate) fn set_connect_due(&mut self, key: Key, at: Instant) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let State::Connecting(_, due) = &mut conn.state
+        {
+            *due = Some(at);
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    /// Tells the client at that time.
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+        self.timers.alarm(owner, at);
+    }
+
+    /// Notes how a connection was opened.
+    pub(crate) fn set_opened(&mut self, conn: Key, resolve: Option<Duration>, connect: Duration) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            let opened = conn.opened.get_or_insert_default();
+            opened.resolve = resolve;
+            opened.connect = connect;
+        }
+    }
+
+    /// The connection that has been idle for longest.
+    pub(crate) fn oldest_idle(&self) -> Option<Key> {
+        self.idle_order.as_ref()?.front()
     }
 
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
         self.conns.get(conn).map(|conn| &conn.remote)
     }
 
-    pub(crate) fn slot(&self, conn: Key) -> Option<SlotId> {
-        self.conns.get(conn).map(|conn| conn.slot)
+    pub(crate) fn place(&self, conn: Key) -> Option<At> {
+        self.conns.get(conn).map(|conn| conn.at)
     }
 
     /// Gives a connection to a call and begins to send the request.
@@ -370,14 +477,20 @@ impl<N: Net> Reactor<N> {
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
         marks.reused = conn.kept;
-        marks.connect = (!conn.kept).then_some(conn.connect);
+        marks.opened = conn.opened.take().filter(|_| !conn.kept);
         marks.remote = Some(conn.remote.clone());
         marks.local = conn.local.clone();
+        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
+            order.remove(ticket);
+        }
         conn.kept = true;
         conn.since = self.now;
         conn.continue_at = None;
         conn.deadline = call.deadline;
-        conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
+        conn.hurried = call.overrides.is_some();
+        let mut exchange = Exchange::new(&call.request, call.mode);
+        exchange.set_stream_buffer(self.settings.stream_buffer);
+        conn.state = State::Busy(exchange, call_key);
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
     }
@@ -387,6 +500,9 @@ impl<N: Net> Reactor<N> {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             conn.kept = true;
+            if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
+                conn.idle_ticket = Some(order.push_back(key));
+            }
             self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
         }
     }
@@ -418,13 +534,21 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    pub(crate) fn close(&mut self, key: Key) -> Option<SlotId> {
-        let conn = self.conns.remove(key)?;
-        self.net.close(conn.stream);
+    pub(crate) fn close(&mut self, key: Key) -> Option<At> {
+        let conn = self.remove_conn(key)?;
+        conn.stream.close(&mut self.net);
         if let State::Draining(_, response, _) = conn.state {
             self.put_spare(response);
         }
-        Some(conn.slot)
+        Some(conn.at)
+    }
+
+    fn remove_conn(&mut self, key: Key) -> Option<Conn<N::Stream>> {
+        let mut conn = self.conns.remove(key)?;
+        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
+            order.remove(ticket);
+        }
+        Some(conn)
     }
 
     /// The error of the call on that connection, ended for that cause where it is.
@@ -439,9 +563,14 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Takes a connection out of the engine, for another protocol.
+    /// Takes a connection out of the engine, for another protocol. One with TLS is closed: its session is ours.
     pub(crate) fn hand_over(&mut self, key: Key) -> Option<N::Stream> {
-        self.conns.remove(key).map(|conn| conn.stream)
+        let conn = self.remove_conn(key)?;
+        if !conn.stream.is_plain() {
+            conn.stream.close(&mut self.net);
+            return None;
+        }
+        Some(conn.stream.into_stream())
     }
 
     /// A body's source that had nothing has something again.
@@ -464,6 +593,30 @@ impl<N: Net> Reactor<N> {
             conn.since = self.now;
             self.drive_read(key);
         }
+    }
+
+    /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
+    /// else false. When it is complete, [`Happened::Finished`] tells as ever.
+    pub(crate) fn discard_rest(&mut self, call_key: Key, most: u64) -> bool {
+        let Some(call) = self.calls.get_mut(call_key) else {
+            return false;
+        };
+        let Place::OnConn(key) = call.place else {
+            return false;
+        };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return false;
+        };
+        let State::Busy(exchange, _) = &mut conn.state else {
+            return true;
+        };
+        if exchange.body_left().is_none_or(|left| left > most) {
+            return false;
+        }
+        exchange.discard();
+        call.response.body_buffer().clear();
+        self.resume_read(call_key);
+        true
     }
 
     pub(crate) fn close_stream(&mut self, stream: N::Stream) {
@@ -514,6 +667,7 @@ impl<N: Net> Reactor<N> {
             State::Draining(..) if event.readable => self.drive_read(key),
             State::Connecting(..) => self.check_connected(key, event.readable),
             State::Idle(_) if event.readable => self.check_idle(key),
+            State::SettingUp(_) => self.drive_set_up(key),
             State::Draining(..) | State::Idle(_) | State::Settled => {}
         }
     }
@@ -522,16 +676,16 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match self.net.connected(&conn.stream) {
+        match self.net.connected(conn.stream.stream()) {
             Ok(false) => {}
             Ok(true) => {
-                if let State::Connecting(dial, _) = &conn.state {
-                    conn.connect = self.now.saturating_duration_since(dial.began());
-                }
-                conn.local = self.net.local_address(&conn.stream);
+                let State::Connecting(opening, _) = conn.state else {
+                    return;
+                };
+                conn.local = self.net.local_address(conn.stream.stream());
                 // This event is over: nothing else will tell of what came along with the connection.
                 if readable {
-                    match self.net.read(&mut conn.stream, &mut self.buffer) {
+                    match conn.stream.read(&mut self.net, &mut self.buffer) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
                         Ok(0) | Err(_) => {
@@ -541,24 +695,79 @@ impl<N: Net> Reactor<N> {
                     }
                 }
                 conn.state = State::Settled;
-                self.happened.push_back(Happened::Connected(key));
+                self.happened
+                    .push_back(Happened::Connected { opening, conn: key });
             }
             Err(error) => self.connect_failed(key, error.into()),
         }
     }
 
     fn connect_failed(&mut self, key: Key, kind: ErrorKind) {
-        let Some(conn) = self.conns.remove(key) else {
+        let Some(conn) = self.remove_conn(key) else {
             return;
         };
-        self.net.close(conn.stream);
-        if let State::Connecting(dial, _) = conn.state {
+        conn.stream.close(&mut self.net);
+        if let State::Connecting(opening, _) = conn.state {
             self.happened.push_back(Happened::ConnectFailed {
-                slot: conn.slot,
-                dial,
+                opening,
+                conn: key,
                 error: Error::new(kind, Phase::Connect, Sent::Nothing)
                     .with_remote(Some(conn.remote)),
             });
+        }
+    }
+
+    /// Begins the handshakes of a connection that is up.
+    pub(crate) fn set_up(&mut self, key: Key, opening: Key, steps: Arc<[Step]>) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let mut set_up = Box::new(SetUp::new(opening, steps, self.now));
+        let begun = set_up.begin(&mut conn.stream);
+        conn.state = State::SettingUp(set_up);
+        match begun {
+            Ok(()) => self.drive_set_up(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    fn drive_set_up(&mut self, key: Key) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let State::SettingUp(set_up) = &mut conn.state else {
+            return;
+        };
+        match set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now) {
+            Ok(true) => {
+                let opening = set_up.opening;
+                let opened = conn.opened.get_or_insert_default();
+                set_up.note(opened);
+                opened.tls_info = conn.stream.info();
+                conn.state = State::Settled;
+                // What came behind the last byte of the handshake has no event of its own any more.
+                conn.unread = Some(Unread::Turn);
+                self.unread.push(key);
+                self.happened
+                    .push_back(Happened::Ready { opening, conn: key });
+            }
+            Ok(false) => self.arm_handshake(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    fn arm_handshake(&mut self, key: Key) {
+        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
+        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    /// What a connection in its handshakes waits for.
+    pub(crate) fn set_up_phase(&self, key: Key) -> Option<Phase> {
+        match &self.conns.get(key)?.state {
+            State::SettingUp(set_up) => Some(set_up.phase()),
+            _ => None,
         }
     }
 
@@ -567,11 +776,11 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match self.net.read(&mut conn.stream, &mut self.buffer) {
+        match conn.stream.read(&mut self.net, &mut self.buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {
-                if let Some(slot) = self.close(key) {
-                    self.happened.push_back(Happened::Lost(slot));
+                if let Some(at) = self.close(key) {
+                    self.happened.push_back(Happened::Lost(at));
                 }
             }
         }
@@ -606,9 +815,13 @@ impl<N: Net> Reactor<N> {
             let length = parts[0].len() + parts[1].len();
             let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
             let used = if parts[1].is_empty() { 1 } else { 2 };
-            match self.net.write(&mut conn.stream, &slices[..used]) {
+            let written = conn
+                .stream
+                .write(&mut self.net, &mut self.buffer, &slices[..used]);
+            match written {
                 Ok(n) => {
                     exchange.handle_sent(n);
+                    call.marks.bytes_out += n as u64;
                     conn.since = self.now;
                     if n < length {
                         return;
@@ -653,36 +866,52 @@ impl<N: Net> Reactor<N> {
         if conn.unread == Some(Unread::Consumer) {
             return Ok(Progress::Stop);
         }
+        let mut limits = &self.settings.limits;
         let (exchange, mut call, response) = match &mut conn.state {
             State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
-                Some(call) => (exchange, Some(&mut call.marks), &mut call.response),
+                Some(call) => {
+                    if let Some(own) = call
+                        .overrides
+                        .as_deref()
+                        .and_then(|own| own.limits.as_ref())
+                    {
+                        limits = own;
+                    }
+                    (exchange, Some(&mut call.marks), &mut call.response)
+                }
                 None => return Ok(Progress::Stop),
             },
             State::Draining(exchange, response, _) => (exchange, None, response),
-            State::Connecting(..) | State::Settled | State::Idle(_) => return Ok(Progress::Stop),
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => {
+                return Ok(Progress::Stop);
+            }
         };
         let had_head = exchange.has_head();
+        if exchange.is_held() {
+            exchange.handle_room(response, &self.settings.limits)?;
+            return Ok(self.settle_held(key));
+        }
         let (read, room) = match exchange.body_left() {
-            Some(left) if left >= DIRECT_READ => {
+            Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
                 let room = left.min(body.len().clamp(READ_BUFFER, MOST_DIRECT) as u64) as usize;
                 // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
-                let read = self.net.read_append(&mut conn.stream, body);
+                let read = conn.stream.read_append(&mut self.net, body);
                 if let Ok(n @ 1..) = read {
                     exchange.handle_body_appended(n, response);
                 }
                 (read, room)
             }
             _ => {
-                let read = self.net.read(&mut conn.stream, &mut self.buffer);
+                let read = conn.stream.read(&mut self.net, &mut self.buffer);
                 if let Ok(n @ 1..) = read {
                     if let Some(marks) = &mut call {
                         marks.first_byte.get_or_insert(self.now);
                     }
                     let input = &self.buffer[..n];
-                    let used = exchange.handle_read(input, response, &self.settings.limits)?;
+                    let used = exchange.handle_read(input, response, limits)?;
                     if exchange.done() == Some(Reuse::Close(CloseReason::HandedOver)) {
                         response.body_buffer().extend_from_slice(&input[used..]);
                     }
@@ -699,7 +928,18 @@ impl<N: Net> Reactor<N> {
                 exchange.handle_eof()?;
                 0
             }
-            Ok(n) => n,
+            // TLS ended without saying so (RFC 9112 §9.8): enough for what is framed, to fail as ever, and a lie for
+            // what is not.
+            Err(error) if is_truncation(&error) => {
+                exchange.handle_eof()?;
+                return Err(error.into());
+            }
+            Ok(n) => {
+                if let Some(marks) = &mut call {
+                    marks.bytes_in += n as u64;
+                }
+                n
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Ok(Progress::Drained);
             }
@@ -707,9 +947,11 @@ impl<N: Net> Reactor<N> {
         };
         conn.since = self.now;
         let closed = conn.closed;
+        // After a read that left room, nothing is waiting: what comes now is a new event.
+        let left_nothing = conn.stream.is_drained(n, room);
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
-                Reuse::Keep if n == room && self.has_more(key) => {
+                Reuse::Keep if !left_nothing && self.has_more(key) => {
                     Reuse::Close(CloseReason::Surplus)
                 }
                 Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
@@ -725,19 +967,35 @@ impl<N: Net> Reactor<N> {
         if self.must_pause(key, had_head) {
             return Ok(Progress::Stop);
         }
-        // After a read that left room, nothing is waiting: what comes now is a new event.
-        let drained = n < room && !closed;
-        Ok(if drained {
+        Ok(if left_nothing && !closed {
             Progress::Drained
         } else {
             Progress::More
         })
     }
 
+    /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
+    fn settle_held(&mut self, key: Key) -> Progress {
+        let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
+            State::Busy(exchange, _) => exchange.done(),
+            _ => None,
+        });
+        match done {
+            // Whether the read that brought the end had left room is forgotten by now.
+            Some(Reuse::Keep) if self.has_more(key) => {
+                self.finish(key, true, Reuse::Close(CloseReason::Surplus));
+            }
+            Some(reuse) => self.finish(key, true, reuse),
+            None if self.must_pause(key, true) => {}
+            None => return Progress::More,
+        }
+        Progress::Stop
+    }
+
     /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
     fn has_more(&mut self, key: Key) -> bool {
         self.conns.get_mut(key).is_some_and(|conn| {
-            let read = self.net.read(&mut conn.stream, &mut self.buffer);
+            let read = conn.stream.read(&mut self.net, &mut self.buffer);
             !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
         })
     }
@@ -750,7 +1008,7 @@ impl<N: Net> Reactor<N> {
         let (exchange, call) = match &mut conn.state {
             State::Busy(exchange, call) => (exchange, Some(*call)),
             State::Draining(exchange, _, _) => (exchange, None),
-            State::Connecting(..) | State::Settled | State::Idle(_) => return,
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
         };
         if let Some(call) = call
             && !had_head
@@ -785,12 +1043,12 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get(call_key) else {
             return true;
         };
-        if call.mode != BodyMode::Stream || !exchange.has_head() {
+        if exchange.mode() != BodyMode::Stream || !exchange.has_head() {
             return false;
         }
         exchange.stop_sending();
         let waiting = call.response.body().len() - call.taken;
-        let pause = waiting >= self.settings.stream_buffer;
+        let pause = waiting >= self.settings.stream_buffer || exchange.is_held();
         if pause {
             conn.unread = Some(Unread::Consumer);
         }
@@ -812,10 +1070,10 @@ impl<N: Net> Reactor<N> {
     }
 
     fn fail(&mut self, key: Key, kind: ErrorKind) {
-        let Some(mut conn) = self.conns.remove(key) else {
+        let Some(mut conn) = self.remove_conn(key) else {
             return;
         };
-        self.net.close(conn.stream);
+        conn.stream.close(&mut self.net);
         match conn.state {
             State::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
@@ -832,17 +1090,25 @@ impl<N: Net> Reactor<N> {
                 let error = Error::new(kind, exchange.phase(), exchange.sent())
                     .with_remote(Some(conn.remote));
                 self.happened.push_back(Happened::Failed {
-                    slot: conn.slot,
+                    at: conn.at,
                     call,
                     error,
                 });
             }
             State::Draining(_, response, _) => {
                 self.put_spare(response);
-                self.happened.push_back(Happened::Lost(conn.slot));
+                self.happened.push_back(Happened::Lost(conn.at));
+            }
+            State::SettingUp(set_up) => {
+                let error =
+                    Error::new(kind, set_up.phase(), Sent::Nothing).with_remote(Some(conn.remote));
+                self.happened.push_back(Happened::SetUpFailed {
+                    opening: set_up.opening,
+                    error,
+                });
             }
             State::Connecting(..) | State::Settled | State::Idle(_) => {
-                self.happened.push_back(Happened::Lost(conn.slot));
+                self.happened.push_back(Happened::Lost(conn.at));
             }
         }
     }
@@ -869,18 +1135,29 @@ impl<N: Net> Reactor<N> {
     /// When the present wait of a connection ends, and by which limit.
     fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Instant, Option<TimeLimit>)> {
         match &conn.state {
-            State::Connecting(_, due) => due.map(|at| (at, Some(TimeLimit::Connect))),
             State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
+            State::Connecting(_, due) => due.map(|at| (at, None)),
+            State::SettingUp(set_up) => {
+                let due = self
+                    .settings
+                    .timeouts
+                    .due(set_up.phase(), set_up.since, None);
+                due.map(|(at, limit)| (at, Some(limit)))
+            }
             State::Settled => None,
-            State::Busy(exchange, _) => {
+            State::Busy(exchange, call) => {
                 let deadline = conn.deadline;
                 let timed = match (conn.unread, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
                     (Some(Unread::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ => self
-                        .settings
-                        .timeouts
-                        .due(exchange.phase(), conn.since, deadline),
+                    _ => {
+                        let own = self.calls.get(*call).filter(|_| conn.hurried);
+                        let timeouts = match own {
+                            Some(call) => call.timeouts(&self.settings),
+                            None => &self.settings.timeouts,
+                        };
+                        timeouts.due(exchange.phase(), conn.since, deadline)
+                    }
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
                 let proceed = conn.continue_at.map(|at| (at, None));
@@ -900,7 +1177,7 @@ impl<N: Net> Reactor<N> {
         let soonest = conn
             .deadline
             .map_or(self.soonest, |at| at.min(self.soonest));
-        if conn.armed.is_by(soonest) && conn.continue_at.is_none() {
+        if conn.armed.is_by(soonest) && conn.continue_at.is_none() && !conn.hurried {
             return; // nearly always: the last idle time ends before this call's limits
         }
         if let Some((at, _)) = self.conn_due(conn)
@@ -917,11 +1194,13 @@ impl<N: Net> Reactor<N> {
             let claim = |owner: Owner| match owner {
                 Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
+                Owner::Opening(_) | Owner::Host(_) => None,
             };
             self.timers.tidy(owners, claim);
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
                 Some(Owner::Call(key)) => self.handle_call_timer(key),
+                Some(owner) => self.happened.push_back(Happened::Alarm(owner)),
                 None => return,
             }
         }
@@ -935,11 +1214,8 @@ impl<N: Net> Reactor<N> {
         let Place::Waiting { since, .. } = call.place else {
             return;
         };
-        match self
-            .settings
-            .timeouts
-            .due(Phase::Queue, since, call.deadline)
-        {
+        let timeouts = call.timeouts(&self.settings);
+        match timeouts.due(Phase::Queue, since, call.deadline) {
             Some((at, limit)) if at <= self.now => {
                 self.happened.push_back(Happened::WaitOver(key, limit));
             }
@@ -957,15 +1233,16 @@ impl<N: Net> Reactor<N> {
             return;
         };
         if at > self.now {
-            return self.arm_conn(key);
+            if let Some(conn) = self.conns.get_mut(key) {
+                self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+            }
+            return;
         }
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
         match (&mut conn.state, limit) {
-            (State::Connecting(..), _) => {
-                self.connect_failed(key, TimeLimit::Connect.into());
-            }
+            (State::SettingUp(_), _) => self.fail(key, TimeLimit::Handshake.into()),
             (State::Idle(_), _) => self.happened.push_back(Happened::IdleDue(key)),
             (State::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
             (State::Busy(_, call), Some(limit)) => {
@@ -982,6 +1259,10 @@ impl<N: Net> Reactor<N> {
                 self.drive_send(key);
                 self.arm_conn(key);
             }
+            (&mut State::Connecting(opening, _), _) => {
+                self.happened
+                    .push_back(Happened::Alarm(Owner::Opening(opening)));
+            }
             (State::Settled, _) => {}
         }
     }
@@ -990,9 +1271,14 @@ impl<N: Net> Reactor<N> {
 impl<N: Net> Drop for Reactor<N> {
     fn drop(&mut self) {
         for conn in self.conns.drain() {
-            self.net.close(conn.stream);
+            conn.stream.close(&mut self.net);
         }
     }
+}
+
+fn is_truncation(error: &io::Error) -> bool {
+    let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(fault, Some(TlsFault::Truncated))
 }
 
 #[derive(Debug)]
@@ -1006,7 +1292,7 @@ enum Progress {
 }
 
 /// What one read takes at most, but for large bodies. Holds a small answer, and a full socket buffer of most servers.
-const READ_BUFFER: usize = 64 * 1024;
+const READ_BUFFER: usize = crate::net::tls::GOOD_BUFFER;
 
 /// Bodies with at least this much to come are read into the response directly.
 const DIRECT_READ: u64 = 16 * 1024;

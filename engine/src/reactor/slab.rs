@@ -21,6 +21,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Names nothing.
+    pub(crate) const NONE: Self = Self {
+        index: u32::MAX,
+        generation: 0,
+    };
+
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -83,6 +89,10 @@ impl<T> Slab<T> {
         slot.value
             .as_mut()
             .filter(|_| slot.generation == key.generation)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
 
     /// Takes out everything.

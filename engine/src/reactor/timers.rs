@@ -15,6 +15,15 @@ use super::slab::Key;
 pub(crate) enum Owner {
     Conn(Key),
     Call(Key),
+    /// An opening, or a host, of the client above, which judges by itself whether the time still matters.
+    Opening(Key),
+    Host(Key),
+}
+
+impl Owner {
+    fn is_client(self) -> bool {
+        matches!(self, Self::Opening(_) | Self::Host(_))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +54,11 @@ impl Timers {
         self.heap.push(Reverse((due, owner)));
     }
 
+    /// Wakes the client for an opening or a host at that time.
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+        self.heap.push(Reverse((at, owner)));
+    }
+
     /// The next owner whose entry has come up; `is_valid` tells by its [`Armed`] whether the entry still counts.
     pub(crate) fn pop(
         &mut self,
@@ -54,7 +68,7 @@ impl Timers {
         loop {
             let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
             self.heap.pop();
-            if claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
+            if owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
                 return Some(owner);
             }
         }
@@ -70,7 +84,7 @@ impl Timers {
     pub(crate) fn tidy(&mut self, owners: usize, mut claim: impl FnMut(Owner) -> Option<Armed>) {
         if self.heap.len() > 64 + 4 * owners {
             self.heap.retain(|&Reverse((at, owner))| {
-                claim(owner).is_some_and(|armed| armed.0 == Some(at))
+                owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
             });
         }
     }

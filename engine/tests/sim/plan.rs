@@ -195,6 +195,7 @@ fn draw_timeouts(random: &mut Random) -> Timeouts {
         write: maybe(random, 1, 1000),
         first_byte: maybe(random, 1, 1000),
         between_bytes: maybe(random, 1, 1000),
+        ..Timeouts::none()
     }
 }
 
@@ -208,6 +209,7 @@ fn patient() -> Timeouts {
         write: long,
         first_byte: long,
         between_bytes: long,
+        ..Timeouts::none()
     }
 }
 

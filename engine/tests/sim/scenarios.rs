@@ -278,6 +278,7 @@ fn each_silence_ends_by_the_limit_of_its_phase() {
         write: Some(200 * MS),
         first_byte: Some(300 * MS),
         between_bytes: Some(400 * MS),
+        ..Timeouts::none()
     };
     let cases: [(&str, TimeLimit, Phase, u32); 5] = [
         ("connect", TimeLimit::Connect, Phase::Connect, 100),

@@ -99,6 +99,49 @@ fn time_moves_only_in_poll_and_by_hand() {
 }
 
 #[test]
+fn a_wake_ends_one_poll_without_time() {
+    let mut net = net_with(Link::default(), |_, _| {});
+    let waker = net.waker().unwrap();
+    let began = net.now();
+    std::thread::spawn({
+        let waker = waker.clone();
+        move || waker.wake()
+    })
+    .join()
+    .unwrap();
+    waker.wake();
+    assert!(poll(&mut net, None).is_empty(), "no deadlock, no event");
+    assert_eq!(net.now(), began);
+    assert!(poll(&mut net, Some(MS)).is_empty());
+    assert_eq!(net.now() - began, MS, "two wakes before it are one");
+}
+
+#[test]
+fn a_wake_from_a_server_ends_the_poll_that_is_running() {
+    let mut net = SimNet::new(1);
+    let waker = net.waker().unwrap();
+    net.listen(
+        address(),
+        Link::default(),
+        Script(move |_: &mut Peer<'_>, _: &[u8]| waker.wake()),
+    );
+    let mut stream = connect(&mut net);
+    let began = net.now();
+    write(&mut net, &mut stream, b"x").unwrap();
+    assert!(poll(&mut net, None).is_empty());
+    assert_eq!(net.now() - began, MS, "when the byte has arrived");
+    net.close(stream);
+}
+
+#[test]
+#[should_panic(expected = "simulation deadlock")]
+fn a_waker_alone_is_nothing_to_wait_for() {
+    let mut net = SimNet::new(1);
+    let _waker = net.waker().unwrap();
+    poll(&mut net, None);
+}
+
+#[test]
 fn a_connect_that_succeeds_is_reported_writable() {
     let mut net = net_with(Link::default(), |_, _| {});
     let stream = start(&mut net).unwrap();

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -27,6 +29,8 @@ pub(super) struct World {
     next_connection: u64,
     /// Connections with an edge that no poll has reported yet.
     ready: VecDeque<u64>,
+    /// Set by wakers, cleared by the poll that it ends.
+    pub(super) woken: Arc<AtomicBool>,
     pub(super) descriptors: usize,
     pub(super) early_wakeups: Odds,
     pub(super) failing: Option<(u64, Failure)>,
@@ -59,6 +63,7 @@ impl World {
             connections: BTreeMap::new(),
             next_connection: 0,
             ready: VecDeque::new(),
+            woken: Arc::default(),
             descriptors: usize::MAX,
             early_wakeups: Odds::NEVER,
             failing: None,
@@ -317,7 +322,7 @@ impl World {
         let mut steps = 0;
         loop {
             self.run_due();
-            if !self.ready.is_empty() {
+            if self.woken.swap(false, Ordering::Acquire) || !self.ready.is_empty() {
                 break;
             }
             let next = self.queue.peek().map(|Reverse(due)| due.at);

@@ -1,0 +1,91 @@
+//! What a call through `Shared` allocates: counted over all threads, the caller's, the client's and the server's, which
+//! allocates nothing. One test, in a process of its own, so that nobody else's allocations are counted.
+//!
+//! The promise is at most two. A blocking call needs none, a future or a submission needs one; the queue's blocks, each
+//! of which serves 31 messages, come on top.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use benches::alloc::in_process;
+use benches::serve::Server;
+use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig, Upstream};
+
+#[test]
+fn few_allocations_per_call() {
+    let client = client();
+
+    let mut response = Response::new();
+    let blocking = steady(|| {
+        client.get("/1k", &mut response).expect("an answer");
+    });
+    assert!(blocking <= BLOCKS, "blocking: {blocking}");
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut buffers = Some((Request::get("/1k"), Response::new()));
+    let awaited = steady(|| {
+        let (request, response) = buffers.take().expect("put back");
+        let done = block_on(&waker, client.send(Call::new(request, response)));
+        done.outcome.expect("an answer");
+        buffers = Some((done.request, done.response));
+    });
+    assert!(awaited <= REQUESTS + BLOCKS, "awaited: {awaited}");
+
+    let (sender, arrived) = courser::completions();
+    let channel = steady(|| {
+        let (request, response) = buffers.take().expect("put back");
+        let call = Call::new(request, response);
+        client.submit(call, &sender).expect("room");
+        let done = arrived.wait(None).expect("a completion");
+        done.outcome.expect("an answer");
+        buffers = Some((done.request, done.response));
+    });
+    assert!(channel <= REQUESTS + 2 * BLOCKS, "channel: {channel}");
+}
+
+/// Allocations in so many rounds, once they do not become fewer: see the tests of `HostClient`.
+fn steady(mut round: impl FnMut()) -> u64 {
+    let mut window = || {
+        let before = in_process();
+        for _ in 0..REQUESTS {
+            round();
+        }
+        in_process() - before
+    };
+    (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
+}
+
+fn client() -> Shared<HostClient> {
+    let server = Server::bind(0).expect("a loopback port");
+    let upstream = Upstream::tcp([server.address()]);
+    thread::spawn(move || server.run(None));
+    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+    Shared::spawn(SharedConfig::default(), build).expect("a thread")
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(waker: &Waker, future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// In one window.
+const REQUESTS: u64 = 310;
+/// The queue's, for that many messages, and one that was begun before.
+const BLOCKS: u64 = REQUESTS / 31 + 1;
+const WINDOWS: usize = 8;

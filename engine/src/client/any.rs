@@ -1,0 +1,303 @@
+//! The client of any URL.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+#[cfg(feature = "cookies")]
+use super::CookieJar;
+use super::engine::Engine;
+use super::hosts::{Addresses, Hosts};
+use super::names::Names;
+use super::router::{Reroute, Router};
+use super::{Config, Proxies, Proxy, ProxyKind};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::net::Net;
+use crate::net::os::OsNet;
+use crate::net::resolve::{HickoryResolver, Resolver};
+use crate::net::tls::TlsIdentity;
+use crate::policy::{AddressPolicy, DnsCounters, Follow, PoolConfig, Redirects};
+use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
+use crate::reactor::{Key, Step};
+
+/// A client of any `http` or `https` URL.
+///
+/// Requests have a URL as their target. Each scheme, host and port has a pool of its own, and all of them together
+/// have a cap; hosts that are not used any more cost nothing. Names are looked up and remembered, and the addresses of
+/// a name are raced.
+///
+/// ```
+/// use courser::{Client, Config, Response};
+/// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let url = format!("http://{}/", server.local_addr()?);
+/// # std::thread::spawn(move || { use std::io::*; let mut s = server.accept().unwrap().0; let mut b = [0; 999];
+/// #     let _ = s.read(&mut b); s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); });
+///
+/// let mut client = Client::new(Config::default())?;
+/// let mut response = Response::new();
+/// client.get(&url, &mut response)?;
+/// assert_eq!((response.status(), response.body()), (200, &b"hi"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Client<N = OsNet> = Engine<AnyHost, N>;
+
+/// The router of [`Client`]: each scheme, host and port of a URL is a host of its own.
+#[derive(Debug)]
+pub struct AnyHost {
+    hosts: HashMap<Box<[u8]>, Key>,
+    /// For building the name of a host.
+    name: Vec<u8>,
+    user_agent: Option<String>,
+    redirects: Redirects,
+    tls: TlsIdentity,
+    proxies: Proxies,
+    addresses: AddressPolicy,
+    codings: Codings,
+    #[cfg(feature = "cookies")]
+    cookies: Option<CookieJar>,
+    /// For building the value of `Cookie`.
+    #[cfg(feature = "cookies")]
+    cookie: Vec<u8>,
+}
+
+impl Client {
+    /// A client on the operating system's network, with the resolver of [`HickoryResolver::system`].
+    ///
+    /// # Errors
+    /// What is wrong with the TLS configuration; the system's, when it has no descriptor left for a readiness queue.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        Self::with_resolver(config, HickoryResolver::system())
+    }
+
+    /// A client on the operating system's network, with that resolver.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_resolver(config: Config, resolver: impl Resolver + 'static) -> Result<Self, Error> {
+        let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+        Self::with_net(config, net, resolver)
+    }
+}
+
+impl<N: Net> Client<N> {
+    /// A client on that network, with that resolver.
+    ///
+    /// # Errors
+    /// What is wrong with the TLS configuration; what the network says when it has no waker.
+    pub fn with_net(
+        config: Config,
+        net: N,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Self, Error> {
+        let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
+        let tls = config.tls.build();
+        let router = AnyHost {
+            hosts: HashMap::new(),
+            name: Vec::new(),
+            user_agent: config.host.user_agent.clone(),
+            redirects: config.redirects,
+            tls: tls.map_err(|error| unsent(Misuse::TlsConfig(error).into()))?,
+            proxies: config.proxies,
+            addresses: config.addresses.clone(),
+            codings: config.host.codings,
+            #[cfg(feature = "cookies")]
+            cookies: config.cookies,
+            #[cfg(feature = "cookies")]
+            cookie: Vec::new(),
+        };
+        let hosts = Hosts::new(config.max_connections.get());
+        let mut client = Self::assemble(router, hosts, config.host, net);
+        let names = Names::new(config.dns, Box::new(resolver));
+        client
+            .set_names(names, config.addresses)
+            .map_err(|error| unsent(error.into()))?;
+        Ok(client)
+    }
+
+    /// What the cache of names did.
+    pub fn dns_counters(&self) -> DnsCounters {
+        self.names().map(Names::counters).unwrap_or_default()
+    }
+
+    /// Forgets the addresses of a name; connections that are open stay so.
+    pub fn flush_name(&mut self, name: &str) {
+        if let Some(names) = self.names_mut() {
+            names.flush(name);
+        }
+    }
+
+    /// Forgets the addresses of all names.
+    pub fn flush_names(&mut self) {
+        if let Some(names) = self.names_mut() {
+            names.flush_all();
+        }
+    }
+}
+
+impl Router for AnyHost {
+    const KEEPS_HOSTS: bool = false;
+
+    fn route(
+        &mut self,
+        request: &mut Request,
+        hosts: &mut Hosts,
+        pool: &PoolConfig,
+    ) -> Result<Key, ErrorKind> {
+        let text = request.url();
+        let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
+        #[cfg(feature = "cookies")]
+        if let Some(jar) = &self.cookies {
+            self.cookie.clear();
+            jar.push_header(&url, &mut self.cookie);
+        }
+        self.name.clear();
+        url.push_origin(&mut self.name);
+        let proxy = self.proxies.pick(&url).cloned();
+        if let Some(proxy) = &proxy {
+            self.name.push(b' ');
+            // The host keeps the proxy, so nobody else has this address.
+            let address = Arc::as_ptr(proxy) as usize;
+            self.name.extend_from_slice(&address.to_ne_bytes());
+        }
+        let host = match self.hosts.get(&*self.name) {
+            Some(&host) => host,
+            None => {
+                let host = self.insert_host(&url, proxy, hosts, pool)?;
+                self.hosts.insert(self.name.as_slice().into(), host);
+                host
+            }
+        };
+        #[cfg(feature = "cookies")]
+        if self.cookies.is_some() {
+            request.set_cookies(&self.cookie);
+        }
+        Ok(host)
+    }
+
+    fn reroute(
+        &mut self,
+        request: &mut Request,
+        response: &Response,
+        followed: u32,
+        redirects: Option<Redirects>,
+    ) -> Result<Reroute, ErrorKind> {
+        #[cfg(feature = "cookies")]
+        if let Some(jar) = &self.cookies
+            && let Ok(url) = Url::parse(request.url())
+        {
+            jar.store(&url, response.header_all("set-cookie"));
+        }
+        let redirects = redirects.unwrap_or(self.redirects);
+        if !(300..400).contains(&response.status()) {
+            return Ok(Reroute::Stay);
+        }
+        let Some(location) = response.header("location") else {
+            return Ok(Reroute::Stay);
+        };
+        let decided = redirects.decide(
+            response.status(),
+            request.method_now(),
+            request.is_replayable(),
+            followed,
+        );
+        let method = match decided? {
+            Follow::No => return Ok(Reroute::Stay),
+            Follow::Same => None,
+            Follow::WithoutBody(method) => Some(method),
+            Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
+        };
+        let from = request.url();
+        let invalid =
+            |error| ErrorKind::from(Misuse::url(&String::from_utf8_lossy(location), error));
+        let to = resolve(from, location).map_err(invalid)?;
+        let elsewhere = match (Url::parse(from), Url::parse(&to)) {
+            (Ok(from), Ok(to)) => !from.same_origin(&to),
+            _ => true,
+        };
+        request.redirect(to, method, elsewhere);
+        Ok(Reroute::To)
+    }
+
+    fn forget(&mut self, name: &[u8]) {
+        self.hosts.remove(name);
+    }
+}
+
+impl AnyHost {
+    fn insert_host(
+        &self,
+        url: &Url<'_>,
+        proxy: Option<Arc<Proxy>>,
+        hosts: &mut Hosts,
+        pool: &PoolConfig,
+    ) -> Result<Key, ErrorKind> {
+        let mut authority = Vec::new();
+        url.push_authority(&mut authority);
+        let user_agent = self.user_agent.as_deref();
+        let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
+        defaults = defaults.with_codings(self.codings);
+        let addresses = match &proxy {
+            None => addresses_of(url.ip(), url.host(), url.port()),
+            Some(proxy) => addresses_of(proxy.ip(), proxy.host(), proxy.port()),
+        };
+        let mut steps = Vec::new();
+        let mut socks_target = None;
+        if let Some(proxy) = &proxy {
+            // The proxy would connect to it.
+            if let Some(denied) = url.ip().filter(|ip| !self.addresses.allows(*ip)) {
+                return Err(ErrorKind::Denied(denied));
+            }
+            if proxy.kind() == ProxyKind::Https {
+                steps.push(Step::ProxyTls(self.tls.clone(), proxy.host().into()));
+            }
+            let credentials = proxy.credentials().cloned();
+            match (proxy.kind(), url.scheme()) {
+                (ProxyKind::Socks5 | ProxyKind::Socks5h, _) => {
+                    if proxy.kind() == ProxyKind::Socks5 && url.ip().is_none() {
+                        socks_target = Some(url.host().into());
+                    }
+                    steps.push(Step::Socks {
+                        host: url.host().into(),
+                        port: url.port(),
+                        credentials,
+                    });
+                }
+                (ProxyKind::Http | ProxyKind::Https, Scheme::Https) => {
+                    let mut host_port = Vec::new();
+                    url.push_host_port(&mut host_port);
+                    steps.push(Step::Tunnel {
+                        host_port: String::from_utf8_lossy(&host_port).into(),
+                        user_agent: user_agent.map(Into::into),
+                        credentials,
+                    });
+                }
+                (ProxyKind::Http | ProxyKind::Https, Scheme::Http) => {
+                    let mut lines = Vec::new();
+                    if let Some(credentials) = credentials {
+                        lines.extend_from_slice(b"Proxy-Authorization: ");
+                        credentials.push_basic(&mut lines);
+                        lines.extend_from_slice(b"\r\n");
+                    }
+                    defaults = defaults.with_form(TargetForm::WholeUrl).with_lines(lines);
+                }
+            }
+        }
+        if url.scheme() == Scheme::Https {
+            steps.push(Step::Tls(self.tls.clone(), url.host().into()));
+        }
+        let name = self.name.as_slice().into();
+        let host = hosts.insert(name, pool.clone(), defaults, addresses, steps.into());
+        if let Some(entry) = hosts.get(host) {
+            entry.socks_target = socks_target;
+            entry.proxy = proxy;
+        }
+        Ok(host)
+    }
+}
+
+fn addresses_of(ip: Option<IpAddr>, host: &str, port: u16) -> Addresses {
+    match ip {
+        Some(ip) => Addresses::Known(vec![SocketAddr::new(ip, port).into()]),
+        None => Addresses::Named(host.into(), port),
+    }
+}

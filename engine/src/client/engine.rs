@@ -1,0 +1,503 @@
+//! The clients' verbs, written once: a call blocking, many in flight, bodies streamed.
+
+#![expect(private_bounds, reason = "the routers are the crate's own")]
+
+mod openings;
+mod turn;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use self::openings::{Naming, Opening};
+use self::turn::TurnLimit;
+use super::hosts::Hosts;
+use super::names::Names;
+use super::router::Router;
+use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::net::os::OsNet;
+use crate::net::{Net, Waker};
+use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
+use crate::proto::{BodyMode, Request, Response};
+use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
+
+/// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
+/// connections, and calls. They differ in the router, which knows the host that serves a call.
+///
+/// It has no thread of its own: the caller's thread drives it, blocking in [`call`](Self::call) or with many calls in
+/// flight by [`submit`](Self::submit) and [`wait`](Self::wait). Between two of these nothing moves, so a program that
+/// keeps calls in flight should come back often.
+pub struct Engine<R: Router, N: Net = OsNet> {
+    reactor: Reactor<N>,
+    router: R,
+    hosts: Hosts,
+    openings: Slab<Opening>,
+    pool: PoolConfig,
+    attempt_delay: Duration,
+    addresses: AddressPolicy,
+    names: Option<Naming>,
+    timeouts: Timeouts,
+    retry: Retry,
+    late: LatePolicy,
+    /// What [`get`](Self::get) sends, for its buffers.
+    getter: Option<Request>,
+    /// What the caller of a blocking call holds while the client has its buffers.
+    placeholder: Option<(Request, Response)>,
+    /// Submitted calls that no turn has taken up yet.
+    incoming: Vec<(Key, CallTime)>,
+    /// Calls that have something for the caller: their end, or the head of a streamed response.
+    done: VecDeque<Key>,
+    /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
+    /// once if it is `told`, else not.
+    readable: VecDeque<CallId>,
+    /// Connections that speak another protocol now, with the calls that they came from.
+    handed_over: Vec<(CallId, N::Stream)>,
+    turn_began: Instant,
+}
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// A client with that router and those hosts.
+    pub(super) fn assemble(router: R, hosts: Hosts, config: HostConfig, net: N) -> Self {
+        Self {
+            turn_began: net.now(),
+            router,
+            openings: Slab::new(),
+            pool: config.pool(),
+            attempt_delay: config.attempt_delay,
+            addresses: AddressPolicy::allow_all(),
+            names: None,
+            timeouts: config.timeouts.clone(),
+            retry: config.retry,
+            late: config.late,
+            getter: None,
+            placeholder: None,
+            reactor: Reactor::new(
+                net,
+                Settings {
+                    timeouts: config.timeouts,
+                    limits: config.limits,
+                    socket: config.socket,
+                    stream_buffer: config.stream_buffer.max(1),
+                    idle_order: hosts.is_limited(),
+                },
+            ),
+            hosts,
+            incoming: Vec::new(),
+            done: VecDeque::new(),
+            readable: VecDeque::new(),
+            handed_over: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
+        self.names = Some(Naming::new(names, self.reactor.waker()?));
+        self.addresses = addresses;
+        Ok(())
+    }
+
+    pub(super) fn names(&self) -> Option<&Names> {
+        self.names.as_ref().map(|naming| &naming.names)
+    }
+
+    pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
+        self.names.as_mut().map(|naming| &mut naming.names)
+    }
+
+    // ---- driven by `Shared`
+
+    /// One turn, which a wake ends early.
+    pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.turn(timeout.map(TurnLimit::For), |client| {
+            !client.done.is_empty() || !client.readable.is_empty()
+        })
+    }
+
+    /// The next completion, if there is one already.
+    pub(super) fn next_done(&mut self) -> Option<Completion> {
+        let key = self.done.pop_front()?;
+        self.complete(key)
+    }
+
+    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+        self.reactor.waker()
+    }
+
+    /// Closes the connection of a call that switched protocols, if it did.
+    pub(super) fn discard_stream(&mut self, id: CallId) {
+        if let Some(stream) = self.take_stream(id) {
+            self.reactor.close_stream(stream);
+        }
+    }
+
+    // ---- blocking
+
+    /// Gets a target and waits for the response.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error> {
+        let mut request = self.getter.take().unwrap_or_default();
+        request.set_target(target);
+        let outcome = self.call(&mut request, response);
+        self.getter = Some(request);
+        outcome
+    }
+
+    /// Sends a request and waits for the response. Other calls in flight go on meanwhile; their completions are kept
+    /// for [`wait`](Self::wait).
+    ///
+    /// # Errors
+    /// Why there is no complete response; `response` then holds what came of it.
+    pub fn call(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+    ) -> Result<Report, Error> {
+        let (_, report) = self.run(request, response, false)?;
+        Ok(report)
+    }
+
+    /// Sends a request, waits for the head of the response, and gives its body for reading.
+    ///
+    /// # Errors
+    /// Why there is no complete head.
+    pub fn open(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+    ) -> Result<Body<'_, R, N>, Error> {
+        let (id, _) = self.run(request, response, true)?;
+        Ok(Body {
+            id,
+            client: self,
+            end: None,
+        })
+    }
+
+    fn run(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+        streaming: bool,
+    ) -> Result<(CallId, Report), Error> {
+        let (mut own_request, mut own_response) = self.placeholder.take().unwrap_or_default();
+        std::mem::swap(request, &mut own_request);
+        std::mem::swap(response, &mut own_response);
+        let id = self.submit(Call::new(own_request, own_response).streaming(streaming));
+        let position = |client: &Self| client.done.iter().position(|done| *done == id.0);
+        loop {
+            let at = position(self).and_then(|at| self.done.remove(at));
+            if let Some(done) = at.and_then(|key| self.complete(key)) {
+                self.placeholder = Some((
+                    std::mem::replace(request, done.request),
+                    std::mem::replace(response, done.response),
+                ));
+                return done.outcome.map(|()| (id, done.report));
+            }
+            if let Err(error) = self.turn(None, |client| position(client).is_some()) {
+                self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
+            }
+        }
+    }
+
+    // ---- many in flight
+
+    /// Takes over a call; the next [`wait`](Self::wait) begins it. Whatever happens to it, it completes exactly once.
+    pub fn submit(&mut self, call: Call) -> CallId {
+        let now = self.reactor.now();
+        let key = self.reactor.insert_call(ActiveCall {
+            deadline: None,
+            place: Place::New,
+            request: call.request,
+            response: call.response,
+            tag: call.tag,
+            host: Key::NONE,
+            overrides: call.overrides,
+            mode: if call.streaming {
+                BodyMode::Stream
+            } else {
+                BodyMode::Buffer
+            },
+            marks: Marks::new(now),
+            attempts: 0,
+            failures: 0,
+            stale_before: false,
+            sent_before: Sent::Nothing,
+            head: HeadState::Awaited,
+            rerouted: false,
+            taken: 0,
+            told: false,
+            armed: Armed::default(),
+        });
+        self.incoming.push((key, call.time));
+        CallId(key)
+    }
+
+    /// The next completion. Drives the calls until there is one; `None` when `timeout` has passed (`None`: without
+    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body), which must be asked for before
+    /// this waits again.
+    ///
+    /// # Errors
+    /// The system's, when it cannot wait for events at all.
+    ///
+    /// ```
+    /// # fn example(client: &mut courser::HostClient) -> std::io::Result<()> {
+    /// use courser::{Call, Request, Response};
+    /// for number in 0..100 {
+    ///     client.submit(Call::new(Request::get(format!("/{number}")), Response::new()).tag(number));
+    /// }
+    /// while let Some(done) = client.wait(None)? {
+    ///     println!("{}: {:?} {}", done.tag, done.outcome, done.response.status());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+        if let Some(key) = self.done.pop_front() {
+            return Ok(self.complete(key));
+        }
+        let mut limit = timeout.map(TurnLimit::For);
+        loop {
+            let turned = self.turn(limit, |client| {
+                !client.done.is_empty()
+                    || !client.readable.is_empty()
+                    || client.reactor.calls() == 0
+            });
+            if let Some(key) = self.done.pop_front() {
+                return Ok(self.complete(key));
+            }
+            turned?;
+            if let Some(TurnLimit::For(timeout)) = limit {
+                limit = self.turn_began.checked_add(timeout).map(TurnLimit::Until);
+            }
+            let over = matches!(limit, Some(TurnLimit::Until(at)) if self.reactor.now() >= at);
+            if over || !self.readable.is_empty() || self.reactor.calls() == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks after the connections for that long, calls in flight or not: late answers are drained, idle connections
+    /// expire, the minimum idle is kept. A client that is used all the time does not need this.
+    ///
+    /// # Errors
+    /// The system's, when it cannot wait for events at all.
+    pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
+        self.turn(Some(TurnLimit::For(time)), |_| false)?;
+        let until = self.turn_began.checked_add(time);
+        while until.is_some_and(|until| self.reactor.now() < until) {
+            self.turn(until.map(TurnLimit::Until), |_| false)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a call: one in flight completes with [`ErrorKind::Cancelled`], a streamed body is dropped. False if the
+    /// call has completed already, or was never submitted here.
+    pub fn cancel(&mut self, id: CallId) -> bool {
+        let Some(call) = self.reactor.call(id.0) else {
+            return false;
+        };
+        let error = match (&call.place, call.head) {
+            (Place::Ended(_), HeadState::Awaited) => return false,
+            (&Place::OnConn(conn), _) => self.reactor.busy_error(conn, ErrorKind::Cancelled),
+            (Place::Ended(_), _) => None,
+            (Place::New | Place::Waiting { .. }, _) => Some(Error::new(
+                ErrorKind::Cancelled,
+                Phase::Queue,
+                Sent::Nothing,
+            )),
+        };
+        let error =
+            error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
+        self.detach(id.0);
+        match self.reactor.call(id.0).map(|call| (call.head, call)) {
+            Some((HeadState::Given, _)) => {
+                if let Some(call) = self.forget_body(id) {
+                    self.reactor.put_spare(call.response);
+                }
+            }
+            Some((HeadState::Ready, call)) => {
+                // It completes with the error instead of the head.
+                call.head = HeadState::Awaited;
+                call.place = Place::Ended(Err(error));
+            }
+            _ => self.end_call(id.0, Err(error)),
+        }
+        self.settle();
+        true
+    }
+
+    /// Calls whose completion [`wait`](Self::wait) has not given yet, and streamed bodies that are not read to their
+    /// end.
+    pub fn in_flight(&self) -> usize {
+        self.reactor.calls()
+    }
+
+    /// Connections by state, and calls that wait.
+    pub fn counters(&self) -> Counters {
+        self.hosts.counters()
+    }
+
+    /// Closes all idle connections and returns how many they were.
+    pub fn close_idle(&mut self) -> usize {
+        let mut closed = 0;
+        while let Some(conn) = self.hosts.any_idle() {
+            self.close(conn);
+            closed += 1;
+        }
+        closed
+    }
+
+    /// The body source of that call, which had nothing to send, has something again.
+    pub fn resume(&mut self, id: CallId) {
+        self.reactor.resume_send(id.0);
+        self.settle();
+    }
+
+    // ---- streamed bodies
+
+    /// Takes bytes of a streamed body; never blocks.
+    ///
+    /// # Errors
+    /// Why the body ended early; there will be no more of it.
+    pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
+        let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::Partial);
+        let call = self
+            .reactor
+            .call(id.0)
+            .filter(|call| call.head == HeadState::Given)
+            .ok_or_else(unknown)?;
+        let waiting = &call.response.body()[call.taken..];
+        let n = waiting.len().min(buf.len());
+        if n > 0 {
+            buf[..n].copy_from_slice(&waiting[..n]);
+            call.taken += n;
+            // What is taken makes room, at a cost that stays in proportion to it.
+            if call.taken >= call.response.body().len().div_ceil(2) {
+                call.response.body_buffer().drain(..call.taken);
+                call.taken = 0;
+                self.reactor.resume_read(id.0);
+                self.settle();
+            }
+            return Ok(Read::Data(n));
+        }
+        if !matches!(call.place, Place::Ended(_)) {
+            return Ok(Read::Pending);
+        }
+        let call = self.forget_body(id).ok_or_else(unknown)?;
+        let report = Report::new(call.marks, call.attempts, self.reactor.now());
+        match call.place {
+            Place::Ended(Err(error)) => Err(error),
+            _ => Ok(Read::End {
+                report,
+                trailers: call.response,
+            }),
+        }
+    }
+
+    fn has_body_news(&self, id: CallId) -> bool {
+        self.reactor.call_ref(id.0).is_none_or(|call| {
+            call.taken < call.response.body().len() || matches!(call.place, Place::Ended(_))
+        })
+    }
+
+    /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
+    pub fn readable_body(&mut self) -> Option<CallId> {
+        let id = self.readable.pop_front()?;
+        if let Some(call) = self.reactor.call(id.0) {
+            call.told = false;
+        }
+        Some(id)
+    }
+
+    /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
+    /// had already sent in the new protocol is in the response's body.
+    pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
+        let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
+        Some(self.handed_over.swap_remove(at).1)
+    }
+}
+
+impl<R: Router, N: Net> Drop for Engine<R, N> {
+    fn drop(&mut self) {
+        for (_, stream) in self.handed_over.drain(..) {
+            self.reactor.close_stream(stream);
+        }
+    }
+}
+
+/// The body of a response, read while it comes. Dropping it before its end closes the connection.
+///
+/// ```
+/// # fn example(client: &mut courser::HostClient) -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut request, mut response) = (courser::Request::get("/large.iso"), courser::Response::new());
+/// let mut body = client.open(&mut request, &mut response)?;
+/// std::io::copy(&mut body, &mut std::io::sink())?;
+/// let report = body.finish()?;
+/// println!("{:?}", report.timings().total);
+/// # Ok(()) }
+/// ```
+pub struct Body<'a, R: Router, N: Net = OsNet> {
+    client: &'a mut Engine<R, N>,
+    id: CallId,
+    end: Option<(Report, Response)>,
+}
+
+impl<R: Router, N: Net> Body<'_, R, N> {
+    /// Waits for bytes and takes them; 0 is the end (or an empty `buf`).
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
+        while self.end.is_none() && !buf.is_empty() {
+            match self.client.read_body(self.id, buf)? {
+                Read::Data(n) => return Ok(n),
+                Read::Pending => {
+                    let id = self.id;
+                    let turned = self.client.turn(None, |client| client.has_body_news(id));
+                    turned.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
+                }
+                Read::End { report, trailers } => self.end = Some((report, trailers)),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Reads what is left, drops it, and tells how the call went.
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn finish(mut self) -> Result<Report, Error> {
+        let mut rest = [0; 8192];
+        loop {
+            if let Some((report, _)) = self.end.take() {
+                return Ok(report);
+            }
+            self.read_some(&mut rest)?;
+        }
+    }
+
+    /// The trailers, once the end has been read.
+    pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.end
+            .iter()
+            .flat_map(|(_, response)| response.trailers())
+    }
+
+    /// The call's name, for [`take_stream`](Engine::take_stream).
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+}
+
+impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.read_some(buf)?)
+    }
+}
+
+impl<R: Router, N: Net> Drop for Body<'_, R, N> {
+    fn drop(&mut self) {
+        self.client.cancel(self.id);
+    }
+}

@@ -1,0 +1,462 @@
+//! How a connection comes to be: a name is looked up, its addresses are raced, handshakes follow, and the connection
+//! joins the pool. All of it is one place in the pool, and no call's own: whoever is first in the queue when the
+//! connection is ready gets it.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use crate::client::hosts::Addresses;
+use crate::client::names::Names;
+use crate::client::router::Router;
+use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::net::{Address, Net, Waker};
+use crate::policy::{Found, Race, RaceStep};
+use crate::reactor::{At, Key, Owner, Step};
+
+/// Names, and the openings that wait for them.
+#[derive(Debug)]
+pub(crate) struct Naming {
+    pub(super) names: Names,
+    waker: Waker,
+    /// By the name in lower case. Entries of openings that are over go with the answer.
+    waiting: HashMap<String, Vec<Key>>,
+}
+
+impl Naming {
+    pub(super) fn new(names: Names, waker: Waker) -> Self {
+        Self {
+            names,
+            waker,
+            waiting: HashMap::new(),
+        }
+    }
+}
+
+/// A connection on its way into the pool.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    at: At,
+    began: Instant,
+    stage: Stage,
+    resolve: Option<Duration>,
+    connect: Duration,
+    /// The address of the server behind a SOCKS5 proxy.
+    behind: Option<IpAddr>,
+    /// Why the last address was not reached.
+    error: Option<Error>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Until the name is known, at that time at the latest.
+    Resolving(Option<Instant>),
+    Racing {
+        race: Race,
+        /// The attempts that are running, in the order in which they were begun.
+        running: Vec<Key>,
+        /// When all of them must be over.
+        until: Option<Instant>,
+    },
+    /// The handshakes.
+    SettingUp(Key),
+}
+
+impl Opening {
+    /// What it waits for.
+    pub(super) fn phase(&self) -> Phase {
+        match self.stage {
+            Stage::Resolving(_) => Phase::Resolve,
+            Stage::Racing { .. } => Phase::Connect,
+            // The reactor knows which one.
+            Stage::SettingUp(_) => Phase::Tls,
+        }
+    }
+
+    /// The connection that it is about, or the last one if there are several.
+    pub(super) fn conn(&self) -> Option<Key> {
+        match &self.stage {
+            Stage::Resolving(_) => None,
+            Stage::Racing { running, .. } => running.last().copied(),
+            Stage::SettingUp(conn) => Some(*conn),
+        }
+    }
+}
+
+impl<R: Router, N: Net> Engine<R, N> {
+    pub(super) fn begin_opening(&mut self, host_key: Key) {
+        let now = self.reactor.now();
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
+        let at = At {
+            host: host_key,
+            slot: host.pool.opened(),
+        };
+        let key = self.openings.insert(Opening {
+            at,
+            began: now,
+            stage: Stage::Resolving(None),
+            resolve: None,
+            connect: Duration::ZERO,
+            behind: None,
+            error: None,
+        });
+        host.pool.set_conn(at.slot, key);
+        self.hosts.touch(host_key);
+        self.resolve(key);
+    }
+
+    // ---- names
+
+    /// Looks up the next name that an opening needs, and begins the race when all are known.
+    fn resolve(&mut self, key: Key) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.get_mut(key) else {
+            return;
+        };
+        let Some(host) = self.hosts.get(opening.at.host) else {
+            return;
+        };
+        let (name, port) = match (&host.socks_target, &host.addresses) {
+            (Some(target), _) if opening.behind.is_none() => (&**target, 0),
+            (_, Addresses::Named(name, port)) => (&**name, *port),
+            (_, Addresses::Known(addresses)) => {
+                let order = host.order.order(now, addresses);
+                return self.begin_race(key, order);
+            }
+        };
+        let Some(naming) = &mut self.names else {
+            return;
+        };
+        match naming.names.lookup(now, name, port, &naming.waker) {
+            Found::Pending => {
+                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                naming.waiting.entry(name).or_default().push(key);
+                let limit = self.timeouts.resolve;
+                let until = limit.and_then(|limit| opening.began.checked_add(limit));
+                opening.stage = Stage::Resolving(until);
+                if let Some(until) = until {
+                    self.reactor.alarm(Owner::Opening(key), until);
+                }
+            }
+            Found::Addresses(addresses) => self.resolved(key, &addresses),
+            Found::Failed(error) => self.resolve_failed(key, error.into()),
+        }
+    }
+
+    /// A name that an opening needs is known.
+    fn resolved(&mut self, key: Key, addresses: &[IpAddr]) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.get_mut(key) else {
+            return;
+        };
+        let (Some(host), Some(naming)) = (self.hosts.get(opening.at.host), &self.names) else {
+            return;
+        };
+        let start = host.order.turn();
+        opening.resolve = Some(now.saturating_duration_since(opening.began));
+        if host.socks_target.is_some() && opening.behind.is_none() {
+            // The proxy connects; which of the addresses answers is not for us to see.
+            let order = naming.names.order(now, addresses, 0, start);
+            let allowed = order.iter().find(|ip| self.addresses.allows(**ip));
+            return match (allowed, order.first()) {
+                (Some(&ip), _) => {
+                    opening.behind = Some(ip);
+                    self.resolve(key);
+                }
+                (None, Some(&ip)) => self.resolve_failed(key, ErrorKind::Denied(ip)),
+                (None, None) => self.resolve_failed(key, DnsError::NoAddresses.into()),
+            };
+        }
+        let Addresses::Named(_, port) = host.addresses else {
+            return;
+        };
+        let order = naming.names.order(now, addresses, port, start);
+        let order = order.into_iter().map(|ip| SocketAddr::new(ip, port).into());
+        self.begin_race(key, order.collect());
+    }
+
+    fn resolve_failed(&mut self, key: Key, kind: ErrorKind) {
+        let error = Error::new(kind, Phase::Resolve, Sent::Nothing);
+        self.fail_opening(key, Some(error));
+    }
+
+    /// Takes in what the resolver has answered.
+    pub(super) fn take_answers(&mut self) {
+        let now = self.reactor.now();
+        while let Some(naming) = &mut self.names
+            && let Some((name, found)) = naming.names.poll(now)
+        {
+            for opening in naming.waiting.remove(&*name).unwrap_or_default() {
+                let waits = self.openings.get(opening).map(|opening| &opening.stage);
+                if !matches!(waits, Some(Stage::Resolving(_))) {
+                    continue;
+                }
+                match &found {
+                    Found::Addresses(addresses) => self.resolved(opening, addresses),
+                    Found::Failed(error) => self.resolve_failed(opening, error.clone().into()),
+                    Found::Pending => {}
+                }
+            }
+        }
+    }
+
+    // ---- the race
+
+    fn begin_race(&mut self, key: Key, order: Vec<Address>) {
+        let now = self.reactor.now();
+        let limit = self.timeouts.connect;
+        if let Some(opening) = self.openings.get_mut(key) {
+            opening.stage = Stage::Racing {
+                race: Race::new(now, order),
+                running: Vec::new(),
+                until: limit.and_then(|limit| now.checked_add(limit)),
+            };
+            self.race_on(key);
+        }
+    }
+
+    /// Begins the attempts that are due.
+    fn race_on(&mut self, key: Key) {
+        let now = self.reactor.now();
+        while let Some(opening) = self.openings.get_mut(key) {
+            let Stage::Racing {
+                race,
+                running,
+                until,
+            } = &mut opening.stage
+            else {
+                return;
+            };
+            let at = opening.at;
+            let Some(host) = self.hosts.get(at.host) else {
+                return;
+            };
+            let before = running.len();
+            let room = !host.pool.is_full();
+            match race.poll(now, self.attempt_delay, room && !self.hosts.is_full()) {
+                RaceStep::Begin(address) => {
+                    let connected = match address.ip().filter(|ip| !self.addresses.allows(*ip)) {
+                        Some(denied) => Err(ErrorKind::Denied(denied)),
+                        None => self
+                            .reactor
+                            .connect(at, key, &address)
+                            .map_err(ErrorKind::from),
+                    };
+                    match connected {
+                        Ok(conn) => running.push(conn),
+                        Err(kind) => {
+                            let error = Error::new(kind, Phase::Connect, Sent::Nothing);
+                            opening.error = Some(error.with_remote(Some(address.clone())));
+                            race.handle_failed(now);
+                            self.avoid(at.host, &address);
+                            continue;
+                        }
+                    }
+                }
+                RaceStep::Replace => {
+                    let slowest = running.remove(0);
+                    if let Some(address) = self.reactor.remote(slowest).cloned() {
+                        self.reactor.close(slowest);
+                        race.handle_replaced(address.clone());
+                        self.avoid(at.host, &address);
+                    }
+                    self.note_racing(at.host, before, before - 1);
+                    continue;
+                }
+                RaceStep::Wait(next) => {
+                    let due = next.into_iter().chain(*until).min();
+                    if let (Some(due), Some(&conn)) = (due, running.last()) {
+                        self.reactor.set_connect_due(conn, due);
+                    }
+                    return;
+                }
+                RaceStep::Lost => return self.fail_opening(key, None),
+            }
+            self.note_racing(at.host, before, before + 1);
+        }
+    }
+
+    /// The number of addresses that an opening tries at the same time has changed.
+    fn note_racing(&mut self, host_key: Key, before: usize, now: usize) {
+        if let Some(host) = self.hosts.get(host_key) {
+            host.pool.set_racing(before, now);
+            self.hosts.touch(host_key);
+        }
+    }
+
+    /// An address failed, or was overtaken by another one: it is tried last for a while.
+    fn avoid(&mut self, host: Key, address: &Address) {
+        let now = self.reactor.now();
+        match (&mut self.names, address, self.hosts.get(host)) {
+            (Some(naming), Address::Tcp(address), _) => naming.names.note_failed(now, *address),
+            (_, _, Some(host)) => host.order.avoid(now, address),
+            _ => {}
+        }
+    }
+
+    /// The time has come that an opening was waiting for: for another attempt, or for giving up.
+    pub(super) fn opening_due(&mut self, key: Key) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.get_mut(key) else {
+            return;
+        };
+        let (until, running) = match &opening.stage {
+            Stage::Resolving(until) => {
+                if until.is_some_and(|until| until <= now) {
+                    self.resolve_failed(key, TimeLimit::Resolve.into());
+                }
+                return;
+            }
+            Stage::Racing { until, running, .. } => (until, running),
+            Stage::SettingUp(_) => return,
+        };
+        if until.is_some_and(|until| until <= now) {
+            let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
+            let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
+                .with_remote(remote.cloned());
+            return self.fail_opening(key, Some(late));
+        }
+        self.race_on(key);
+    }
+
+    /// An address was not reached.
+    pub(super) fn attempt_failed(&mut self, key: Key, conn: Key, error: Error) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.get_mut(key) else {
+            return;
+        };
+        let Stage::Racing { race, running, .. } = &mut opening.stage else {
+            return;
+        };
+        let before = running.len();
+        running.retain(|running| *running != conn);
+        race.handle_failed(now);
+        let address = error.remote().cloned();
+        opening.error = Some(error);
+        let host = opening.at.host;
+        self.note_racing(host, before, before - 1);
+        if let Some(address) = address {
+            self.avoid(host, &address);
+        }
+        self.race_on(key);
+    }
+
+    /// An address was reached: the race is over.
+    pub(super) fn attempt_succeeded(&mut self, key: Key, conn: Key) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.get_mut(key) else {
+            self.reactor.close(conn);
+            return;
+        };
+        let (host, behind) = (opening.at.host, opening.behind);
+        let racing = now.saturating_duration_since(opening.began);
+        opening.connect = racing.saturating_sub(opening.resolve.unwrap_or_default());
+        let Stage::Racing { running, .. } = &mut opening.stage else {
+            return;
+        };
+        let mut overtaken = true;
+        let running = std::mem::take(running);
+        self.note_racing(host, running.len(), 1);
+        for rival in running {
+            if rival == conn {
+                overtaken = false;
+                continue;
+            }
+            let address = self.reactor.remote(rival).cloned();
+            self.reactor.close(rival);
+            if let (true, Some(address)) = (overtaken, address) {
+                self.avoid(host, &address);
+            }
+        }
+        let address = self.reactor.remote(conn);
+        match (&mut self.names, address, self.hosts.get(host)) {
+            (Some(naming), Some(Address::Tcp(address)), _) => naming.names.note_reached(*address),
+            (_, Some(address), Some(host)) => host.order.reached(address),
+            _ => {}
+        }
+        let steps = self.hosts.get(host).map(|host| host.set_up.clone());
+        let steps = match (steps, behind) {
+            (Some(steps), Some(ip)) => Some(Step::with_socks_address(&steps, ip)),
+            (steps, _) => steps,
+        };
+        match steps {
+            Some(steps) if !steps.is_empty() => {
+                if let Some(opening) = self.openings.get_mut(key) {
+                    opening.stage = Stage::SettingUp(conn);
+                }
+                self.reactor.set_up(conn, key, steps);
+            }
+            _ => self.opening_ready(key, conn),
+        }
+    }
+
+    /// The connection can be used.
+    pub(super) fn opening_ready(&mut self, key: Key, conn: Key) {
+        let Some(opening) = self.openings.remove(key) else {
+            return;
+        };
+        self.reactor
+            .set_opened(conn, opening.resolve, opening.connect);
+        let random = self.reactor.random();
+        let now = self.reactor.now();
+        let at = opening.at;
+        if let Some(host) = self.hosts.get(at.host) {
+            host.pool.set_conn(at.slot, conn);
+            let next = host.pool.connected(now, at.slot, random);
+            self.hosts.touch(at.host);
+            self.put(conn, next);
+        }
+    }
+
+    /// There will be no connection: one of those who wait for it gets the error.
+    pub(super) fn fail_opening(&mut self, key: Key, error: Option<Error>) {
+        let now = self.reactor.now();
+        let Some(opening) = self.openings.remove(key) else {
+            return;
+        };
+        self.close_attempts(&opening);
+        let error = error
+            .or(opening.error)
+            .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
+        let host = opening.at.host;
+        let waiter = self
+            .hosts
+            .get(host)
+            .and_then(|host| host.pool.open_failed(now, opening.at.slot));
+        self.hosts.touch(host);
+        if let Some(call) = waiter {
+            self.end_attempt(call, error);
+        }
+    }
+
+    /// Nobody waits for it any more.
+    pub(super) fn cancel_opening(&mut self, key: Key) {
+        let Some(opening) = self.openings.remove(key) else {
+            return;
+        };
+        self.close_attempts(&opening);
+        if let Some(host) = self.hosts.get(opening.at.host) {
+            host.pool.closed(opening.at.slot);
+        }
+        self.hosts.touch(opening.at.host);
+    }
+
+    fn close_attempts(&mut self, opening: &Opening) {
+        match &opening.stage {
+            Stage::Racing { running, .. } => {
+                for &conn in running {
+                    self.reactor.close(conn);
+                }
+                self.note_racing(opening.at.host, running.len(), 0);
+            }
+            Stage::SettingUp(conn) => {
+                self.reactor.close(*conn);
+            }
+            // Whoever it was for will not find it.
+            Stage::Resolving(_) => {}
+        }
+    }
+}

@@ -1,0 +1,589 @@
+//! The turn: what was submitted is begun, events are waited for, and everything that happened is decided about.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use crate::client::router::{Reroute, Router};
+use crate::client::{CallId, CallTime, Completion, Report};
+use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::net::Net;
+use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
+use crate::proto::{CloseReason, Reuse};
+use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
+
+impl<R: Router, N: Net> Engine<R, N> {
+    // ---- the turn
+
+    /// Begins what was submitted and, unless it is `over` by then, waits for events and handles them.
+    pub(super) fn turn(
+        &mut self,
+        limit: Option<TurnLimit>,
+        over: impl Fn(&Self) -> bool,
+    ) -> io::Result<()> {
+        let stale = self.reactor.begin_turn();
+        self.turn_began = self.reactor.now();
+        let until = match limit {
+            Some(TurnLimit::For(timeout)) => self.turn_began.checked_add(timeout),
+            Some(TurnLimit::Until(at)) => Some(at),
+            None => None,
+        };
+        if stale && self.hosts.open() > 0 {
+            // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
+            // begun must not keep the others from going on.
+            self.reactor.poll(Some(self.reactor.now()))?;
+            self.take_answers();
+            self.settle();
+        }
+        self.begin_incoming();
+        self.settle();
+        if over(self) {
+            return Ok(());
+        }
+        let polled = self.reactor.poll(until);
+        self.take_answers();
+        self.settle();
+        polled
+    }
+
+    fn begin_incoming(&mut self) {
+        while let Some(host) = self.hosts.drop_unused(self.reactor.now()) {
+            self.router.forget(&host.name);
+        }
+        for at in 0..self.incoming.len() {
+            let (key, time) = self.incoming[at];
+            self.begin(key, time);
+        }
+        self.incoming.clear();
+    }
+
+    fn begin(&mut self, key: Key, time: CallTime) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if !matches!(call.place, Place::New) {
+            return; // cancelled before it was begun
+        }
+        call.marks.begun = now;
+        let own = call
+            .overrides
+            .as_deref()
+            .and_then(|own| own.timeouts.as_ref());
+        let total = own.unwrap_or(&self.timeouts).total;
+        call.deadline = time.expires_at(now, total);
+        call.response.clear();
+        call.request.reset();
+        if call.is_late(now) {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(late));
+        }
+        self.send(key);
+    }
+
+    /// Finds the host of a call and a connection, or queues it.
+    fn send(&mut self, key: Key) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let routed = self
+            .router
+            .route(&mut call.request, &mut self.hosts, &self.pool);
+        let host_key = match routed {
+            Ok(host) => host,
+            Err(kind) => {
+                return self.end_call(key, Err(Error::new(kind, Phase::Queue, Sent::Nothing)));
+            }
+        };
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
+        call.host = host_key;
+        if let Err(misuse) = call.request.encode(&host.defaults) {
+            return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+        }
+        let mut closed = false;
+        let reactor = &mut self.reactor;
+        let close = |conn| {
+            closed = true;
+            reactor.close(conn);
+        };
+        let checkout = host.pool.checkout(now, key, close);
+        if !R::KEEPS_HOSTS {
+            self.hosts.use_host(host_key);
+        }
+        match checkout {
+            Checkout::Reuse(conn) => {
+                self.reactor.start(conn, key);
+                if !closed && !self.pool.keeps_warm() {
+                    return;
+                }
+            }
+            Checkout::Wait(id) => self.reactor.wait(key, id),
+            Checkout::Full(limit) => {
+                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+            }
+        }
+        self.hosts.touch(host_key);
+    }
+
+    /// Decides about everything that has happened, until nothing more has.
+    pub(super) fn settle(&mut self) {
+        loop {
+            while let Some(happened) = self.reactor.next() {
+                self.handle(happened);
+            }
+            if let Some(host) = self.hosts.next_touched() {
+                self.look_after(host);
+            } else if !self.serve_wanting_host() {
+                return;
+            }
+        }
+    }
+
+    /// Opens the connections that a host needs.
+    fn look_after(&mut self, key: Key) {
+        let now = self.reactor.now();
+        while let Some(host) = self.hosts.get(key) {
+            if host.pool.wants_open(now) {
+                if !self.hosts.is_full() {
+                    self.begin_opening(key);
+                } else if let Some(idle) = self.reactor.oldest_idle() {
+                    self.close(idle);
+                } else {
+                    return self.hosts.want(key);
+                }
+            } else if let Some(idle) = host.pool.in_the_way() {
+                self.close(idle);
+            } else {
+                let at = host.pool.poll_timeout();
+                if self.hosts.set_alarm(key, at)
+                    && let Some(at) = at
+                {
+                    self.reactor.alarm(Owner::Host(key), at);
+                }
+                if !R::KEEPS_HOSTS {
+                    self.hosts.note_unused(now, key);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Looks after a host that waits for room under the cap over all hosts, if there is some now.
+    fn serve_wanting_host(&mut self) -> bool {
+        if self.hosts.is_full() && self.reactor.oldest_idle().is_none() {
+            return false;
+        }
+        match self.hosts.next_in_want() {
+            Some(host) => {
+                self.look_after(host);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn handle(&mut self, happened: Happened) {
+        match happened {
+            Happened::Finished {
+                conn,
+                call,
+                reuse,
+                keep_alive,
+            } => {
+                self.release(conn, call, reuse, keep_alive);
+                if let Some(call) = call {
+                    self.finish(call);
+                }
+            }
+            Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
+            Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
+            Happened::SetUpFailed { opening, error } => self.fail_opening(opening, Some(error)),
+            Happened::ConnectFailed {
+                opening,
+                conn,
+                error,
+            } => self.attempt_failed(opening, conn, error),
+            Happened::Failed { at, call, error } => {
+                if let Some(host) = self.hosts.get(at.host) {
+                    host.pool.closed(at.slot);
+                    self.hosts.touch(at.host);
+                }
+                self.end_attempt(call, error);
+            }
+            Happened::Head(call) => self.handle_head(call),
+            Happened::BodyReady(call) => self.tell(call),
+            Happened::Lost(at) => {
+                let now = self.reactor.now();
+                if let Some(host) = self.hosts.get(at.host) {
+                    host.pool.lost(now, at.slot);
+                    self.hosts.touch(at.host);
+                }
+            }
+            Happened::IdleDue(conn) => {
+                let now = self.reactor.now();
+                if let Some(at) = self.reactor.place(conn)
+                    && let Some(host) = self.hosts.get(at.host)
+                {
+                    match host.pool.expired(now, at.slot) {
+                        Ok(()) => self.close(conn),
+                        Err(later) => self.reactor.idle(conn, later),
+                    }
+                }
+            }
+            Happened::WaitOver(call, limit) => self.wait_over(call, limit),
+            Happened::Late { conn, call, limit } => self.late(conn, call, limit),
+            Happened::Alarm(Owner::Opening(opening)) => self.opening_due(opening),
+            Happened::Alarm(Owner::Host(host)) => {
+                self.hosts.set_alarm(host, None);
+                self.hosts.touch(host);
+            }
+            Happened::Alarm(Owner::Conn(_) | Owner::Call(_)) => {}
+        }
+    }
+
+    /// A connection has done what it was busy with.
+    fn release(
+        &mut self,
+        conn: Key,
+        call: Option<Key>,
+        reuse: Reuse,
+        keep_alive: Option<Duration>,
+    ) {
+        let Some(at) = self.reactor.place(conn) else {
+            return;
+        };
+        match (reuse, call) {
+            (Reuse::Keep, _) => {
+                let now = self.reactor.now();
+                if self.hosts.must_yield() {
+                    return self.close(conn);
+                }
+                if let Some(host) = self.hosts.get(at.host) {
+                    let next = host.pool.released(now, at.slot, keep_alive);
+                    self.put(conn, next);
+                }
+            }
+            (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
+                if let Some(host) = self.hosts.get(at.host) {
+                    host.pool.closed(at.slot);
+                    self.hosts.touch(at.host);
+                }
+                if let Some(stream) = self.reactor.hand_over(conn) {
+                    self.handed_over.push((CallId(call), stream));
+                }
+            }
+            (Reuse::Close(_), _) => self.close(conn),
+        }
+    }
+
+    /// Puts an available connection where its pool says.
+    pub(super) fn put(&mut self, conn: Key, mut next: Next<Key>) {
+        let now = self.reactor.now();
+        // A call whose time is over, though its timer has not been handled yet, is not begun any more.
+        while let Next::Assign(key) = next
+            && let Some(at) = self.reactor.place(conn)
+            && self.reactor.call(key).is_some_and(|call| call.is_late(now))
+        {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            self.end_call(key, Err(late));
+            let Some(host) = self.hosts.get(at.host) else {
+                return;
+            };
+            next = host.pool.declined(now, at.slot);
+        }
+        match next {
+            Next::Assign(call) => self.reactor.start(conn, call),
+            Next::Idle(until) => self.reactor.idle(conn, until),
+            // The pool has freed its slot already.
+            Next::Close => {
+                if let Some(at) = self.reactor.close(conn) {
+                    self.hosts.touch(at.host);
+                }
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, conn: Key) {
+        if let Some(at) = self.reactor.close(conn) {
+            if let Some(host) = self.hosts.get(at.host) {
+                host.pool.closed(at.slot);
+            }
+            self.hosts.touch(at.host);
+        }
+    }
+
+    // ---- ends of calls
+
+    /// A response is complete: the call's end, or a redirect.
+    fn finish(&mut self, key: Key) {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if call.rerouted {
+            return self.follow(key);
+        }
+        if R::KEEPS_HOSTS || call.head != HeadState::Awaited {
+            return self.end_call(key, Ok(()));
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.end_call(key, Ok(())),
+            Ok(Reroute::To) => self.follow(key),
+            Err(kind) => {
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
+    fn handle_head(&mut self, key: Key) {
+        if R::KEEPS_HOSTS {
+            return self.head_ready(key);
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.head_ready(key),
+            Ok(Reroute::To) if self.reactor.discard_rest(key, WORTH_DISCARDING) => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.rerouted = true;
+                }
+            }
+            Ok(Reroute::To) => {
+                self.detach(key);
+                self.follow(key);
+            }
+            Err(kind) => {
+                self.detach(key);
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    fn reroute(&mut self, key: Key) -> Result<Reroute, ErrorKind> {
+        let Some(call) = self.reactor.call(key) else {
+            return Ok(Reroute::Stay);
+        };
+        let own = call.overrides.as_deref().and_then(|own| own.redirects);
+        let followed = call.marks.hops.len() as u32;
+        self.router
+            .reroute(&mut call.request, &call.response, followed, own)
+    }
+
+    /// Sends a call to where it has been redirected.
+    fn follow(&mut self, key: Key) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.marks.hops.push(Hop {
+            status: call.response.status(),
+            url: call.request.url().into(),
+        });
+        call.place = Place::New;
+        call.rerouted = false;
+        call.stale_before = false;
+        call.failures = 0;
+        call.sent_before = Sent::Nothing;
+        call.response.clear();
+        if call.is_late(now) {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(late));
+        }
+        self.send(key);
+    }
+
+    /// An attempt has failed: again, or the end of the call.
+    pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.failures += 1;
+        let late = call.is_late(now);
+        let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
+        let retry = own.unwrap_or(&self.retry);
+        let failed = FailedAttempt {
+            error: &error,
+            request: &call.request,
+            attempt: call.failures,
+            reused: call.marks.reused,
+        };
+        if late
+            || call.head != HeadState::Awaited
+            || retry.decide(&failed, call.stale_before) == Verdict::GiveUp
+        {
+            return self.end_call(key, Err(error));
+        }
+        call.stale_before |= is_stale(&failed);
+        call.sent_before = call.sent_before.max(error.sent());
+        call.response.clear();
+        let host_key = call.host;
+        if let Some(host) = self.hosts.get(host_key) {
+            let waiting = host.pool.requeue(key);
+            self.reactor.wait(key, waiting);
+            self.hosts.touch(host_key);
+        }
+    }
+
+    /// A call has waited for a connection for as long as it may.
+    fn wait_over(&mut self, key: Key, limit: TimeLimit) {
+        let host = match self.reactor.call(key) {
+            Some(call) if matches!(call.place, Place::Waiting { .. }) => call.host,
+            _ => return, // it got a connection, or ended, since the timer came up
+        };
+        let opening = self
+            .hosts
+            .get(host)
+            .and_then(|host| host.pool.any_connecting());
+        let opening = opening.and_then(|opening| self.openings.get(opening));
+        let set_up = opening.and_then(|opening| self.reactor.set_up_phase(opening.conn()?));
+        let phase = opening.map_or(Phase::Queue, |opening| opening.phase());
+        let phase = set_up.unwrap_or(phase);
+        let remote = opening
+            .and_then(|opening| self.reactor.remote(opening.conn()?))
+            .cloned();
+        self.detach(key);
+        self.end_call(
+            key,
+            Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
+        );
+    }
+
+    /// A call on a connection has run out of time.
+    fn late(&mut self, conn: Key, key: Key, limit: TimeLimit) {
+        let Some(error) = self.reactor.busy_error(conn, limit.into()) else {
+            return;
+        };
+        let place = self.reactor.place(conn);
+        let host = place.and_then(|at| Some((self.hosts.get(at.host)?, at.slot)));
+        match (self.late, host) {
+            (LatePolicy::Drain { up_to }, Some((host, slot)))
+                if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
+            {
+                host.pool.draining(slot);
+            }
+            _ => self.close(conn),
+        }
+        self.end_attempt(key, error);
+    }
+
+    /// Takes a call away from the queue, or from its connection, which is closed.
+    pub(super) fn detach(&mut self, key: Key) {
+        let call = self.reactor.call_ref(key);
+        match call.map(|call| &call.place) {
+            Some(&Place::Waiting { id, .. }) => {
+                let host_key = call.map_or(Key::NONE, |call| call.host);
+                let surplus = self
+                    .hosts
+                    .get(host_key)
+                    .and_then(|host| host.pool.give_up(id));
+                if let Some(opening) = surplus {
+                    self.cancel_opening(opening);
+                }
+                self.hosts.touch(host_key);
+            }
+            Some(&Place::OnConn(conn)) => self.close(conn),
+            Some(Place::New | Place::Ended(_)) | None => {}
+        }
+    }
+
+    /// The head of a streamed response is there: the call completes, its body goes on.
+    fn head_ready(&mut self, key: Key) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Awaited
+        {
+            call.head = HeadState::Ready;
+            self.done.push_back(key);
+        }
+    }
+
+    /// The end of a call, or of its streamed body.
+    pub(super) fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.place = Place::Ended(outcome.map_err(|error| error.after(call.sent_before)));
+        call.marks.ended = Some(now);
+        if call.head == HeadState::Awaited {
+            self.done.push_back(key);
+        } else {
+            self.tell(key);
+        }
+    }
+
+    /// A streamed body has something new. The caller hears of it once it has the head.
+    pub(super) fn tell(&mut self, key: Key) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Given
+            && !std::mem::replace(&mut call.told, true)
+        {
+            self.readable.push_back(CallId(key));
+        }
+    }
+
+    /// Takes out what a call in `done` has for the caller.
+    pub(super) fn complete(&mut self, key: Key) -> Option<Completion> {
+        if self.reactor.call(key)?.head == HeadState::Ready {
+            return self.complete_head(key);
+        }
+        let call = self.reactor.remove_call(key)?;
+        let Place::Ended(outcome) = call.place else {
+            return None;
+        };
+        Some(Completion {
+            id: CallId(key),
+            tag: call.tag,
+            outcome,
+            request: call.request,
+            response: call.response,
+            report: Report::new(call.marks, call.attempts, self.reactor.now()),
+            body: None,
+        })
+    }
+
+    fn complete_head(&mut self, key: Key) -> Option<Completion> {
+        let now = self.reactor.now();
+        let mut response = self.reactor.take_spare();
+        let call = self.reactor.call(key)?;
+        call.head = HeadState::Given;
+        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
+        response.continue_from(&mut call.response);
+        std::mem::swap(response.body_buffer(), call.response.body_buffer());
+        std::mem::swap(&mut response, &mut call.response);
+        let done = Completion {
+            id: CallId(key),
+            tag: call.tag,
+            outcome: Ok(()),
+            request: std::mem::take(&mut call.request),
+            response,
+            report: Report::new(call.marks.clone(), call.attempts, now),
+            body: Some(CallId(key)),
+        };
+        if self.has_body_news(CallId(key)) {
+            self.tell(key);
+        }
+        Some(done)
+    }
+
+    /// Nobody will read this body any more.
+    pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
+        let call = self.reactor.remove_call(id.0)?;
+        if call.told {
+            self.readable.retain(|readable| *readable != id);
+        }
+        Some(call)
+    }
+}
+
+/// Of a redirect's body: the most that is read for the sake of the connection.
+const WORTH_DISCARDING: u64 = 64 * 1024;
+
+/// How long a turn may wait for events.
+#[derive(Clone, Copy)]
+pub(super) enum TurnLimit {
+    /// From the beginning of the turn.
+    For(Duration),
+    Until(Instant),
+}

@@ -1,0 +1,276 @@
+//! The hosts of a client: for each one a pool, the addresses or the name, and what its requests say by default.
+//!
+//! A host that something happened to is *touched*, and the engine looks after it before the turn ends; the others cost
+//! nothing. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits here: hosts
+//! that have none at all come first, and get the next connection that any host gives back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Proxy;
+use crate::net::Address;
+use crate::policy::queue::{Queue, Ticket};
+use crate::policy::{Counters, DialOrder, Pool, PoolConfig, later};
+use crate::proto::Defaults;
+use crate::reactor::{Key, Slab, Step};
+
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    hosts: Slab<Host>,
+    /// Hosts to look after. Invariant: a host is in here once if it is `touched`, else not.
+    touched: Vec<Key>,
+    /// Connections of all hosts, and their cap.
+    open: usize,
+    max_open: usize,
+    /// Hosts that wait for room under that cap: without any connection, and with too few. An entry counts if the
+    /// host's `want` says so.
+    starving: VecDeque<Key>,
+    hungry: VecDeque<Key>,
+    /// Hosts without connections and calls, the one that has been so for longest in front.
+    unused: Queue<Unused>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its name in the router.
+    pub(crate) name: Box<[u8]>,
+    pub(crate) pool: Pool<Key, Key>,
+    pub(crate) defaults: Defaults,
+    pub(crate) addresses: Addresses,
+    /// The handshakes of a new connection.
+    pub(crate) set_up: Arc<[Step]>,
+    /// The first of these handshakes is told an address of that name, which we look up.
+    pub(crate) socks_target: Option<Box<str>>,
+    /// Through which it is reached; kept because its place in memory is part of the host's name.
+    pub(crate) proxy: Option<Arc<Proxy>>,
+    pub(crate) order: DialOrder,
+    touched: bool,
+    /// Its part of `Hosts::open`.
+    counted: usize,
+    want: Want,
+    unused: Option<Ticket>,
+    /// When it is looked after by itself.
+    alarm: Option<Instant>,
+}
+
+/// Where the connections of a host go.
+#[derive(Debug)]
+pub(crate) enum Addresses {
+    Known(Vec<Address>),
+    /// Those of a name, on that port.
+    Named(Box<str>, u16),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Want {
+    Nothing,
+    More,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unused {
+    host: Key,
+    until: Instant,
+}
+
+impl Hosts {
+    pub(crate) fn new(max_open: usize) -> Self {
+        Self {
+            hosts: Slab::new(),
+            touched: Vec::new(),
+            open: 0,
+            max_open,
+            starving: VecDeque::new(),
+            hungry: VecDeque::new(),
+            unused: Queue::new(),
+        }
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        name: Box<[u8]>,
+        pool: PoolConfig,
+        defaults: Defaults,
+        addresses: Addresses,
+        set_up: Arc<[Step]>,
+    ) -> Key {
+        let key = self.hosts.insert(Host {
+            name,
+            pool: Pool::new(pool),
+            defaults,
+            addresses,
+            set_up,
+            socks_target: None,
+            proxy: None,
+            order: DialOrder::default(),
+            touched: false,
+            counted: 0,
+            want: Want::Nothing,
+            unused: None,
+            alarm: None,
+        });
+        self.touch(key);
+        key
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, host: Key) -> Option<&mut Host> {
+        self.hosts.get_mut(host)
+    }
+
+    /// Connections of all hosts.
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for host in self.hosts.iter() {
+            sum += host.pool.counters();
+        }
+        sum
+    }
+
+    /// An idle connection of any host.
+    pub(crate) fn any_idle(&self) -> Option<Key> {
+        self.hosts.iter().find_map(|host| host.pool.any_idle())
+    }
+
+    // ---- looking after hosts
+
+    /// Something happened to a host that may need looking after. Every change of the number of its connections, and of
+    /// the calls that wait, comes here.
+    pub(crate) fn touch(&mut self, key: Key) {
+        let Some(host) = self.hosts.get_mut(key) else {
+            return;
+        };
+        let open = host.pool.open();
+        self.open = self.open + open - host.counted;
+        host.counted = open;
+        if !std::mem::replace(&mut host.touched, true) {
+            self.touched.push(key);
+        }
+    }
+
+    pub(crate) fn next_touched(&mut self) -> Option<Key> {
+        let key = self.touched.pop()?;
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.touched = false;
+        }
+        Some(key)
+    }
+
+    /// Remembers that a host is to be looked after at that time; false if it was known.
+    pub(crate) fn set_alarm(&mut self, key: Key, at: Option<Instant>) -> bool {
+        self.hosts.get_mut(key).is_some_and(|host| {
+            let news = at.is_some() && host.alarm != at;
+            host.alarm = at;
+            news
+        })
+    }
+
+    // ---- the cap over all hosts
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.max_open < usize::MAX
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.open >= self.max_open
+    }
+
+    /// A host needs a connection, and there is no room for one.
+    pub(crate) fn want(&mut self, key: Key) {
+        let Some(host) = self.hosts.get_mut(key) else {
+            return;
+        };
+        let (want, queue) = match host.pool.open() {
+            0 => (Want::Any, &mut self.starving),
+            _ => (Want::More, &mut self.hungry),
+        };
+        if std::mem::replace(&mut host.want, want) != want {
+            queue.push_back(key);
+        }
+    }
+
+    /// The host that gets the next room.
+    pub(crate) fn next_in_want(&mut self) -> Option<Key> {
+        for (queue, want) in [
+            (&mut self.starving, Want::Any),
+            (&mut self.hungry, Want::More),
+        ] {
+            while let Some(key) = queue.pop_front() {
+                if let Some(host) = self.hosts.get_mut(key)
+                    && host.want == want
+                {
+                    host.want = Want::Nothing;
+                    return Some(key);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a host must give back a connection that it could use, because another one has none at all.
+    #[inline]
+    pub(crate) fn must_yield(&mut self) -> bool {
+        while let Some(&key) = self.starving.front() {
+            let wanting = self.hosts.get_mut(key).is_some_and(|host| {
+                host.want == Want::Any && host.pool.waiting() > 0 && host.pool.open() == 0
+            });
+            if wanting {
+                return self.is_full();
+            }
+            self.starving.pop_front();
+            if let Some(host) = self.hosts.get_mut(key)
+                && host.want == Want::Any
+            {
+                host.want = Want::Nothing;
+                self.touch(key);
+            }
+        }
+        false
+    }
+
+    // ---- hosts that nobody uses
+
+    /// A call comes to a host.
+    #[inline]
+    pub(crate) fn use_host(&mut self, key: Key) {
+        if let Some(host) = self.hosts.get_mut(key)
+            && let Some(ticket) = host.unused.take()
+        {
+            self.unused.remove(ticket);
+        }
+    }
+
+    /// Remembers a host that is not used any more.
+    pub(crate) fn note_unused(&mut self, now: Instant, key: Key) {
+        if let Some(host) = self.hosts.get_mut(key)
+            && host.unused.is_none()
+            && host.pool.open() == 0
+            && host.pool.waiting() == 0
+        {
+            let until = later(now, KEPT_UNUSED);
+            host.unused = Some(self.unused.push_back(Unused { host: key, until }));
+        }
+    }
+
+    /// Takes out a host that has been unused for long enough, or that is one too many of those.
+    pub(crate) fn drop_unused(&mut self, now: Instant) -> Option<Host> {
+        let front = self.unused.front()?;
+        if front.until > now && self.unused.len() <= MOST_UNUSED {
+            return None;
+        }
+        self.unused.pop_front();
+        self.hosts.remove(front.host)
+    }
+}
+
+/// How long a host is kept after its last call and its last connection: the next call may come soon.
+const KEPT_UNUSED: Duration = Duration::from_secs(10);
+
+/// A crawl meets very many hosts, each one for a moment.
+const MOST_UNUSED: usize = 1024;

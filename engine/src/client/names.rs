@@ -1,0 +1,226 @@
+//! Names for the clients: the cache, the resolver, and the channel between them.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use crate::net::Waker;
+use crate::net::resolve::{Answer, Reply, Resolver};
+use crate::policy::{DnsConfig, DnsCounters, Found, NameCache, interleave};
+
+/// The names that a client knows, and how it learns more. One question for a name is in flight at a time.
+pub(crate) struct Names {
+    cache: NameCache,
+    resolver: Box<dyn Resolver>,
+    sender: Sender<(Arc<str>, Answer)>,
+    /// Bounded by the questions in flight.
+    answers: Receiver<(Arc<str>, Answer)>,
+}
+
+impl Names {
+    pub(crate) fn new(config: DnsConfig, resolver: Box<dyn Resolver>) -> Self {
+        let (sender, answers) = unbounded();
+        Self {
+            cache: NameCache::new(config),
+            resolver,
+            sender,
+            answers,
+        }
+    }
+
+    /// The addresses of `host`, in any case, for a connection to `port` (which overrides may name). While
+    /// [`Found::Pending`], the answer comes from [`poll`](Self::poll) under the lower-case name, after a wake of
+    /// `waker`.
+    pub(crate) fn lookup(&mut self, now: Instant, host: &str, port: u16, waker: &Waker) -> Found {
+        if let Some(found) = self.cache.fixed(host, port) {
+            return found;
+        }
+        let (found, ask) = self.cache.lookup(now, host);
+        if let Some(name) = ask {
+            let (sender, waker, key) = (self.sender.clone(), waker.clone(), name.clone());
+            let reply = Reply::new(move |answer| {
+                if sender.send((key, answer)).is_ok() {
+                    waker.wake();
+                }
+            });
+            self.resolver.lookup(&name, reply);
+        }
+        found
+    }
+
+    /// The next name that the resolver has answered for, with what those who wait for it get. Refreshes that nobody
+    /// waits for are told too.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<(Arc<str>, Found)> {
+        let (name, answer) = self.answers.try_recv().ok()?;
+        let found = self.cache.handle_answer(now, &name, answer);
+        Some((name, found))
+    }
+
+    /// The order in which a connection tries `addresses`: see [`interleave`]. `start` counts the connections.
+    pub(crate) fn order(
+        &self,
+        now: Instant,
+        addresses: &[IpAddr],
+        port: u16,
+        start: usize,
+    ) -> Vec<IpAddr> {
+        let avoided = |ip| self.cache.is_avoided(now, SocketAddr::new(ip, port));
+        interleave(addresses, start, &avoided)
+    }
+
+    /// A connection to that address failed: it is tried last for a while.
+    pub(crate) fn note_failed(&mut self, now: Instant, address: SocketAddr) {
+        self.cache.note_failed(now, address);
+    }
+
+    /// A connection to that address is up.
+    pub(crate) fn note_reached(&mut self, address: SocketAddr) {
+        self.cache.note_reached(address);
+    }
+
+    /// Forgets a name.
+    pub(crate) fn flush(&mut self, host: &str) {
+        self.cache.flush(host);
+    }
+
+    /// Forgets all names.
+    pub(crate) fn flush_all(&mut self) {
+        self.cache.flush_all();
+    }
+
+    pub(crate) fn counters(&self) -> DnsCounters {
+        self.cache.counters()
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names")
+            .field("counters", &self.counters())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::DnsError;
+
+    /// Keeps the replies for the test.
+    struct Held(Sender<(String, Reply)>);
+
+    impl Resolver for Held {
+        fn lookup(&mut self, name: &str, reply: Reply) {
+            self.0.send((name.to_owned(), reply)).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_question_and_every_answer_wakes() {
+        let (sender, asked) = unbounded();
+        let mut config = DnsConfig::default();
+        config.resolve("fixed.example", Some(443), ["10.0.0.1".parse().unwrap()]);
+        let mut names = Names::new(config, Box::new(Held(sender)));
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let count = wakes.clone();
+        let waker = Waker::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let now = Instant::now();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let found = |all: &[&str]| Found::Addresses(all.iter().map(|text| ip(text)).collect());
+
+        // No question for what is known by itself.
+        assert_eq!(
+            names.lookup(now, "Fixed.Example", 443, &waker),
+            found(&["10.0.0.1"])
+        );
+        assert_eq!(
+            names.lookup(now, "localhost", 80, &waker),
+            found(&["::1", "127.0.0.1"])
+        );
+        assert_eq!(names.lookup(now, "[::2]", 80, &waker), found(&["::2"]));
+        assert!(asked.is_empty());
+
+        // One for all who ask at once.
+        for host in ["fixed.example", "FIXED.example", "fixed.example"] {
+            assert_eq!(names.lookup(now, host, 80, &waker), Found::Pending);
+        }
+        let (name, reply) = asked.try_recv().unwrap();
+        assert_eq!(name, "fixed.example");
+        assert!(asked.is_empty());
+        assert_eq!(names.poll(now), None);
+        let answer = Answer::found([ip("10.0.0.2")], Duration::from_secs(5));
+        std::thread::spawn(move || reply.answer(answer))
+            .join()
+            .unwrap();
+        assert_eq!(wakes.load(Ordering::SeqCst), 1);
+        assert_eq!(
+            names.poll(now),
+            Some(("fixed.example".into(), found(&["10.0.0.2"])))
+        );
+        assert_eq!(names.poll(now), None);
+        assert_eq!(
+            names.lookup(now, "fixed.example", 80, &waker),
+            found(&["10.0.0.2"])
+        );
+
+        // A reply that is lost is an answer too.
+        assert_eq!(
+            names.lookup(now, "lost.example", 80, &waker),
+            Found::Pending
+        );
+        drop(asked.try_recv().unwrap());
+        let lost = Found::Failed(DnsError::Unanswered);
+        assert_eq!(names.poll(now), Some(("lost.example".into(), lost.clone())));
+        assert_eq!(names.lookup(now, "lost.example", 80, &waker), lost);
+        assert_eq!(wakes.load(Ordering::SeqCst), 2);
+
+        names.flush("Fixed.Example");
+        assert_eq!(
+            names.lookup(now, "fixed.example", 80, &waker),
+            Found::Pending
+        );
+        names.flush_all();
+        // The question in flight is the only one still.
+        assert_eq!(
+            names.lookup(now, "fixed.example", 80, &waker),
+            Found::Pending
+        );
+        assert_eq!((asked.len(), names.counters().in_flight), (1, 1));
+        assert_eq!(
+            names.lookup(now, "lost.example", 80, &waker),
+            Found::Pending
+        );
+    }
+
+    #[test]
+    fn failed_addresses_come_last() {
+        let (sender, _asked) = unbounded();
+        let mut names = Names::new(DnsConfig::default(), Box::new(Held(sender)));
+        let now = Instant::now();
+        let all: Vec<IpAddr> = ["::1", "10.0.0.1", "10.0.0.2"]
+            .map(|t| t.parse().unwrap())
+            .into();
+        let order = |names: &Names, after: u64, port| -> Vec<String> {
+            let at = now + Duration::from_secs(after);
+            names
+                .order(at, &all, port, 0)
+                .iter()
+                .map(IpAddr::to_string)
+                .collect()
+        };
+        names.note_failed(now, "[::1]:80".parse().unwrap());
+        assert_eq!(order(&names, 29, 80), ["10.0.0.1", "10.0.0.2", "::1"]);
+        assert_eq!(order(&names, 29, 443), ["::1", "10.0.0.1", "10.0.0.2"]);
+        assert_eq!(order(&names, 30, 80), ["::1", "10.0.0.1", "10.0.0.2"]);
+        names.note_reached("[::1]:80".parse().unwrap());
+        assert_eq!(order(&names, 0, 80), ["::1", "10.0.0.1", "10.0.0.2"]);
+    }
+}

@@ -1,0 +1,557 @@
+//! Proxies, and which URLs go through which: by the caller's word or by the environment, as curl reads it.
+//!
+//! Differences from curl: SOCKS4 is not supported; a block `/0` in the list of exceptions holds all addresses of its
+//! family; an exception may name a port (`host:8080`) or be an IPv6 address in brackets.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::error::{Error, Misuse, Phase, Sent};
+use crate::proto::{Credentials, Parts, Scheme, Url, UrlError, parse_port, split_any_scheme};
+
+/// A proxy, parsed from `[scheme://][user[:password]@]host[:port]`.
+///
+/// The scheme is `http` if none is given, the port 1080, or 443 with `https`, both as curl has it. User and password
+/// are percent-decoded. Neither is shown by `Display` and `Debug`.
+///
+/// ```
+/// use courser::{Proxy, ProxyKind};
+///
+/// let proxy: Proxy = "socks5h://user:secret@localhost".parse()?;
+/// assert_eq!((proxy.kind(), proxy.host(), proxy.port()), (ProxyKind::Socks5h, "localhost", 1080));
+/// assert_eq!(proxy.to_string(), "socks5h://localhost:1080");
+/// # Ok::<(), courser::Error>(())
+/// ```
+#[derive(Clone, Eq, Hash, PartialEq)]
+pub struct Proxy {
+    kind: ProxyKind,
+    /// In lower case, IPv6 in brackets.
+    host: Box<str>,
+    ip: Option<IpAddr>,
+    port: u16,
+    credentials: Option<Credentials>,
+}
+
+/// How a [`Proxy`] is spoken to.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ProxyKind {
+    /// HTTP: http URLs are asked of the proxy itself, https goes through a tunnel.
+    Http,
+    /// The same, over TLS.
+    Https,
+    /// SOCKS5; names are looked up here.
+    Socks5,
+    /// SOCKS5; names are looked up by the proxy.
+    Socks5h,
+}
+
+impl ProxyKind {
+    /// Its scheme in URLs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Socks5 => "socks5",
+            Self::Socks5h => "socks5h",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            _ => 1080,
+        }
+    }
+}
+
+impl Proxy {
+    /// How it is spoken to.
+    pub fn kind(&self) -> ProxyKind {
+        self.kind
+    }
+
+    /// Its host in lower case, IPv6 addresses in brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its host, if it is an address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.ip
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What it is told about us.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// Replaces what it is told about us.
+    pub fn with_credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    fn parse(text: &str) -> Result<Self, UrlError> {
+        let (kind, rest) = match split_any_scheme(text) {
+            None => (ProxyKind::Http, text),
+            Some((scheme, rest)) => (kind(scheme)?, rest),
+        };
+        let parts = Parts::parse(rest)?;
+        // Curl ignores a path of an HTTP proxy; behind SOCKS it would name a Unix socket, which is not supported.
+        let socks = matches!(kind, ProxyKind::Socks5 | ProxyKind::Socks5h);
+        if socks && !matches!(parts.behind, "" | "/") {
+            return Err(UrlError::ProxyPath);
+        }
+        Ok(Self {
+            kind,
+            host: match parts.ip {
+                Some(IpAddr::V6(ip)) => format!("[{ip}]").into(),
+                _ => parts.host.to_ascii_lowercase().into(),
+            },
+            ip: parts.ip,
+            port: parts.port.unwrap_or(kind.default_port()),
+            credentials: parts
+                .userinfo
+                .filter(|userinfo| !userinfo.is_empty())
+                .map(Credentials::from_userinfo),
+        })
+    }
+}
+
+fn kind(scheme: &str) -> Result<ProxyKind, UrlError> {
+    [
+        ProxyKind::Http,
+        ProxyKind::Https,
+        ProxyKind::Socks5,
+        ProxyKind::Socks5h,
+    ]
+    .into_iter()
+    .find(|kind| kind.as_str().eq_ignore_ascii_case(scheme))
+    .ok_or_else(|| UrlError::Scheme(scheme.to_ascii_lowercase().into()))
+}
+
+impl FromStr for Proxy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+            .map_err(|error| Error::new(Misuse::proxy(text, error), Phase::Queue, Sent::Nothing))
+    }
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}:{}", self.kind.as_str(), self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secret = if self.credentials.is_some() {
+            "***@"
+        } else {
+            ""
+        };
+        let kind = self.kind.as_str();
+        write!(f, "Proxy({kind}://{secret}{}:{})", self.host, self.port)
+    }
+}
+
+/// Which URLs go through which proxy. By default none does.
+///
+/// ```
+/// use courser::Proxies;
+/// use courser::proto::Url;
+///
+/// let proxies = Proxies::all("proxy.internal:3128".parse()?).except("localhost, .internal, 10.0.0.0/8");
+/// assert!(proxies.pick(&Url::parse("https://example.com/")?).is_some());
+/// assert!(proxies.pick(&Url::parse("http://db.internal:8080/")?).is_none());
+/// assert!(proxies.pick(&Url::parse("http://10.1.2.3/")?).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Proxies {
+    http: Option<Arc<Proxy>>,
+    https: Option<Arc<Proxy>>,
+    exceptions: Exceptions,
+}
+
+impl Proxies {
+    /// No proxy.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// One proxy for everything.
+    pub fn all(proxy: Proxy) -> Self {
+        let proxy = Arc::new(proxy);
+        Self {
+            http: Some(Arc::clone(&proxy)),
+            https: Some(proxy),
+            exceptions: Exceptions::default(),
+        }
+    }
+
+    /// Sends http URLs through that proxy.
+    pub fn http(mut self, proxy: Proxy) -> Self {
+        self.http = Some(Arc::new(proxy));
+        self
+    }
+
+    /// Sends https URLs through that proxy.
+    pub fn https(mut self, proxy: Proxy) -> Self {
+        self.https = Some(Arc::new(proxy));
+        self
+    }
+
+    /// Leaves out hosts, given as in `no_proxy`: separated by commas or blanks, `example.com` (and all names below
+    /// it, with or without a dot in front), `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`; or `*` alone for all. Replaces the
+    /// exceptions there were. What is none of these is ignored.
+    pub fn except(mut self, list: &str) -> Self {
+        self.exceptions = Exceptions::parse(list);
+        self
+    }
+
+    /// What the environment says: `http_proxy`, `https_proxy`, `all_proxy` for those that are not set, and `no_proxy`.
+    /// Each is looked for in lower case, then in upper case; an empty one counts as not set. `HTTP_PROXY` is ignored
+    /// if there is a `REQUEST_METHOD`: in a CGI program, it is the client's `Proxy` header.
+    ///
+    /// # Errors
+    /// A variable holds no proxy.
+    pub fn from_env() -> Result<Self, Error> {
+        Self::from_vars(|name| {
+            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    /// [`from_env`](Self::from_env) with variables from elsewhere.
+    ///
+    /// # Errors
+    /// A variable holds no proxy.
+    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let set = |name: &str| var(name).filter(|value| !value.is_empty());
+        let either = |lower: &str| set(lower).or_else(|| set(&lower.to_ascii_uppercase()));
+        let http = match var("REQUEST_METHOD") {
+            None => either("http_proxy"),
+            Some(_) => set("http_proxy"),
+        };
+        let all = either("all_proxy");
+        let parse = |specific: Option<String>| {
+            let text = specific.as_ref().or(all.as_ref());
+            text.map(|text| text.parse().map(Arc::new)).transpose()
+        };
+        Ok(Self {
+            http: parse(http)?,
+            https: parse(either("https_proxy"))?,
+            exceptions: Exceptions::parse(&either("no_proxy").unwrap_or_default()),
+        })
+    }
+
+    /// The proxy for a URL.
+    pub fn pick(&self, url: &Url<'_>) -> Option<&Arc<Proxy>> {
+        let proxy = match url.scheme() {
+            Scheme::Http => &self.http,
+            Scheme::Https => &self.https,
+        };
+        proxy
+            .as_ref()
+            .filter(|_| !self.exceptions.contain(url.host(), url.ip(), url.port()))
+    }
+}
+
+/// Hosts that are reached directly.
+#[derive(Clone, Debug, Default)]
+struct Exceptions {
+    all: bool,
+    rules: Arc<[Rule]>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    hosts: Hosts,
+    /// `None`: any.
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+enum Hosts {
+    /// The name, and all below it.
+    Domain(Box<str>),
+    /// Addresses that begin like this one, so many bits long.
+    Block(IpAddr, u8),
+}
+
+impl Exceptions {
+    fn parse(list: &str) -> Self {
+        let rules = list
+            .split(|c: char| c == ',' || c.is_ascii_whitespace())
+            .filter_map(Rule::parse);
+        Self {
+            // As curl has it, `*` is special only if it stands alone.
+            all: list == "*",
+            rules: rules.collect(),
+        }
+    }
+
+    fn contain(&self, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
+        // The dot of the root makes no difference here.
+        let name = host.strip_suffix('.').unwrap_or(host);
+        self.all
+            || self.rules.iter().any(|rule| {
+                let same_port = rule.port.is_none_or(|only| only == port);
+                same_port
+                    && match (&rule.hosts, ip) {
+                        (Hosts::Domain(domain), None) => is_within(name, domain),
+                        (&Hosts::Block(start, bits), Some(ip)) => shares_prefix(start, ip, bits),
+                        _ => false,
+                    }
+            })
+    }
+}
+
+impl Rule {
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(hosts) = Hosts::parse(text) {
+            return Some(Self { hosts, port: None });
+        }
+        let (host, port) = text.rsplit_once(':')?;
+        Some(Self {
+            port: Some(parse_port(port)?),
+            hosts: Hosts::parse(host)?,
+        })
+    }
+}
+
+impl Hosts {
+    fn parse(text: &str) -> Option<Self> {
+        let (ip, bits) = match text.split_once('/') {
+            Some((ip, bits)) => (ip, Some(bits)),
+            None => (text, None),
+        };
+        let unbracketed = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
+        if let Ok(ip) = unbracketed.unwrap_or(ip).parse::<IpAddr>() {
+            let most = if ip.is_ipv4() { 32 } else { 128 };
+            let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+            return (bits <= most).then_some(Self::Block(ip, bits));
+        }
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let is_name = !name.is_empty() && !name.contains([':', '/', '*']);
+        is_name.then(|| Self::Domain(name.into()))
+    }
+}
+
+fn is_within(name: &str, domain: &str) -> bool {
+    let Some(at) = name.len().checked_sub(domain.len()) else {
+        return false;
+    };
+    let (above, tail) = name.as_bytes().split_at(at);
+    tail.eq_ignore_ascii_case(domain.as_bytes()) && (above.is_empty() || above.ends_with(b"."))
+}
+
+/// Whether two addresses of one family have the same first bits.
+fn shares_prefix(one: IpAddr, two: IpAddr, bits: u8) -> bool {
+    match (one, two) {
+        (IpAddr::V4(one), IpAddr::V4(two)) => {
+            let differing = one.to_bits() ^ two.to_bits();
+            differing.leading_zeros() >= u32::from(bits)
+        }
+        (IpAddr::V6(one), IpAddr::V6(two)) => {
+            let differing = one.to_bits() ^ two.to_bits();
+            differing.leading_zeros() >= u32::from(bits)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_from_text() {
+        for (text, expected) in [
+            ("h", "Proxy(http://h:1080)"),
+            ("h:3128", "Proxy(http://h:3128)"),
+            ("H:3128/", "Proxy(http://h:3128)"),
+            ("localhost:80/ignored?x", "Proxy(http://localhost:80)"),
+            ("http://h", "Proxy(http://h:1080)"),
+            ("HTTPS://h", "Proxy(https://h:443)"),
+            ("https://h:80", "Proxy(https://h:80)"),
+            ("socks5://h", "Proxy(socks5://h:1080)"),
+            ("socks5h://[0::1]:9/", "Proxy(socks5h://[::1]:9)"),
+            ("127.0.0.1", "Proxy(http://127.0.0.1:1080)"),
+            ("u:secret@h", "Proxy(http://***@h:1080)"),
+            ("socks5://u:secret^|@h:1", "Proxy(socks5://***@h:1)"),
+            ("http://@h:1", "Proxy(http://h:1)"),
+            ("bücher.example:1", "Proxy(http://xn--bcher-kva.example:1)"),
+        ] {
+            let proxy = text.parse::<Proxy>().map(|proxy| format!("{proxy:?}"));
+            assert_eq!(
+                proxy.map_err(|e| e.to_string()).as_deref(),
+                Ok(expected),
+                "{text}"
+            );
+        }
+        let proxy: Proxy = "http://us%3Aer:p%40ss:x@h".parse().unwrap();
+        let credentials = proxy.credentials().unwrap();
+        assert_eq!(credentials.user(), b"us:er");
+        assert_eq!(credentials.password(), b"p@ss:x");
+        assert_eq!(proxy.to_string(), "http://h:1080");
+    }
+
+    #[test]
+    fn no_proxies() {
+        for (text, expected) in [
+            ("", r#""" is not a proxy: it has no host"#),
+            ("http://", r#""http://" is not a proxy: it has no host"#),
+            (
+                "ftp://h",
+                r#""ftp://h" is not a proxy: the scheme ftp is not supported"#,
+            ),
+            (
+                "socks4://h",
+                r#""socks4://h" is not a proxy: the scheme socks4 is not supported"#,
+            ),
+            (
+                "socks5h://localhost/run/x.sock",
+                r#""socks5h://localhost/run/x.sock" is not a proxy: it has a path"#,
+            ),
+            (
+                "h:0",
+                r#""h:0" is not a proxy: the port is not a number from 1 to 65535"#,
+            ),
+            (
+                "u:secret@h:x",
+                r#""***@h:x" is not a proxy: the port is not a number from 1 to 65535"#,
+            ),
+            (
+                "u:se@cret@h",
+                r#""***@h" is not a proxy: its user information needs percent-encoding"#,
+            ),
+        ] {
+            let error = text.parse::<Proxy>().unwrap_err();
+            assert_eq!(error.to_string(), expected);
+            assert!(!format!("{error:?}").contains("secret"));
+        }
+    }
+
+    fn proxy(text: &str) -> Proxy {
+        text.parse().unwrap()
+    }
+
+    fn picked(proxies: &Proxies, url: &str) -> String {
+        let url = Url::parse(url).unwrap();
+        proxies.pick(&url).map_or("-".into(), |p| p.host().into())
+    }
+
+    #[test]
+    fn one_for_each_scheme() {
+        let both = Proxies::none().http(proxy("a")).https(proxy("b"));
+        assert_eq!(picked(&both, "http://h"), "a");
+        assert_eq!(picked(&both, "https://h"), "b");
+        let one = Proxies::none().https(proxy("b"));
+        assert_eq!(picked(&one, "http://h"), "-");
+        assert_eq!(picked(&Proxies::all(proxy("c")), "http://h"), "c");
+        assert_eq!(picked(&Proxies::none(), "https://h"), "-");
+    }
+
+    /// The rows with a `c` were put to curl 7.88 too, with the same outcome.
+    #[test]
+    fn exceptions() {
+        for (list, url, direct) in [
+            ("example.com", "http://example.com", true),      // c
+            ("example.com", "http://www.Example.com", true),  // c
+            (".example.com", "http://example.com", true),     // c
+            (".example.com", "http://www.example.com", true), // c
+            ("example.com", "http://nexample.com", false),    // c
+            ("EXAMPLE.com.", "http://example.com", true),     // c
+            ("example.com", "http://example.com.", true),     // c
+            ("www.example.com", "http://example.com", false),
+            ("*", "http://example.com", true), // c
+            ("*", "http://127.0.0.1", true),
+            ("a,*", "http://example.com", false), // c
+            (" *", "http://example.com", false),  // c
+            ("*.example.com", "http://www.example.com", false),
+            ("a b,example.com", "http://example.com", true), // c
+            ("a example.com", "http://example.com", true),   // c
+            ("a , ,,example.com", "http://example.com", true), // c
+            ("", "http://example.com", false),
+            (".", "http://example.com", false),
+            (",", "http://example.com", false),
+            ("127.0.0.1", "http://127.0.0.1", true),   // c
+            ("0.0.1", "http://127.0.0.1", false),      // c
+            ("127.0.0.0/8", "http://127.0.0.1", true), // c
+            ("127.0.0.0/8", "http://128.0.0.1", false),
+            ("10.0.0.0/9", "http://10.127.0.1", true),
+            ("10.0.0.0/9", "http://10.128.0.1", false),
+            ("127.0.0.0/33", "http://127.0.0.1", false), // c
+            ("127.0.0.0/x", "http://127.0.0.1", false),  // c
+            ("127.0.0.0/", "http://127.0.0.1", false),
+            ("127.0.0.1/32", "http://127.0.0.2", false),
+            ("0.0.0.0/0", "http://127.0.0.1", true),
+            ("0.0.0.0/0", "http://[::1]", false),
+            ("::1", "http://[::1]", true), // c
+            ("[::1]", "http://[::1]", true),
+            ("0::0/64", "http://[::1]", true),
+            ("fd00::/8", "http://[fe00::1]", false),
+            ("127.0.0.1", "http://[::ffff:127.0.0.1]", false), // c
+            ("127.0.0.1", "http://127.0.0.1.example", false),
+            ("example.com:81", "http://example.com:81", true),
+            ("example.com:81", "http://www.example.com", false),
+            ("[::1]:81", "http://[::1]:81", true),
+            ("[::1]:81", "http://[::1]:82", false),
+            ("example.com:x", "http://example.com", false),
+        ] {
+            let proxies = Proxies::all(proxy("p")).except(list);
+            assert_eq!(picked(&proxies, url) == "-", direct, "[{list}] {url}");
+        }
+    }
+
+    #[test]
+    fn the_environment() {
+        let from = |vars: &[(&str, &str)]| {
+            let owned = |name: &str| {
+                let var = vars.iter().find(|(key, _)| *key == name);
+                var.map(|(_, value)| value.to_string())
+            };
+            let proxies = Proxies::from_vars(owned).map_err(|error| error.to_string())?;
+            let (http, https) = (picked(&proxies, "http://h"), picked(&proxies, "https://h"));
+            Ok::<_, String>(format!("{http} {https}"))
+        };
+        for (vars, expected) in [
+            (&[][..], "- -"),
+            (&[("http_proxy", "a")], "a -"),
+            (&[("https_proxy", "a")], "- a"),
+            (&[("HTTPS_PROXY", "a")], "- a"),
+            (&[("HTTP_PROXY", "a")], "a -"),
+            (&[("HTTP_PROXY", "a"), ("REQUEST_METHOD", "GET")], "- -"),
+            (&[("HTTP_PROXY", "a"), ("REQUEST_METHOD", "")], "- -"),
+            (&[("http_proxy", "a"), ("REQUEST_METHOD", "GET")], "a -"),
+            (&[("http_proxy", "a"), ("HTTP_PROXY", "b")], "a -"),
+            (&[("http_proxy", ""), ("HTTP_PROXY", "b")], "b -"),
+            (&[("all_proxy", "a")], "a a"),
+            (&[("ALL_PROXY", "a"), ("https_proxy", "b")], "a b"),
+            (&[("ALL_PROXY", "a"), ("https_proxy", "")], "a a"),
+            (&[("all_proxy", "a"), ("ALL_PROXY", "b")], "a a"),
+            (&[("all_proxy", "a"), ("no_proxy", "h")], "- -"),
+            (&[("all_proxy", "a"), ("NO_PROXY", "*")], "- -"),
+            (
+                &[("all_proxy", "a"), ("no_proxy", "g"), ("NO_PROXY", "*")],
+                "a a",
+            ),
+        ] {
+            assert_eq!(from(vars).as_deref(), Ok(expected), "{vars:?}");
+        }
+        let error = from(&[("http_proxy", "u:secret@foo:x")]).unwrap_err();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

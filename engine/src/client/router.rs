@@ -1,0 +1,69 @@
+//! Which host serves a call, and where a response leads.
+
+use super::hosts::Hosts;
+use crate::error::ErrorKind;
+use crate::policy::{PoolConfig, Redirects};
+use crate::proto::{Request, Response};
+use crate::reactor::Key;
+
+/// Knows the host that serves a call.
+pub(crate) trait Router {
+    /// Whether hosts are kept without calls and connections.
+    const KEEPS_HOSTS: bool;
+
+    /// The host whose pool serves the request.
+    fn route(
+        &mut self,
+        request: &mut Request,
+        hosts: &mut Hosts,
+        pool: &PoolConfig,
+    ) -> Result<Key, ErrorKind>;
+
+    /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
+    /// followed, by the call's own rule or by the client's.
+    fn reroute(
+        &mut self,
+        request: &mut Request,
+        response: &Response,
+        followed: u32,
+        redirects: Option<Redirects>,
+    ) -> Result<Reroute, ErrorKind>;
+
+    /// A host has been dropped.
+    fn forget(&mut self, name: &[u8]);
+}
+
+/// Where a call goes after a response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reroute {
+    /// Nowhere: the response is the result.
+    Stay,
+    /// To the request's new URL.
+    To,
+}
+
+/// The router of [`HostClient`](crate::HostClient): every call goes to one host.
+#[derive(Debug)]
+pub struct OneHost(pub(super) Key);
+
+impl Router for OneHost {
+    const KEEPS_HOSTS: bool = true;
+
+    #[inline]
+    fn route(&mut self, _: &mut Request, _: &mut Hosts, _: &PoolConfig) -> Result<Key, ErrorKind> {
+        Ok(self.0)
+    }
+
+    #[inline]
+    fn reroute(
+        &mut self,
+        _: &mut Request,
+        _: &Response,
+        _: u32,
+        _: Option<Redirects>,
+    ) -> Result<Reroute, ErrorKind> {
+        Ok(Reroute::Stay)
+    }
+
+    fn forget(&mut self, _: &[u8]) {}
+}

@@ -1,0 +1,550 @@
+//! A client for many threads and for async programs: the same client on threads of its own.
+//!
+//! A call travels to the client's thread through a queue, and its completion comes back through a slot, which is
+//! the only thing allocated for it. The loop is woken only when it sleeps. Which call goes to which thread depends on
+//! its host alone, so that the limits per host hold over all threads.
+
+mod completions;
+mod sending;
+#[cfg(feature = "tower")]
+mod service;
+mod slot;
+mod spread;
+mod thread;
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+pub use completions::{CompletionSender, Completions, completions};
+pub use sending::{Sending, Ticket};
+#[cfg(feature = "tower")]
+pub use service::{HttpService, ServiceError, ServiceFuture};
+
+use crossbeam_channel::{Sender, unbounded};
+
+use super::engine::Engine;
+use super::router::Router;
+use super::stats::{Recorder, Stats};
+use super::{Call, CallId, Completion, Report};
+use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
+use crate::net::Waker;
+use crate::proto::{Request, Response};
+use slot::{Delivery, Permit, Permits, Slot};
+use thread::{Command, Desk, Order, Port};
+
+/// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
+/// one.
+///
+/// There are three ways to call: blocking ([`get`](Self::get), [`call`](Self::call)), with completions on a channel
+/// ([`submit`](Self::submit)), and as a future on any executor ([`send`](Self::send)). Bodies are buffered: streamed
+/// calls are refused so far. Connections that switch protocols (101, CONNECT) are closed.
+///
+/// ```
+/// use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
+/// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let upstream: courser::Upstream = server.local_addr()?.to_string().parse()?;
+/// # std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+/// #     let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+/// #         if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+///
+/// let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+/// let client = Shared::spawn(SharedConfig::default(), build)?;
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| {
+///             let mut response = Response::new();
+///             client.get("/", &mut response).unwrap();
+///             assert_eq!(response.body(), b"hi");
+///         });
+///     }
+/// });
+/// let unfinished = client.shutdown(std::time::Duration::from_secs(1));
+/// assert_eq!(unfinished, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Its end
+/// [`shutdown`](Self::shutdown) lets the calls in flight end, [`shutdown_now`](Self::shutdown_now) cancels them, and
+/// so does dropping the last clone. All three join the threads and leave no connection behind; whoever waits for
+/// a call gets its completion. After the end, calls fail with [`Stopped::ShutDown`].
+///
+/// # Panics in callbacks
+/// Body sources, retry hooks and wakers of tasks run on the client's thread. If one of them panics, all calls of that
+/// thread fail with [`Stopped::Panicked`], without their buffers, and a new client takes the place of the old one.
+pub struct Shared<C> {
+    inner: Arc<Inner>,
+    client: PhantomData<fn() -> C>,
+}
+
+/// The options of a [`Shared`] client.
+///
+/// ```
+/// use courser::SharedConfig;
+/// let config = SharedConfig { max_in_flight: 1_000, ..SharedConfig::default() };
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharedConfig {
+    /// Threads, each with a client of its own; hosts are spread over them. Default 1.
+    pub threads: NonZeroUsize,
+    /// Calls that may be with the client at a time, over all threads, those included whose completion waits in a
+    /// channel; one more fails at once with [`LimitExceeded::InFlight`]. Default 65,536.
+    pub max_in_flight: usize,
+}
+
+impl Default for SharedConfig {
+    fn default() -> Self {
+        Self {
+            threads: NonZeroUsize::MIN,
+            max_in_flight: 65_536,
+        }
+    }
+}
+
+struct Inner {
+    ports: Box<[Arc<Port>]>,
+    ids: Box<[ThreadId]>,
+    /// Each thread returns how many calls it cut off. Empty once they are joined.
+    threads: Mutex<Vec<JoinHandle<usize>>>,
+    permits: Arc<Permits>,
+    /// New calls are refused.
+    closed: AtomicBool,
+}
+
+impl<C: Drive> Shared<C> {
+    /// Starts the threads. Each makes its client with `build`, which gets the thread's number, at the start and again
+    /// should a callback panic.
+    ///
+    /// # Errors
+    /// That of `build`; [`Misuse::OneThread`] for several threads with a client of one upstream; the system's, when
+    /// it starts no thread.
+    pub fn spawn(
+        config: SharedConfig,
+        build: impl Fn(usize) -> Result<C, Error> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let count = config.threads.get();
+        if count > 1 && !C::SPREADS {
+            return Err(early(Misuse::OneThread));
+        }
+        let build = Arc::new(build);
+        let mut started = Vec::new();
+        let mut failure = None;
+        for index in 0..count {
+            let build = Arc::clone(&build);
+            match start(index, move || build(index)) {
+                Ok(thread) => started.push(thread),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        let ids = started.iter().map(|(_, thread)| thread.thread().id());
+        let ids = ids.collect();
+        let (ports, threads): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+        let inner = Inner {
+            ports: ports.into(),
+            ids,
+            threads: Mutex::new(threads),
+            permits: Arc::new(Permits::new(config.max_in_flight)),
+            closed: AtomicBool::new(false),
+        };
+        match failure {
+            // Those that have been started end with `inner`.
+            Some(error) => Err(error),
+            None => Ok(Self {
+                inner: Arc::new(inner),
+                client: PhantomData,
+            }),
+        }
+    }
+
+    // ---- blocking
+
+    /// Gets a target and waits for the response.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn get(&self, target: &str, response: &mut Response) -> Result<Report, Error> {
+        let mut getter = GETTER.try_with(Cell::take).ok().flatten();
+        let mut request = getter.take().unwrap_or_default();
+        request.set_target(target);
+        let outcome = self.call(&mut request, response);
+        let _ = GETTER.try_with(|getter| getter.set(Some(request)));
+        outcome
+    }
+
+    /// Sends a request and waits for the response.
+    ///
+    /// # Errors
+    /// Why there is no complete response; `response` then holds what came of it. [`LimitExceeded::InFlight`] when too
+    /// many calls are in flight, [`Stopped`] when the client has ended, [`Misuse::OwnThread`] in a callback on one of
+    /// the client's own threads, which would wait for itself.
+    pub fn call(&self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
+        let seat = SEAT.try_with(Cell::take).ok().flatten();
+        let Seat {
+            slot,
+            request: mut own_request,
+            response: mut own_response,
+        } = seat.unwrap_or_default();
+        std::mem::swap(request, &mut own_request);
+        std::mem::swap(response, &mut own_response);
+        let call = Call::new(own_request, own_response);
+        let refused = if self.inner.is_own_thread() {
+            Some(Refused {
+                error: early(Misuse::OwnThread),
+                call,
+            })
+        } else {
+            self.begin(call, Arc::clone(&slot), None, None).err()
+        };
+        let (done_request, done_response, outcome) = match refused {
+            Some(Refused { error, call }) => (call.request, call.response, Err(error)),
+            None => {
+                let done = slot.wait();
+                let outcome = done.outcome.map(|()| done.report);
+                (done.request, done.response, outcome)
+            }
+        };
+        let seat = Seat {
+            slot,
+            request: std::mem::replace(request, done_request),
+            response: std::mem::replace(response, done_response),
+        };
+        let _ = SEAT.try_with(|place| place.set(Some(seat)));
+        outcome
+    }
+
+    // ---- many in flight
+
+    /// Takes over a call, whose completion will arrive on the channel. See [`completions`].
+    ///
+    /// # Errors
+    /// The call again, if it cannot be taken: [`LimitExceeded::InFlight`], [`Stopped`], or [`Misuse::Streamed`].
+    pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
+        let slot = Arc::new(Slot::new());
+        let port = self.begin(call, Arc::clone(&slot), Some(to.0.clone()), None)?;
+        Ok(Ticket { slot, port })
+    }
+
+    /// Sends a call; the future is ready with its completion, and cancels the call if it is dropped before. The call
+    /// is on its way before the future is polled.
+    ///
+    /// ```
+    /// # async fn example(client: courser::Shared<courser::HostClient>) -> Result<(), courser::Error> {
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let (mut request, mut response) = (Request::get("/"), Response::new());
+    /// for _ in 0..10 {
+    ///     let done = client.send(Call::new(request, response)).await;
+    ///     done.outcome?;
+    ///     (request, response) = (done.request, done.response); // their buffers serve the next call
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn send(&self, call: Call) -> Sending {
+        self.send_with(call, None)
+    }
+
+    fn send_with(&self, call: Call, permit: Option<Permit>) -> Sending {
+        let slot = Arc::new(Slot::new());
+        let begun = self.begin(call, Arc::clone(&slot), None, permit);
+        Sending::new(begun.map(|port| Ticket { slot, port }))
+    }
+
+    /// Calls that are with the client, those included whose completion waits in a channel.
+    pub fn in_flight(&self) -> usize {
+        self.inner.permits.taken()
+    }
+
+    /// What has become of the calls so far, over all threads. Calls that were refused are not counted.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for port in &self.inner.ports {
+            stats.merge(&port.recorder().snapshot());
+        }
+        stats.in_flight = self.in_flight();
+        stats
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
+    fn begin(
+        &self,
+        call: Call,
+        slot: Arc<Slot>,
+        channel: Option<Sender<completions::Delivered>>,
+        permit: Option<Permit>,
+    ) -> Result<Arc<Port>, Refused> {
+        let inner = &*self.inner;
+        let refuse = |error, call| Err(Refused { error, call });
+        if self.is_closed() {
+            return refuse(early(Stopped::ShutDown), call);
+        }
+        if call.streaming {
+            return refuse(early(Misuse::Streamed), call);
+        }
+        let Some(permit) = permit.or_else(|| inner.permits.take()) else {
+            let limit = LimitExceeded::InFlight(inner.permits.max());
+            return refuse(early(limit), call);
+        };
+        let port = match &*inner.ports {
+            [one] => one,
+            many => &many[(C::spread(&call.request) % many.len() as u64) as usize],
+        };
+        let delivery = Delivery::new(slot, channel, call.tag, permit);
+        port.send(Command::Begin(Order::new(call, delivery)));
+        Ok(Arc::clone(port))
+    }
+
+    // ---- the end
+
+    /// Refuses new calls, waits for those in flight for `limit` at the most, cancels what is left, and ends the
+    /// threads. Returns how many calls were cancelled.
+    ///
+    /// In a callback on one of the client's own threads it does not wait for that thread.
+    pub fn shutdown(&self, limit: Duration) -> usize {
+        self.inner.end(Instant::now().checked_add(limit))
+    }
+
+    /// Refuses new calls, cancels those in flight and ends the threads. Returns how many calls were cancelled.
+    pub fn shutdown_now(&self) -> usize {
+        self.inner.end(Some(Instant::now()))
+    }
+}
+
+/// Starts a thread and waits until it has its client.
+fn start<C: Drive>(
+    index: usize,
+    build: impl Fn() -> Result<C, Error> + Send + 'static,
+) -> Result<(Arc<Port>, JoinHandle<usize>), Error> {
+    let (commands, queue) = unbounded();
+    let (report, reported) = mpsc::sync_channel(1);
+    let recorder = Arc::new(Recorder::new());
+    let thread = std::thread::Builder::new().name(format!("courser-{index}"));
+    let thread = thread.spawn(move || {
+        let made = build().and_then(|mut client| {
+            let waker = client.waker().map_err(early)?;
+            Ok((
+                client,
+                Arc::new(Port::new(commands, waker, Arc::clone(&recorder))),
+            ))
+        });
+        match made {
+            Ok((client, port)) => {
+                let _ = report.send(Ok(Arc::clone(&port)));
+                Desk::new(queue, recorder).run(client, &port, build)
+            }
+            Err(error) => {
+                let _ = report.send(Err(error));
+                0
+            }
+        }
+    });
+    let thread = thread.map_err(early)?;
+    match reported.recv() {
+        Ok(Ok(port)) => Ok((port, thread)),
+        Ok(Err(error)) => {
+            let _ = thread.join();
+            Err(error)
+        }
+        // It ended without a word: `build` has panicked.
+        Err(_) => {
+            let _ = thread.join();
+            Err(early(Stopped::Panicked))
+        }
+    }
+}
+
+/// An error before anything has been done for the call.
+fn early(kind: impl Into<ErrorKind>) -> Error {
+    Error::new(kind, Phase::Queue, Sent::Nothing)
+}
+
+impl Inner {
+    fn end(&self, until: Option<Instant>) -> usize {
+        self.closed.store(true, Ordering::Release);
+        for port in &self.ports {
+            port.send(Command::Finish(until));
+        }
+        if self.is_own_thread() {
+            return 0;
+        }
+        // Whoever comes second waits here until the threads have ended.
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = threads.drain(..).map(|thread| thread.join().unwrap_or(0));
+        ended.sum()
+    }
+
+    fn is_own_thread(&self) -> bool {
+        self.ids.contains(&std::thread::current().id())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end(Some(Instant::now()));
+    }
+}
+
+impl<C> Clone for Shared<C> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            client: PhantomData,
+        }
+    }
+}
+
+impl<C> fmt::Debug for Shared<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("threads", &self.inner.ports.len())
+            .field("in_flight", &self.inner.permits.taken())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that a [`Shared`] client did not take, and why.
+///
+/// ```
+/// # fn example(client: &courser::Shared<courser::HostClient>, call: courser::Call) {
+/// let (sender, _arrived) = courser::completions();
+/// if let Err(refused) = client.submit(call, &sender) {
+///     println!("{}", refused.error);
+///     let again = refused.call;
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// The call.
+    pub call: Call,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the call was not taken")
+    }
+}
+
+impl std::error::Error for Refused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// A client that [`Shared`] can drive: all those of this library.
+pub trait Drive: driver::Driver {}
+
+impl<R: Router + 'static> Drive for Engine<R> {}
+
+impl<R: Router + 'static> driver::Driver for Engine<R> {
+    const SPREADS: bool = !R::KEEPS_HOSTS;
+
+    fn spread(request: &Request) -> u64 {
+        if Self::SPREADS {
+            spread::host_hash(request.target())
+        } else {
+            0
+        }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.waker()
+    }
+
+    fn submit(&mut self, call: Call) -> CallId {
+        self.submit(call)
+    }
+
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.step(timeout)
+    }
+
+    fn next_done(&mut self) -> Option<Completion> {
+        self.next_done()
+    }
+
+    fn cancel(&mut self, id: CallId) {
+        self.cancel(id);
+    }
+
+    fn resume(&mut self, id: CallId) {
+        self.resume(id);
+    }
+
+    fn discard_stream(&mut self, id: CallId) {
+        self.discard_stream(id);
+    }
+}
+
+/// What `Drive` asks for; out of reach, so that the trait is sealed.
+mod driver {
+    use std::io;
+    use std::time::Duration;
+
+    use crate::client::{Call, CallId, Completion};
+    use crate::net::Waker;
+    use crate::proto::Request;
+
+    pub trait Driver: 'static {
+        /// Whether several clients can share the calls, each host being served by one of them.
+        const SPREADS: bool;
+
+        /// A number that is the same for all calls to one host.
+        fn spread(request: &Request) -> u64;
+
+        /// Ends a `step` early.
+        fn waker(&mut self) -> io::Result<Waker>;
+
+        /// The call's tag comes back in its completion.
+        fn submit(&mut self, call: Call) -> CallId;
+
+        /// Waits for events once, unless there is a completion already, and handles them.
+        fn step(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+        fn next_done(&mut self) -> Option<Completion>;
+
+        fn cancel(&mut self, id: CallId);
+
+        fn resume(&mut self, id: CallId);
+
+        /// Closes the connection of a call that switched protocols, if it did.
+        fn discard_stream(&mut self, id: CallId);
+    }
+}
+
+/// What a blocking caller needs for a call, kept for its next one, so that calls allocate nothing.
+struct Seat {
+    slot: Arc<Slot>,
+    /// What the caller holds while the client has its buffers.
+    request: Request,
+    response: Response,
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self {
+            slot: Arc::new(Slot::new()),
+            request: Request::default(),
+            response: Response::new(),
+        }
+    }
+}
+
+thread_local! {
+    static SEAT: Cell<Option<Seat>> = const { Cell::new(None) };
+    /// What `get` sends, for its buffers.
+    static GETTER: Cell<Option<Request>> = const { Cell::new(None) };
+}

@@ -1,0 +1,74 @@
+//! A channel on which the completions of calls arrive.
+
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::slot::Permit;
+use crate::client::Completion;
+
+/// A channel for [`Shared::submit`](crate::Shared::submit). It holds no more completions than calls may be
+/// [in flight](crate::SharedConfig::max_in_flight), because a call counts as in flight until its completion is taken.
+pub fn completions() -> (CompletionSender, Completions) {
+    let (sender, receiver) = unbounded();
+    (CompletionSender(sender), Completions(receiver))
+}
+
+/// Where a call's completion goes; see [`completions`].
+#[derive(Clone, Debug)]
+pub struct CompletionSender(pub(super) Sender<Delivered>);
+
+/// Where completions arrive, in the order in which the calls end; see [`completions`]. Clones take from the same ones.
+///
+/// ```
+/// use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
+/// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let upstream: courser::Upstream = server.local_addr()?.to_string().parse()?;
+/// # std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+/// #     let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+/// #         if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+///
+/// let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+/// let client = Shared::spawn(SharedConfig::default(), build)?;
+/// let (sender, arrived) = courser::completions();
+/// for number in 0..10 {
+///     client.submit(Call::new(Request::get("/"), Response::new()).tag(number), &sender);
+/// }
+/// drop(sender);
+/// let mut tags: Vec<u64> = arrived.map(|done| done.tag).collect();
+/// tags.sort();
+/// assert_eq!(tags, (0..10).collect::<Vec<_>>());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Completions(Receiver<Delivered>);
+
+impl Completions {
+    /// The next completion; blocks until there is one, for `timeout` at the most (`None`: without limit). `None` when
+    /// that has passed, or when nothing can arrive any more: all senders are dropped and all calls are over.
+    pub fn wait(&self, timeout: Option<Duration>) -> Option<Completion> {
+        let delivered = match timeout {
+            None => self.0.recv().ok()?,
+            Some(timeout) => self.0.recv_timeout(timeout).ok()?,
+        };
+        Some(delivered.completion)
+    }
+}
+
+impl Iterator for Completions {
+    type Item = Completion;
+
+    /// As [`wait`](Completions::wait) without limit.
+    fn next(&mut self) -> Option<Completion> {
+        self.wait(None)
+    }
+}
+
+/// A completion on its way. It keeps the call's permit until it is received, so that completions which nobody
+/// receives end in a limit rather than in memory.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) completion: Completion,
+    #[expect(dead_code, reason = "held until the completion is received")]
+    pub(super) permit: Permit,
+}

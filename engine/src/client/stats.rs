@@ -1,0 +1,455 @@
+//! Counters and histograms over many calls. Recording is a handful of additions and allocates nothing.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Report, Response};
+use crate::error::{Error, ErrorKind};
+
+/// What has become of the calls of a client so far: a snapshot.
+///
+/// A call counts when it is over. The numbers are read one by one while calls go on, so that they can differ by the
+/// calls of a moment.
+///
+/// ```
+/// # fn example(client: &courser::Shared<courser::HostClient>) {
+/// let stats = client.stats();
+/// println!("{} calls, {} failed, {} in flight", stats.calls, stats.failed(), stats.in_flight);
+/// println!("p99 {:?}, at most {:?}", stats.total.quantile(0.99), stats.total.max());
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls that are over, well or not.
+    pub calls: u64,
+    /// Complete responses by the first digit of their status: `[4]` counts 4xx. `[0]` counts nothing, and `[6]` to
+    /// `[9]` what no standard knows.
+    pub statuses: [u64; 10],
+    /// Calls that failed, by cause.
+    pub failures: Failures,
+    /// Attempts beyond the first ones.
+    pub retries: u64,
+    /// Calls whose last attempt ran on a connection that had been open before.
+    pub reused: u64,
+    /// Calls that are not over.
+    pub in_flight: usize,
+    /// Time of a whole call, successful or not.
+    pub total: Histogram,
+    /// Time until a call had a connection.
+    pub queued: Histogram,
+    /// Time in which connections opened, counted by the calls that were the first on one.
+    pub connect: Histogram,
+    /// Time until the first byte of the response.
+    pub first_byte: Histogram,
+}
+
+impl Stats {
+    /// Calls that failed, whatever the cause.
+    pub fn failed(&self) -> u64 {
+        let Failures {
+            misuse,
+            peer,
+            limit,
+            io,
+            timeout,
+            cancelled,
+            stopped,
+            other,
+        } = self.failures;
+        misuse + peer + limit + io + timeout + cancelled + stopped + other
+    }
+
+    /// Adds the numbers of another client.
+    pub fn merge(&mut self, other: &Self) {
+        self.calls += other.calls;
+        for (sum, n) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += n;
+        }
+        let ours = self.failures.each_mut();
+        for (sum, n) in ours.into_iter().zip(other.failures.clone().each_mut()) {
+            *sum += *n;
+        }
+        self.retries += other.retries;
+        self.reused += other.reused;
+        self.in_flight += other.in_flight;
+        self.total.merge(&other.total);
+        self.queued.merge(&other.queued);
+        self.connect.merge(&other.connect);
+        self.first_byte.merge(&other.first_byte);
+    }
+}
+
+/// Failed calls by the kind of their error.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Failures {
+    /// [`ErrorKind::Misuse`].
+    pub misuse: u64,
+    /// [`ErrorKind::Peer`].
+    pub peer: u64,
+    /// [`ErrorKind::Limit`].
+    pub limit: u64,
+    /// [`ErrorKind::Io`].
+    pub io: u64,
+    /// [`ErrorKind::Timeout`].
+    pub timeout: u64,
+    /// [`ErrorKind::Cancelled`].
+    pub cancelled: u64,
+    /// [`ErrorKind::Stopped`].
+    pub stopped: u64,
+    /// All others.
+    pub other: u64,
+}
+
+impl Failures {
+    fn each_mut(&mut self) -> [&mut u64; FAILURES] {
+        [
+            &mut self.misuse,
+            &mut self.peer,
+            &mut self.limit,
+            &mut self.io,
+            &mut self.timeout,
+            &mut self.cancelled,
+            &mut self.stopped,
+            &mut self.other,
+        ]
+    }
+}
+
+/// The place of a kind in [`Failures::each_mut`].
+fn failure_index(kind: &ErrorKind) -> usize {
+    match kind {
+        ErrorKind::Misuse(_) => 0,
+        ErrorKind::Peer(_) => 1,
+        ErrorKind::Limit(_) => 2,
+        ErrorKind::Io(_) => 3,
+        ErrorKind::Timeout(_) => 4,
+        ErrorKind::Cancelled => 5,
+        ErrorKind::Stopped(_) => 6,
+        #[allow(unreachable_patterns, reason = "kinds to come")]
+        _ => FAILURES - 1,
+    }
+}
+
+const FAILURES: usize = 8;
+
+/// How often which duration occurred, to within 1/16 of the duration, from 1 µs to 19 hours.
+///
+/// ```
+/// # let stats = courser::Stats::default();
+/// let histogram = stats.total;
+/// for (up_to, count) in histogram.buckets() {
+///     println!("{up_to:?}: {count}");
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct Histogram {
+    /// Empty while nothing is recorded.
+    counts: Box<[u64]>,
+    count: u64,
+    /// In microseconds.
+    sum: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// How many durations there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The greatest, exactly but for the part below a microsecond.
+    pub fn max(&self) -> Duration {
+        Duration::from_micros(self.max)
+    }
+
+    /// The mean; zero if there are none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_micros(self.sum.checked_div(self.count).unwrap_or(0))
+    }
+
+    /// The duration that a share of `q` (0 to 1) does not exceed, rounded up to the end of its bucket; zero if there
+    /// are none.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let rank = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
+        let mut seen = 0;
+        for (up_to, count) in self.buckets() {
+            seen += count;
+            if seen >= rank.max(1) {
+                return up_to.min(self.max());
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// The buckets that hold something, in order: the longest duration that counts there, and how many there are.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let filled = self
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0);
+        filled.map(|(index, count)| (Duration::from_micros(bucket_end(index)), *count))
+    }
+
+    /// Adds the durations of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.is_empty() {
+            self.counts = other.counts.clone();
+        } else {
+            for (sum, n) in self.counts.iter_mut().zip(&other.counts) {
+                *sum += n;
+            }
+        }
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram")
+            .field("count", &self.count)
+            .field("mean", &self.mean())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("max", &self.max())
+            .finish()
+    }
+}
+
+/// Collects [`Stats`]. One thread records, any may look: there is one writer, so that plain loads and stores suffice,
+/// which cost no more than ordinary ones.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    statuses: [AtomicU64; 10],
+    failures: [AtomicU64; FAILURES],
+    retries: AtomicU64,
+    reused: AtomicU64,
+    total: Recording,
+    queued: Recording,
+    connect: Recording,
+    first_byte: Recording,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        Self {
+            statuses: Default::default(),
+            failures: Default::default(),
+            retries: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
+            total: Recording::new(),
+            queued: Recording::new(),
+            connect: Recording::new(),
+            first_byte: Recording::new(),
+        }
+    }
+
+    pub(super) fn record(&self, outcome: &Result<(), Error>, response: &Response, report: &Report) {
+        match outcome {
+            Ok(()) => {
+                let class = usize::from(response.status() / 100);
+                add(&self.statuses[class.min(9)], 1);
+            }
+            Err(error) => self.failed(error.kind()),
+        }
+        add(
+            &self.retries,
+            u64::from(report.attempts().saturating_sub(1)),
+        );
+        add(&self.reused, u64::from(report.reused()));
+        let timings = report.timings();
+        self.total.record(timings.total);
+        let parts = [
+            (&self.queued, timings.queued),
+            (&self.connect, timings.connect),
+            (&self.first_byte, timings.first_byte),
+        ];
+        for (recording, time) in parts {
+            if let Some(time) = time {
+                recording.record(time);
+            }
+        }
+    }
+
+    /// A call failed of which nothing else is known.
+    pub(super) fn failed(&self, kind: &ErrorKind) {
+        add(&self.failures[failure_index(kind)], 1);
+    }
+
+    pub(super) fn snapshot(&self) -> Stats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let statuses = self.statuses.each_ref().map(load);
+        let mut failures = Failures::default();
+        for (to, from) in failures.each_mut().into_iter().zip(&self.failures) {
+            *to = load(from);
+        }
+        let mut stats = Stats {
+            calls: statuses.iter().sum(),
+            statuses,
+            failures,
+            retries: load(&self.retries),
+            reused: load(&self.reused),
+            in_flight: 0,
+            total: self.total.snapshot(),
+            queued: self.queued.snapshot(),
+            connect: self.connect.snapshot(),
+            first_byte: self.first_byte.snapshot(),
+        };
+        stats.calls += stats.failed();
+        stats
+    }
+}
+
+/// A histogram that is being recorded.
+struct Recording {
+    counts: Box<[AtomicU64; BUCKETS]>,
+    sum: AtomicU64,
+    max: AtomicU64,
+}
+
+impl Recording {
+    fn new() -> Self {
+        Self {
+            counts: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
+            sum: AtomicU64::new(0),
+            max: AtomicU64::new(0),
+        }
+    }
+
+    fn record(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        add(&self.counts[bucket(micros)], 1);
+        add(&self.sum, micros);
+        if micros > self.max.load(Ordering::Relaxed) {
+            self.max.store(micros, Ordering::Relaxed);
+        }
+    }
+
+    fn snapshot(&self) -> Histogram {
+        let counts: Box<[u64]> = self
+            .counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .collect();
+        Histogram {
+            count: counts.iter().sum(),
+            counts,
+            sum: self.sum.load(Ordering::Relaxed),
+            max: self.max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
+    counter.store(sum, Ordering::Relaxed);
+}
+
+/// Buckets are linear within each power of two: below `STEPS` one for each number, then `STEPS` for each power.
+fn bucket(micros: u64) -> usize {
+    if micros < STEPS {
+        return micros as usize;
+    }
+    let power = micros.ilog2();
+    let step = (micros >> (power - STEP_BITS)) & (STEPS - 1);
+    let index = u64::from(power - STEP_BITS + 1) * STEPS + step;
+    (index as usize).min(BUCKETS - 1)
+}
+
+/// The greatest number that falls into a bucket; of the last one, which takes all beyond, its own end.
+fn bucket_end(index: usize) -> u64 {
+    let index = index as u64;
+    if index < STEPS {
+        return index;
+    }
+    let (row, step) = (index / STEPS, index % STEPS);
+    ((STEPS + step + 1) << (row - 1)) - 1
+}
+
+const STEP_BITS: u32 = 4;
+const STEPS: u64 = 1 << STEP_BITS;
+/// Up to 2^36 µs.
+const BUCKETS: usize = (36 - STEP_BITS as usize + 1) * STEPS as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_falls_into_a_bucket_that_ends_close_above_it() {
+        let numbers = (0..5_000).chain((4..36).flat_map(|power| {
+            let two = 1_u64 << power;
+            [two - 1, two, two + 1, two + two / 3]
+        }));
+        for micros in numbers {
+            let end = bucket_end(bucket(micros));
+            assert!(
+                end >= micros && end - micros <= micros / 16,
+                "{micros} {end}"
+            );
+            assert_ne!(bucket(end), bucket(end + 1));
+        }
+        assert_eq!(bucket((1 << 36) - 1), BUCKETS - 1);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_mean_and_max() {
+        let recording = Recording::new();
+        for millis in 1..=100 {
+            recording.record(Duration::from_millis(millis));
+        }
+        let mut histogram = recording.snapshot();
+        assert_eq!(
+            (histogram.count(), histogram.max()),
+            (100, Duration::from_millis(100))
+        );
+        assert_eq!(histogram.mean(), Duration::from_micros(50_500));
+        for (q, millis) in [(0.0, 1), (0.5, 50), (0.99, 99), (1.0, 100), (7.0, 100)] {
+            let exact = Duration::from_millis(millis);
+            let found = histogram.quantile(q);
+            assert!(
+                found >= exact && found <= exact + exact / 16,
+                "{q} {found:?}"
+            );
+        }
+        let other = histogram.clone();
+        histogram.merge(&other);
+        assert_eq!(histogram.count(), 200);
+        let mut none = Histogram::default();
+        assert_eq!(
+            (none.quantile(0.5), none.mean()),
+            (Duration::ZERO, Duration::ZERO)
+        );
+        none.merge(&other);
+        assert_eq!(none.count(), 100);
+    }
+
+    #[test]
+    fn failures_count_by_kind() {
+        let recorder = Recorder::new();
+        recorder.failed(&ErrorKind::Cancelled);
+        recorder.failed(&crate::Stopped::Panicked.into());
+        recorder.failed(&crate::Misuse::NoAddress.into());
+        let mut stats = recorder.snapshot();
+        assert_eq!((stats.calls, stats.failed()), (3, 3));
+        let failures = &stats.failures;
+        assert_eq!(
+            (failures.cancelled, failures.stopped, failures.misuse),
+            (1, 1, 1)
+        );
+        stats.merge(&recorder.snapshot());
+        assert_eq!((stats.calls, stats.failures.cancelled), (6, 2));
+    }
+}

@@ -1,0 +1,601 @@
+//! The user's choices about TLS, and the identity that they make once for many connections.
+
+use std::fmt;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
+};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion, version,
+};
+
+use super::{ALPN, parse_name};
+
+/// What a TLS connection trusts, offers and asks for.
+///
+/// ```
+/// use courser::{TlsConfig, TlsVersion};
+///
+/// let config = TlsConfig {
+///     min_version: TlsVersion::V1_3,
+///     ..TlsConfig::default()
+/// };
+/// let identity = config.build()?;
+/// assert_eq!(identity, identity.clone());
+/// assert_ne!(identity, config.build()?);
+/// # Ok::<(), courser::TlsConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    /// Which authorities are trusted, beside `extra_roots`. Default: Mozilla's, as compiled in.
+    pub roots: TlsRoots,
+    /// Certificates that are trusted as well: of authorities, or of servers themselves. Default: none.
+    pub extra_roots: Vec<PemOrDer>,
+    /// What we show when a server asks who we are. Default: nothing.
+    pub client: Option<ClientCertificate>,
+    /// Certificate revocation lists. With any, every certificate of a chain must be covered by one that is up to
+    /// date, unless `allow_unknown_revocation`. Default: none.
+    pub crls: Vec<PemOrDer>,
+    /// Certificates that no list in `crls` covers pass. Default: no.
+    pub allow_unknown_revocation: bool,
+    /// The name that is sent as SNI and that the certificate must be for, in place of the host's. Default: none.
+    pub server_name: Option<String>,
+    /// Accept any certificate. Whoever is on the way can then read and change everything. Default: no.
+    pub insecure: bool,
+    /// The lowest version offered. Default: TLS 1.2.
+    pub min_version: TlsVersion,
+    /// The highest version offered. Default: TLS 1.3.
+    pub max_version: TlsVersion,
+    /// How many sessions are remembered, to shorten later handshakes with the same name; up to eight for one name,
+    /// the oldest name goes first. 0 remembers none. Default 1024.
+    pub resumption: usize,
+    /// Write the keys of all sessions to the file that the environment names in `SSLKEYLOGFILE`, if it names one.
+    /// Default: no.
+    pub key_log: bool,
+}
+
+impl Default for TlsConfig {
+    fn default() -> Self {
+        Self {
+            roots: TlsRoots::default(),
+            extra_roots: Vec::new(),
+            client: None,
+            crls: Vec::new(),
+            allow_unknown_revocation: false,
+            server_name: None,
+            insecure: false,
+            min_version: TlsVersion::V1_2,
+            max_version: TlsVersion::V1_3,
+            resumption: 1024,
+            key_log: false,
+        }
+    }
+}
+
+impl TlsConfig {
+    /// Reads all files, checks everything, and makes the identity that connections share.
+    ///
+    /// # Errors
+    /// For the first file that cannot be read or does not hold what it should, and for versions and names that
+    /// make no sense; the error names the part and the file.
+    pub fn build(&self) -> Result<TlsIdentity, TlsConfigError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(self.versions()?)
+            .map_err(|error| TlsConfigError::invalid(TlsPart::Versions, None, error))?;
+        let verifier: Arc<dyn ServerCertVerifier> = if self.insecure {
+            Arc::new(AcceptAny(provider))
+        } else {
+            self.verifier(provider)?
+        };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut client = match &self.client {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = own.chain.certificates(TlsPart::ClientCertificate)?;
+                let key = own.key.private_key()?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| {
+                    let path = own.chain.path();
+                    TlsConfigError::invalid(TlsPart::ClientCertificate, path, error)
+                })?
+            }
+        };
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        client.resumption = match self.resumption {
+            0 => Resumption::disabled(),
+            sessions => Resumption::in_memory_sessions(sessions),
+        };
+        if self.key_log {
+            client.key_log = open_key_log()?;
+        }
+        let server_name = match &self.server_name {
+            None => None,
+            Some(name) => Some(parse_name(name).map_err(|fault| {
+                TlsConfigError::new(TlsPart::ServerName, None, Cause::Invalid(fault.to_string()))
+            })?),
+        };
+        Ok(TlsIdentity(Arc::new(Identity {
+            client: Arc::new(client),
+            server_name,
+        })))
+    }
+
+    fn versions(&self) -> Result<&'static [&'static SupportedProtocolVersion], TlsConfigError> {
+        match (self.min_version, self.max_version) {
+            (TlsVersion::V1_2, TlsVersion::V1_2) => Ok(ONLY_1_2),
+            (TlsVersion::V1_2, TlsVersion::V1_3) => Ok(BOTH),
+            (TlsVersion::V1_3, TlsVersion::V1_3) => Ok(ONLY_1_3),
+            (TlsVersion::V1_3, TlsVersion::V1_2) => Err(TlsConfigError::new(
+                TlsPart::Versions,
+                None,
+                Cause::Invalid("the lowest is above the highest".to_owned()),
+            )),
+        }
+    }
+
+    fn verifier(
+        &self,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<WebPkiServerVerifier>, TlsConfigError> {
+        let mut builder =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(self.root_store()?), provider);
+        for source in &self.crls {
+            builder = builder.with_crls(source.crls()?);
+        }
+        // A list that is out of date hides what was revoked since.
+        builder = builder.enforce_revocation_expiration();
+        if self.allow_unknown_revocation {
+            builder = builder.allow_unknown_revocation_status();
+        }
+        builder.build().map_err(|error| {
+            let part = match error {
+                rustls::client::VerifierBuilderError::NoRootAnchors => TlsPart::Roots,
+                _ => TlsPart::Crl,
+            };
+            TlsConfigError::invalid(part, None, error)
+        })
+    }
+
+    fn root_store(&self) -> Result<RootCertStore, TlsConfigError> {
+        let mut store = RootCertStore::empty();
+        match self.roots {
+            TlsRoots::WebPki => store
+                .roots
+                .extend_from_slice(webpki_roots::TLS_SERVER_ROOTS),
+            #[cfg(feature = "native-roots")]
+            TlsRoots::Native => add_native_roots(&mut store)?,
+            TlsRoots::None => {}
+        }
+        for source in &self.extra_roots {
+            for certificate in source.certificates(TlsPart::Roots)? {
+                store.add(certificate).map_err(|error| {
+                    TlsConfigError::invalid(TlsPart::Roots, source.path(), error)
+                })?;
+            }
+        }
+        Ok(store)
+    }
+}
+
+/// Certificate authorities to trust.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TlsRoots {
+    /// Mozilla's list, as it was when the crate `webpki-roots` was released.
+    #[default]
+    WebPki,
+    /// Those of the operating system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    #[cfg(feature = "native-roots")]
+    Native,
+    /// None but [`TlsConfig::extra_roots`].
+    None,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    V1_2,
+    /// TLS 1.3 (RFC 8446).
+    V1_3,
+}
+
+impl fmt::Display for TlsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1_2 => "TLSv1.2",
+            Self::V1_3 => "TLSv1.3",
+        })
+    }
+}
+
+/// A certificate of ours with its private key.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate {
+    /// Our certificate, and after it those that lead to its authority.
+    pub chain: PemOrDer,
+    /// The private key: PKCS#8, PKCS#1 or SEC1, not encrypted. It can be the file that holds the chain.
+    pub key: PemOrDer,
+}
+
+/// Certificates, a key or revocation lists: PEM, where several can follow one another, or one item in DER. Which
+/// of the two is seen by the content.
+///
+/// ```
+/// use courser::{PemOrDer, TlsConfig, TlsRoots};
+///
+/// let config = TlsConfig {
+///     roots: TlsRoots::None,
+///     extra_roots: vec![PemOrDer::File("/no/such/file.pem".into())],
+///     ..TlsConfig::default()
+/// };
+/// let error = config.build().unwrap_err();
+/// assert!(error.to_string().starts_with("roots in /no/such/file.pem: "));
+/// ```
+#[derive(Clone)]
+pub enum PemOrDer {
+    /// The content of a file, which is read by [`TlsConfig::build`].
+    File(PathBuf),
+    /// The content itself.
+    Bytes(Vec<u8>),
+}
+
+impl PemOrDer {
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Bytes(_) => None,
+        }
+    }
+
+    fn load(&self, part: TlsPart) -> Result<Content, TlsConfigError> {
+        let bytes = match self {
+            Self::File(path) => fs::read(path)
+                .map_err(|error| TlsConfigError::new(part, Some(path), Cause::Io(error)))?,
+            Self::Bytes(bytes) => bytes.clone(),
+        };
+        let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
+        match (is_pem, bytes.first()) {
+            (true, _) => Ok(Content::Pem(bytes)),
+            // Everything in DER that we read is a SEQUENCE.
+            (false, Some(0x30)) => Ok(Content::Der(bytes)),
+            (false, _) => Err(TlsConfigError::new(part, self.path(), Cause::Missing)),
+        }
+    }
+
+    fn items<T: PemObject + From<Vec<u8>>>(&self, part: TlsPart) -> Result<Vec<T>, TlsConfigError> {
+        match self.load(part)? {
+            Content::Der(bytes) => Ok(vec![T::from(bytes)]),
+            Content::Pem(bytes) => {
+                let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
+                match items {
+                    Ok(items) if items.is_empty() => {
+                        Err(TlsConfigError::new(part, self.path(), Cause::Missing))
+                    }
+                    Ok(items) => Ok(items),
+                    Err(error) => Err(TlsConfigError::invalid(part, self.path(), error)),
+                }
+            }
+        }
+    }
+
+    fn certificates(&self, part: TlsPart) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
+        self.items(part)
+    }
+
+    fn crls(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsConfigError> {
+        self.items(TlsPart::Crl)
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
+        let part = TlsPart::ClientKey;
+        match self.load(part)? {
+            Content::Der(bytes) => PrivateKeyDer::try_from(bytes)
+                .map_err(|error| TlsConfigError::invalid(part, self.path(), error)),
+            Content::Pem(bytes) => match PrivateKeyDer::from_pem_slice(&bytes) {
+                Ok(key) => Ok(key),
+                Err(error) => {
+                    let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
+                    let cause = match error {
+                        _ if encrypted => Cause::Encrypted,
+                        pem::Error::NoItemsFound => Cause::Missing,
+                        error => Cause::Invalid(error.to_string()),
+                    };
+                    Err(TlsConfigError::new(part, self.path(), cause))
+                }
+            },
+        }
+    }
+}
+
+/// Bytes are not shown: they may be a private key.
+impl fmt::Debug for PemOrDer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+        }
+    }
+}
+
+impl From<PathBuf> for PemOrDer {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl From<Vec<u8>> for PemOrDer {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+enum Content {
+    Pem(Vec<u8>),
+    Der(Vec<u8>),
+}
+
+/// A [`TlsConfig`] that was read and checked, with the sessions that it remembers. Cheap to clone. Two are equal only
+/// if one is a clone of the other: a connection of one is never used for the other.
+///
+/// ```
+/// let identity = courser::TlsConfig::default().build()?;
+/// let for_another_thread = identity.clone();
+/// assert_eq!(identity, for_another_thread);
+/// # Ok::<(), courser::TlsConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct TlsIdentity(Arc<Identity>);
+
+struct Identity {
+    client: Arc<ClientConfig>,
+    server_name: Option<ServerName<'static>>,
+}
+
+impl TlsIdentity {
+    pub(super) fn client(&self) -> Arc<ClientConfig> {
+        self.0.client.clone()
+    }
+
+    pub(super) fn server_name(&self) -> Option<&ServerName<'static>> {
+        self.0.server_name.as_ref()
+    }
+}
+
+impl PartialEq for TlsIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for TlsIdentity {}
+
+impl Hash for TlsIdentity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TlsIdentity")
+            .field(&Arc::as_ptr(&self.0))
+            .finish()
+    }
+}
+
+/// What is wrong with a [`TlsConfig`].
+///
+/// ```
+/// use courser::{ClientCertificate, TlsConfig, TlsPart};
+///
+/// let config = TlsConfig {
+///     client: Some(ClientCertificate {
+///         chain: b"neither PEM nor DER".to_vec().into(),
+///         key: b"as little".to_vec().into(),
+///     }),
+///     ..TlsConfig::default()
+/// };
+/// let error = config.build().unwrap_err();
+/// assert_eq!(error.part(), TlsPart::ClientCertificate);
+/// assert_eq!(error.to_string(), "client certificate: there is none in it");
+/// ```
+#[derive(Debug)]
+pub struct TlsConfigError {
+    part: TlsPart,
+    path: Option<PathBuf>,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Io(io::Error),
+    Missing,
+    Encrypted,
+    Invalid(String),
+}
+
+impl TlsConfigError {
+    fn new(part: TlsPart, path: Option<&Path>, cause: Cause) -> Self {
+        Self {
+            part,
+            path: path.map(Path::to_owned),
+            cause,
+        }
+    }
+
+    fn invalid(part: TlsPart, path: Option<&Path>, error: impl fmt::Display) -> Self {
+        Self::new(part, path, Cause::Invalid(error.to_string()))
+    }
+
+    /// Which part of the configuration it is.
+    pub fn part(&self) -> TlsPart {
+        self.part
+    }
+
+    /// The file, if it is in one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl fmt::Display for TlsConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.part.fmt(f)?;
+        if let Some(path) = &self.path {
+            write!(f, " in {}", path.display())?;
+        }
+        match &self.cause {
+            Cause::Io(error) => write!(f, ": {error}"),
+            Cause::Missing => f.write_str(": there is none in it"),
+            Cause::Encrypted => f.write_str(": encrypted keys cannot be read"),
+            Cause::Invalid(why) => write!(f, ": {why}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A part of a [`TlsConfig`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TlsPart {
+    /// The authorities to trust.
+    Roots,
+    /// Our certificate.
+    ClientCertificate,
+    /// Our private key.
+    ClientKey,
+    /// The revocation lists.
+    Crl,
+    /// The versions.
+    Versions,
+    /// The name in place of the host's.
+    ServerName,
+    /// The file for the keys.
+    KeyLog,
+}
+
+impl fmt::Display for TlsPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Roots => "roots",
+            Self::ClientCertificate => "client certificate",
+            Self::ClientKey => "client key",
+            Self::Crl => "revocation list",
+            Self::Versions => "TLS versions",
+            Self::ServerName => "server name",
+            Self::KeyLog => "key log",
+        })
+    }
+}
+
+/// Checks no certificate, but still that the peer holds the key of the one it shows, so that a broken peer is seen.
+#[derive(Debug)]
+struct AcceptAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        checkable(verify_tls12_signature(message, cert, signed, algorithms))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        checkable(verify_tls13_signature(message, cert, signed, algorithms))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A signature that is wrong is an error; a certificate whose key cannot be read at all (an old X.509 version) is not.
+fn checkable(
+    verified: Result<HandshakeSignatureValid, rustls::Error>,
+) -> Result<HandshakeSignatureValid, rustls::Error> {
+    match verified {
+        Err(rustls::Error::InvalidCertificate(
+            CertificateError::BadEncoding
+            | CertificateError::UnhandledCriticalExtension
+            | CertificateError::Other(_),
+        )) => Ok(HandshakeSignatureValid::assertion()),
+        verified => verified,
+    }
+}
+
+/// A root that is on the system and cannot be used is left out; a file that cannot be read is an error.
+#[cfg(feature = "native-roots")]
+fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
+    let loaded = rustls_native_certs::load_native_certs();
+    if let Some(error) = loaded.errors.first() {
+        return Err(TlsConfigError::invalid(TlsPart::Roots, None, error));
+    }
+    match store.add_parsable_certificates(loaded.certs) {
+        (0, _) => Err(TlsConfigError::invalid(
+            TlsPart::Roots,
+            None,
+            "the system has no certificate authorities",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// rustls goes on without a log when it cannot open the file; whoever asks for one should hear of it.
+fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
+    if let Some(path) = std::env::var_os("SSLKEYLOGFILE").map(PathBuf::from) {
+        use std::os::unix::fs::OpenOptionsExt;
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| TlsConfigError::new(TlsPart::KeyLog, Some(&path), Cause::Io(error)))?;
+    }
+    Ok(Arc::new(KeyLogFile::new()))
+}
+
+static ONLY_1_2: &[&SupportedProtocolVersion] = &[&version::TLS12];
+static ONLY_1_3: &[&SupportedProtocolVersion] = &[&version::TLS13];
+static BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];

@@ -1,0 +1,1187 @@
+//! Sessions in memory, with rustls's server as the peer, over a wire that gives and takes as few bytes as it is told.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
+    SerialNumber, date_time_ymd,
+};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
+
+use super::*;
+
+// ---- the wire
+
+/// Both directions of a connection in memory.
+struct Wire {
+    to_client: VecDeque<u8>,
+    to_server: Vec<u8>,
+    /// How many bytes one read of the client gives at most.
+    read_step: usize,
+    /// How many bytes one write of the client takes at most.
+    write_step: usize,
+    /// How many bytes the client may write before the wire is full.
+    room: usize,
+    /// The server has closed its side.
+    eof: bool,
+    broken: bool,
+    reads: usize,
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self {
+            to_client: VecDeque::new(),
+            to_server: Vec::new(),
+            read_step: usize::MAX,
+            write_step: usize::MAX,
+            room: usize::MAX,
+            eof: false,
+            broken: false,
+            reads: 0,
+        }
+    }
+}
+
+impl Raw for Wire {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        if self.to_client.is_empty() {
+            return match self.eof {
+                true => Ok(0),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            };
+        }
+        let room = buf.len().min(self.read_step);
+        self.to_client.read(&mut buf[..room])
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = bytes.len().min(self.write_step).min(self.room);
+        if n == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.room -= n;
+        self.to_server.extend_from_slice(&bytes[..n]);
+        Ok(n)
+    }
+
+    /// A wire with a step may have more whatever the count.
+    fn is_drained(&self, n: usize, room: usize) -> bool {
+        n < room.min(self.read_step)
+    }
+}
+
+// ---- certificates
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+struct Leaf {
+    chain: Vec<CertificateDer<'static>>,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn root(&self) -> PemOrDer {
+        PemOrDer::Bytes(self.0.pem().into_bytes())
+    }
+
+    fn leaf(&self, names: &[&str], edit: impl FnOnce(&mut CertificateParams)) -> Leaf {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.serial_number = Some(SerialNumber::from(7));
+        edit(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        Leaf {
+            chain: vec![certificate.der().clone()],
+            key,
+        }
+    }
+
+    fn crl(&self, revoked: &[u64], next_update: i32) -> PemOrDer {
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(next_update, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked
+                .iter()
+                .map(|serial| RevokedCertParams {
+                    serial_number: SerialNumber::from(*serial),
+                    revocation_time: date_time_ymd(2020, 1, 1),
+                    reason_code: None,
+                    invalidity_date: None,
+                })
+                .collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.0).unwrap();
+        PemOrDer::Bytes(list.pem().unwrap().into_bytes())
+    }
+}
+
+impl Leaf {
+    fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.key.serialize_der()).unwrap()
+    }
+
+    fn server(&self) -> ServerConfig {
+        self.server_with(rustls::ALL_VERSIONS, None)
+    }
+
+    fn server_with(
+        &self,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+        clients: Option<&Authority>,
+    ) -> ServerConfig {
+        let mut provider = ring::default_provider();
+        // One cipher for all, so that `Forger` needs to know one.
+        provider
+            .cipher_suites
+            .retain(|suite| format!("{:?}", suite.suite()).contains("CHACHA20"));
+        let provider = Arc::new(provider);
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .unwrap();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(authority.0.der().clone()).unwrap();
+                builder.with_client_cert_verifier(
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .unwrap(),
+                )
+            }
+        };
+        let mut config = builder
+            .with_single_cert(self.chain.clone(), self.key())
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config
+    }
+}
+
+/// Trusts that authority alone.
+fn trusting(authority: &Authority) -> TlsConfig {
+    TlsConfig {
+        roots: TlsRoots::None,
+        extra_roots: vec![authority.root()],
+        ..TlsConfig::default()
+    }
+}
+
+// ---- a client and a server with a wire between them
+
+struct Pair {
+    tls: Tls,
+    wire: Wire,
+    server: ServerConnection,
+    server_error: Option<rustls::Error>,
+    buf: Vec<u8>,
+}
+
+impl Pair {
+    fn new(identity: &TlsIdentity, server: ServerConfig, name: &str) -> Self {
+        Self::shared(identity, &Arc::new(server), name)
+    }
+
+    fn shared(identity: &TlsIdentity, server: &Arc<ServerConfig>, name: &str) -> Self {
+        Self {
+            tls: Tls::new(identity, name).unwrap(),
+            wire: Wire::new(),
+            server: ServerConnection::new(server.clone()).unwrap(),
+            server_error: None,
+            buf: vec![0; GOOD_BUFFER],
+        }
+    }
+
+    /// A pair that is good for everything but the handshake.
+    fn ready() -> Self {
+        Self::ready_with(rustls::ALL_VERSIONS)
+    }
+
+    fn ready_with(versions: &[&'static rustls::SupportedProtocolVersion]) -> Self {
+        let authority = Authority::new("authority");
+        let mut server = authority
+            .leaf(&["a.example"], |_| ())
+            .server_with(versions, None);
+        server.enable_secret_extraction = true;
+        let mut pair = Self::new(&trusting(&authority).build().unwrap(), server, "a.example");
+        pair.handshake().unwrap();
+        pair
+    }
+
+    /// Lets the server read, think and write.
+    fn serve(&mut self) {
+        let mut input = &self.wire.to_server[..];
+        while !input.is_empty() {
+            // With plaintext waiting, the server takes no more.
+            if self.server.read_tls(&mut input).is_err() {
+                break;
+            }
+            if let Err(error) = self.server.process_new_packets() {
+                self.server_error.get_or_insert(error);
+                input = &[];
+            }
+        }
+        let used = self.wire.to_server.len() - input.len();
+        self.wire.to_server.drain(..used);
+        while self.server.wants_write() {
+            self.server.write_tls(&mut self.wire.to_client).unwrap();
+        }
+    }
+
+    fn handshake(&mut self) -> io::Result<()> {
+        for _ in 0..100_000 {
+            if self.tls.handshake(&mut self.wire, &mut self.buf)? {
+                self.serve();
+                return Ok(());
+            }
+            self.serve();
+            if self.wire.room == 0 {
+                self.wire.room = 1;
+            }
+        }
+        panic!("the handshake does not end");
+    }
+
+    fn fault(&mut self) -> TlsFault {
+        fault_of(self.handshake().expect_err("a handshake that fails"))
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let n = self.tls.read(&mut self.wire, &mut self.buf)?;
+        Ok(self.buf[..n].to_vec())
+    }
+
+    fn write(&mut self, parts: &[&[u8]]) -> io::Result<usize> {
+        let slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        self.tls.write(&mut self.wire, &mut self.buf, &slices)
+    }
+
+    /// What the server has received.
+    fn heard(&mut self) -> Vec<u8> {
+        let mut plain = Vec::new();
+        loop {
+            self.serve();
+            let mut some = [0; 4096];
+            match self.server.reader().read(&mut some) {
+                Ok(n @ 1..) => plain.extend_from_slice(&some[..n]),
+                _ => return plain,
+            }
+        }
+    }
+
+    fn say(&mut self, plain: &[u8]) {
+        self.server.writer().write_all(plain).unwrap();
+        self.serve();
+    }
+}
+
+fn fault_of(error: io::Error) -> TlsFault {
+    error.downcast::<TlsFault>().expect("a fault of TLS")
+}
+
+fn is_blocked<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Bytes that differ at every offset that matters.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+// ---- handshakes
+
+#[test]
+fn both_versions_carry_bytes_both_ways() {
+    for (version, name) in [
+        (&version::TLS12, TlsVersion::V1_2),
+        (&version::TLS13, TlsVersion::V1_3),
+    ] {
+        let mut pair = Pair::ready_with(&[version]);
+        assert_eq!(pair.write(&[b"GET / ", b"HTTP/1.1\r\n"]).unwrap(), 16);
+        assert_eq!(pair.heard(), b"GET / HTTP/1.1\r\n");
+        pair.say(b"HTTP/1.1 200 OK\r\n");
+        assert_eq!(pair.read().unwrap(), b"HTTP/1.1 200 OK\r\n");
+        assert!(pair.tls.is_drained());
+        assert!(is_blocked(&pair.read()));
+        let info = pair.tls.info().unwrap();
+        assert_eq!(info.version, name);
+        assert!(info.cipher_suite.starts_with("TLS"));
+        assert!(!info.resumed);
+        assert_eq!(info.alpn.as_deref(), Some(&b"http/1.1"[..]));
+        assert_eq!(info.certificates.len(), 1);
+    }
+}
+
+#[test]
+fn a_name_can_be_an_address_have_a_dot_or_be_another() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example", "127.0.0.1", "::1"], |_| ());
+    for name in [
+        "a.example",
+        "A.Example",
+        "a.example.",
+        "127.0.0.1",
+        "[::1]",
+        "::1",
+    ] {
+        let mut pair = Pair::new(&trusting(&authority).build().unwrap(), leaf.server(), name);
+        pair.handshake().unwrap();
+    }
+    let config = TlsConfig {
+        server_name: Some("a.example".to_owned()),
+        ..trusting(&authority)
+    };
+    let mut pair = Pair::new(&config.build().unwrap(), leaf.server(), "other.example");
+    pair.handshake().unwrap();
+    assert_eq!(pair.server.server_name(), Some("a.example"));
+    let identity = trusting(&authority).build().unwrap();
+    for name in ["", "a b", "a..b", "-", "[::1", "fe80::1%eth0"] {
+        let fault = Tls::new(&identity, name).err().unwrap();
+        assert_eq!(fault, TlsFault::ServerName(name.to_owned()));
+    }
+}
+
+#[test]
+fn each_bad_certificate_has_its_fault() {
+    let authority = Authority::new("authority");
+    let other = Authority::new("other");
+    let trust = trusting(&authority);
+    let fault = |config: &TlsConfig, leaf: &Leaf| {
+        Pair::new(&config.build().unwrap(), leaf.server(), "a.example").fault()
+    };
+
+    let expired = authority.leaf(&["a.example"], |params| {
+        params.not_after = date_time_ymd(2020, 1, 1);
+    });
+    let TlsFault::Expired { ago } = fault(&trust, &expired) else {
+        panic!()
+    };
+    assert!(ago.as_secs() > 5 * 365 * 86_400);
+
+    let early = authority.leaf(&["a.example"], |params| {
+        params.not_before = date_time_ymd(4000, 1, 1);
+    });
+    assert!(matches!(fault(&trust, &early), TlsFault::NotYetValid { ahead } if !ahead.is_zero()));
+
+    let misnamed = authority.leaf(&["b.example", "*.c.example", "10.0.0.1"], |_| ());
+    assert_eq!(
+        fault(&trust, &misnamed),
+        TlsFault::WrongName {
+            expected: "a.example".to_owned(),
+            presented: ["b.example", "*.c.example", "10.0.0.1"]
+                .map(str::to_owned)
+                .to_vec(),
+        }
+    );
+
+    let foreign = other.leaf(&["a.example"], |_| ());
+    assert_eq!(fault(&trust, &foreign), TlsFault::UnknownIssuer);
+    assert_eq!(
+        fault(&TlsConfig::default(), &foreign),
+        TlsFault::UnknownIssuer
+    );
+
+    let for_clients = authority.leaf(&["a.example"], |params| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    });
+    assert!(matches!(
+        fault(&trust, &for_clients),
+        TlsFault::BadCertificate(_)
+    ));
+
+    let as_authority = authority.leaf(&["a.example"], |params| {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    });
+    assert!(matches!(
+        fault(&trust, &as_authority),
+        TlsFault::BadCertificate(_)
+    ));
+}
+
+#[test]
+fn the_server_hears_why_its_certificate_is_refused() {
+    let authority = Authority::new("authority");
+    let leaf = Authority::new("other").leaf(&["a.example"], |_| ());
+    let mut pair = Pair::new(
+        &trusting(&authority).build().unwrap(),
+        leaf.server(),
+        "a.example",
+    );
+    pair.fault();
+    pair.serve();
+    assert_eq!(
+        pair.server_error,
+        Some(rustls::Error::AlertReceived(
+            rustls::AlertDescription::UnknownCA
+        ))
+    );
+    // And every further call says the same.
+    assert_eq!(fault_of(pair.read().unwrap_err()), TlsFault::UnknownIssuer);
+    assert_eq!(
+        fault_of(pair.write(&[b"x"]).unwrap_err()),
+        TlsFault::UnknownIssuer
+    );
+}
+
+#[test]
+fn revocation_lists_are_heeded() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    let outcome = |crls: Vec<PemOrDer>, allow_unknown_revocation| {
+        let config = TlsConfig {
+            crls,
+            allow_unknown_revocation,
+            ..trusting(&authority)
+        };
+        let mut pair = Pair::new(&config.build().unwrap(), leaf.server(), "a.example");
+        pair.handshake().map_err(fault_of)
+    };
+    assert_eq!(outcome(vec![authority.crl(&[8], 4000)], false), Ok(()));
+    assert_eq!(
+        outcome(vec![authority.crl(&[8, 7], 4000)], false),
+        Err(TlsFault::Revoked)
+    );
+    assert!(matches!(
+        outcome(vec![authority.crl(&[8], 2021)], false),
+        Err(TlsFault::CrlExpired { ago }) if !ago.is_zero()
+    ));
+    let unrelated = Authority::new("other").crl(&[7], 4000);
+    assert_eq!(
+        outcome(vec![unrelated.clone()], false),
+        Err(TlsFault::RevocationUnknown)
+    );
+    assert_eq!(outcome(vec![unrelated], true), Ok(()));
+}
+
+#[test]
+fn insecure_accepts_any_certificate_but_no_wrong_signature() {
+    let authority = Authority::new("authority");
+    let config = TlsConfig {
+        insecure: true,
+        ..TlsConfig::default()
+    };
+    let bad = authority.leaf(&["b.example"], |params| {
+        params.not_after = date_time_ymd(2020, 1, 1);
+    });
+    for versions in [&[&version::TLS12], &[&version::TLS13]] {
+        let server = bad.server_with(versions, None);
+        Pair::new(&config.build().unwrap(), server, "a.example")
+            .handshake()
+            .unwrap();
+    }
+    // A certificate whose key the server does not have.
+    for versions in [&[&version::TLS12], &[&version::TLS13]] {
+        let stolen = Leaf {
+            chain: bad.chain.clone(),
+            key: KeyPair::generate().unwrap(),
+        };
+        let mut server = bad.server_with(versions, None);
+        let key = ring::default_provider()
+            .key_provider
+            .load_private_key(stolen.key())
+            .unwrap();
+        let shown = rustls::sign::CertifiedKey::new(stolen.chain, key);
+        server.cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(shown));
+        let fault = Pair::new(&config.build().unwrap(), server, "a.example").fault();
+        assert!(matches!(fault, TlsFault::BadCertificate(_)), "{fault:?}");
+    }
+}
+
+#[test]
+fn versions_can_be_limited_and_must_meet() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    let config = |min_version, max_version| {
+        let config = TlsConfig {
+            min_version,
+            max_version,
+            ..trusting(&authority)
+        };
+        config.build().unwrap()
+    };
+    let only_1_2 = config(TlsVersion::V1_2, TlsVersion::V1_2);
+    let mut pair = Pair::new(&only_1_2, leaf.server(), "a.example");
+    pair.handshake().unwrap();
+    assert_eq!(pair.tls.info().unwrap().version, TlsVersion::V1_2);
+    let only_1_3 = config(TlsVersion::V1_3, TlsVersion::V1_3);
+    for (identity, server) in [(only_1_2, &version::TLS13), (only_1_3, &version::TLS12)] {
+        let server = leaf.server_with(&[server], None);
+        let fault = Pair::new(&identity, server, "a.example").fault();
+        assert!(matches!(fault, TlsFault::ProtocolMismatch(_)), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_server_may_ignore_alpn_but_not_choose_another_protocol() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    let outcome = |protocols: &[&[u8]]| {
+        let mut server = leaf.server();
+        server.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
+        let outcome = pair.handshake().map_err(fault_of);
+        outcome.map(|()| pair.tls.info().unwrap().alpn)
+    };
+    assert_eq!(outcome(&[]), Ok(None));
+    assert_eq!(
+        outcome(&[b"h2", b"http/1.1"]),
+        Ok(Some(b"http/1.1".to_vec()))
+    );
+    assert_eq!(outcome(&[b"h2"]), Err(TlsFault::Alpn));
+}
+
+#[test]
+fn the_client_shows_its_certificate() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    let own = authority.leaf(&["client"], |_| ());
+    let with = TlsConfig {
+        client: Some(ClientCertificate {
+            chain: own.chain[0].to_vec().into(),
+            key: own.key.serialize_pem().into_bytes().into(),
+        }),
+        ..trusting(&authority)
+    };
+    for versions in [&[&version::TLS12], &[&version::TLS13]] {
+        let server = leaf.server_with(versions, Some(&authority));
+        let mut pair = Pair::new(&with.build().unwrap(), server, "a.example");
+        pair.handshake().unwrap();
+        assert_eq!(pair.server.peer_certificates(), Some(&own.chain[..]));
+    }
+    // Without one, TLS 1.2 fails in the handshake, and TLS 1.3 after it (RFC 8446 §4.4.2.4).
+    let without = trusting(&authority).build().unwrap();
+    let server = leaf.server_with(&[&version::TLS12], Some(&authority));
+    let fault = Pair::new(&without, server, "a.example").fault();
+    assert!(matches!(fault, TlsFault::Alert(_)), "{fault:?}");
+    let server = leaf.server_with(&[&version::TLS13], Some(&authority));
+    let mut pair = Pair::new(&without, server, "a.example");
+    pair.handshake().unwrap();
+    let fault = fault_of(pair.read().unwrap_err());
+    assert_eq!(fault, TlsFault::Alert(TlsAlert(116)));
+}
+
+#[test]
+fn sessions_are_resumed_unless_told_not_to() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    for version in [&version::TLS12, &version::TLS13] {
+        let server = Arc::new(leaf.server_with(&[version], None));
+        let identity = trusting(&authority).build().unwrap();
+        let visit = |identity: &TlsIdentity| {
+            let mut pair = Pair::shared(identity, &server, "a.example");
+            pair.handshake().unwrap();
+            pair.write(&[b"x"]).unwrap();
+            assert_eq!(pair.heard(), b"x");
+            assert!(is_blocked(&pair.read())); // takes the tickets
+            let resumed = pair.tls.info().unwrap().resumed;
+            let kind = pair.server.handshake_kind();
+            assert_eq!(resumed, kind == Some(HandshakeKind::Resumed));
+            assert_eq!(pair.tls.info().unwrap().certificates.len(), 1);
+            resumed
+        };
+        assert!(!visit(&identity));
+        assert!(visit(&identity));
+        assert!(visit(&identity.clone()));
+        let config = TlsConfig {
+            resumption: 0,
+            ..trusting(&authority)
+        };
+        let forgetful = config.build().unwrap();
+        assert!(!visit(&forgetful));
+        assert!(!visit(&forgetful));
+    }
+}
+
+#[test]
+fn what_is_no_tls_is_told_apart() {
+    let identity = TlsConfig::default().build().unwrap();
+    let outcome = |answer: &[u8], step| {
+        let mut tls = Tls::new(&identity, "a.example").unwrap();
+        let mut wire = Wire::new();
+        let mut buf = vec![0; MIN_BUFFER];
+        assert!(!tls.handshake(&mut wire, &mut buf).unwrap());
+        wire.to_client.extend(answer);
+        wire.eof = true;
+        wire.read_step = step;
+        fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err())
+    };
+    for step in [1, 2, 5, usize::MAX] {
+        assert_eq!(
+            outcome(b"HTTP/1.1 400 Bad Request\r\n\r\n", step),
+            TlsFault::NotTls
+        );
+        assert_eq!(
+            outcome(b"220 mail.example ESMTP\r\n", step),
+            TlsFault::NotTls
+        );
+        assert_eq!(outcome(&[0xff; 100], step), TlsFault::NotTls);
+        assert_eq!(outcome(b"", step), TlsFault::HandshakeEof);
+        assert_eq!(
+            outcome(b"\x16\x03\x03\x00\x40", step),
+            TlsFault::HandshakeEof
+        );
+        // TLS, but no server's hello.
+        let alert = outcome(b"\x15\x03\x03\x00\x02\x02\x28", step);
+        assert_eq!(alert, TlsFault::Alert(TlsAlert(40)));
+        let early = outcome(b"\x17\x03\x03\x00\x02ab", step);
+        assert!(matches!(early, TlsFault::BadRecord(_)), "{early:?}");
+        let nonsense = outcome(b"\x16\x03\x03\x00\x08\x02\x00\x00\x04abcd", step);
+        assert!(
+            matches!(nonsense, TlsFault::BadRecord(_) | TlsFault::NotTls),
+            "{nonsense:?}"
+        );
+    }
+}
+
+/// A message of the handshake may be longer than the buffer: that is an end, not a loop.
+#[test]
+fn a_message_too_large_for_the_buffer_ends_the_session() {
+    let identity = TlsConfig::default().build().unwrap();
+    let mut tls = Tls::new(&identity, "a.example").unwrap();
+    let mut wire = Wire::new();
+    let mut buf = vec![0; MIN_BUFFER];
+    assert!(!tls.handshake(&mut wire, &mut buf).unwrap());
+    wire.to_client
+        .extend(b"\x16\x03\x03\x40\x00\x02\x00\xff\xff");
+    wire.to_client.extend(vec![0; 16_380]);
+    for _ in 0..4 {
+        wire.to_client.extend(b"\x16\x03\x03\x40\x00");
+        wire.to_client.extend(vec![0; 16_384]);
+    }
+    let fault = fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err());
+    assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
+}
+
+#[test]
+fn an_alert_is_found_behind_a_write_that_fails() {
+    let identity = TlsConfig::default().build().unwrap();
+    let mut tls = Tls::new(&identity, "a.example").unwrap();
+    let mut wire = Wire::new();
+    wire.broken = true;
+    wire.to_client.extend(b"\x15\x03\x03\x00\x02\x02\x28");
+    let mut buf = vec![0; MIN_BUFFER];
+    let fault = fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err());
+    assert_eq!(fault, TlsFault::Alert(TlsAlert(40)));
+
+    let mut tls = Tls::new(&identity, "a.example").unwrap();
+    let mut wire = Wire::new();
+    wire.broken = true;
+    wire.eof = true;
+    let error = tls.handshake(&mut wire, &mut buf).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+// ---- bytes at every pace
+
+#[test]
+fn a_handshake_at_every_pace() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    let identity = trusting(&authority).build().unwrap();
+    for version in [&version::TLS12, &version::TLS13] {
+        for step in [1, 2, 3, 5, 7, 61, 1009] {
+            let server = leaf.server_with(&[version], None);
+            let mut pair = Pair::new(&identity, server, "a.example");
+            pair.wire.read_step = step;
+            pair.wire.write_step = step;
+            pair.wire.room = 0;
+            pair.handshake().unwrap();
+            pair.wire.room = usize::MAX;
+            pair.wire.write_step = usize::MAX;
+            assert_eq!(pair.write(&[b"hello"]).unwrap(), 5);
+            assert_eq!(pair.heard(), b"hello");
+        }
+    }
+}
+
+#[test]
+fn a_million_bytes_come_whole_however_they_are_cut() {
+    let sent = pattern(1_000_000);
+    for version in [&version::TLS12, &version::TLS13] {
+        for (step, record) in [
+            (1, 16_384),
+            (7, 5000),
+            (1009, 16_384),
+            (16_411, 16_384),
+            (usize::MAX, 16_384),
+            (usize::MAX, 1),
+            (65_521, 997),
+            (5, 40),
+        ] {
+            let mut pair = Pair::ready_with(&[version]);
+            pair.wire.read_step = step;
+            let length = if step < 100 || record < 100 {
+                30_000
+            } else {
+                sent.len()
+            };
+            let mut got = Vec::new();
+            for piece in sent[..length].chunks(record) {
+                pair.say(piece);
+                if pair.wire.to_client.len() < 200_000 {
+                    continue;
+                }
+                while let Ok(more) = pair.read() {
+                    got.extend(more);
+                }
+            }
+            loop {
+                match pair.read() {
+                    Ok(more) => {
+                        assert!(!more.is_empty());
+                        got.extend(more);
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                        break;
+                    }
+                }
+            }
+            assert!(got == sent[..length], "step {step}, record {record}");
+            assert_eq!(pair.tls.leftover.capacity(), 0);
+        }
+    }
+}
+
+/// After a read that says so, no other call to the system is needed; and one that does not is followed by another.
+#[test]
+fn drained_means_that_nothing_is_left() {
+    let mut pair = Pair::ready();
+    assert!(is_blocked(&pair.read())); // takes the tickets
+    pair.say(b"one");
+    pair.wire.reads = 0;
+    assert_eq!(pair.read().unwrap(), b"one");
+    assert!(pair.tls.is_drained());
+    assert_eq!(pair.wire.reads, 1);
+    let long = pattern(200_000);
+    pair.say(&long[..60_000]);
+    pair.say(&long[60_000..120_000]);
+    let mut got = Vec::new();
+    loop {
+        got.extend(pair.read().unwrap());
+        if pair.tls.is_drained() {
+            break;
+        }
+    }
+    assert_eq!(got, &long[..120_000]);
+    // The end came along with the last bytes: the read that gives them does not call itself the last.
+    pair.say(b"last");
+    pair.server.send_close_notify();
+    pair.serve();
+    assert_eq!(pair.read().unwrap(), b"last");
+    assert!(!pair.tls.is_drained());
+    assert_eq!(pair.read().unwrap(), b"");
+}
+
+#[test]
+fn a_write_counts_whole_records_only() {
+    let mut pair = Pair::ready();
+    // Room for less than the record.
+    pair.wire.room = 20;
+    assert!(is_blocked(&pair.write(&[b"request", b" body"])));
+    assert!(is_blocked(&pair.write(&[b"request", b" body"])));
+    assert_eq!(pair.wire.room, 0);
+    assert_eq!(pair.heard(), b"");
+    pair.wire.room = usize::MAX;
+    assert_eq!(
+        pair.write(&[b"request", b" body", b" and more"]).unwrap(),
+        21
+    );
+    assert_eq!(pair.heard(), b"request body and more");
+    assert_eq!(pair.tls.out.bytes.capacity(), 0);
+}
+
+#[test]
+fn a_large_write_at_every_pace() {
+    let body = pattern(200_000);
+    for version in [&version::TLS12, &version::TLS13] {
+        for (room, write_step, cut) in [
+            (usize::MAX, usize::MAX, 0),
+            (20_000, usize::MAX, 5),
+            (16_406, usize::MAX, 100),
+            (16_405, 4001, 16_384),
+            (1, 1, 199_990),
+            (77, 13, 190_000),
+            (50_000, 3, 40_000),
+        ] {
+            let mut pair = Pair::ready_with(&[version]);
+            pair.wire.write_step = write_step;
+            let body = if room < 100 {
+                &body[..40_000]
+            } else {
+                &body[..]
+            };
+            let cut = cut.min(body.len());
+            let (mut done, mut got) = (0, Vec::new());
+            for _ in 0..1_000_000 {
+                pair.wire.room = room;
+                let parts = if done < cut {
+                    [&body[done..cut], &body[cut..]]
+                } else {
+                    [&body[done..], &[][..]]
+                };
+                match pair.write(&parts) {
+                    Ok(n) => {
+                        assert!(n > 0);
+                        done += n;
+                    }
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+                if room > 1000 || pair.wire.to_server.len() > 10_000 || done == body.len() {
+                    got.extend(pair.heard());
+                    // All that is counted has arrived.
+                    assert!(got.len() >= done);
+                }
+                if done == body.len() {
+                    break;
+                }
+            }
+            assert!(got == body, "room {room}, step {write_step}, cut {cut}");
+            assert_eq!(pair.tls.out.bytes.capacity(), 0);
+        }
+    }
+}
+
+/// One write of the system for as many records as there is buffer for.
+#[test]
+fn records_go_out_together() {
+    let mut pair = Pair::ready();
+    let body = pattern(64 * 1024);
+    struct Counting<'a>(&'a mut Wire, usize);
+    impl Raw for Counting<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buf)
+        }
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 += 1;
+            self.0.write(bytes)
+        }
+    }
+    let mut raw = Counting(&mut pair.wire, 0);
+    let n = pair
+        .tls
+        .write(&mut raw, &mut pair.buf, &[IoSlice::new(&body)])
+        .unwrap();
+    assert_eq!((n, raw.1), (body.len(), 1));
+    assert_eq!(pair.heard(), body);
+}
+
+#[test]
+fn a_write_error_is_told_after_what_was_counted() {
+    let mut pair = Pair::ready();
+    let body = pattern(40_000);
+    pair.wire.room = 20_000;
+    assert_eq!(pair.write(&[&body]).unwrap(), MAX_PLAINTEXT);
+    pair.wire.broken = true;
+    let error = pair.write(&[&body[MAX_PLAINTEXT..]]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    // A caller that does not come back with its bytes is refused, not crossed.
+    pair.wire.broken = false;
+    pair.wire.room = usize::MAX;
+    let error = pair.write(&[b"another"]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+// ---- what comes after the handshake
+
+#[test]
+fn the_end_is_clean_only_with_close_notify() {
+    for version in [&version::TLS12, &version::TLS13] {
+        let mut pair = Pair::ready_with(&[version]);
+        pair.say(b"all");
+        pair.server.send_close_notify();
+        pair.serve();
+        pair.wire.eof = true;
+        assert_eq!(pair.read().unwrap(), b"all");
+        assert_eq!(pair.read().unwrap(), b"");
+        assert_eq!(pair.read().unwrap(), b"");
+
+        let mut pair = Pair::ready_with(&[version]);
+        pair.say(b"some");
+        pair.wire.eof = true;
+        assert_eq!(pair.read().unwrap(), b"some");
+        let error = pair.read().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(fault_of(error), TlsFault::Truncated);
+
+        // In the middle of a record.
+        let mut pair = Pair::ready_with(&[version]);
+        pair.say(b"some");
+        pair.wire.to_client.pop_back();
+        pair.wire.eof = true;
+        assert_eq!(fault_of(pair.read().unwrap_err()), TlsFault::Truncated);
+    }
+}
+
+#[test]
+fn the_peer_hears_of_our_end() {
+    for version in [&version::TLS12, &version::TLS13] {
+        let mut pair = Pair::ready_with(&[version]);
+        pair.tls.close_notify(&mut pair.wire);
+        pair.serve();
+        let state = pair.server.process_new_packets().unwrap();
+        assert!(state.peer_has_closed());
+        // Not before the handshake, not twice, not behind half a record.
+        let n = pair.wire.to_server.len();
+        pair.tls.close_notify(&mut pair.wire);
+        assert_eq!(pair.wire.to_server.len(), n);
+        let mut pair = Pair::ready_with(&[version]);
+        pair.wire.room = 10;
+        assert!(is_blocked(&pair.write(&[b"request"])));
+        pair.wire.room = usize::MAX;
+        pair.tls.close_notify(&mut pair.wire);
+        assert_eq!(pair.wire.to_server.len(), 10);
+    }
+}
+
+#[test]
+fn a_record_that_was_tampered_with_ends_the_session_behind_what_came_before() {
+    for version in [&version::TLS12, &version::TLS13] {
+        let mut pair = Pair::ready_with(&[version]);
+        pair.say(b"good");
+        let before = pair.wire.to_client.len();
+        pair.say(b"changed");
+        pair.wire.to_client[before + 10] ^= 1;
+        assert_eq!(pair.read().unwrap(), b"good");
+        assert!(!pair.tls.is_drained());
+        let fault = fault_of(pair.read().unwrap_err());
+        assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
+        pair.serve();
+        assert!(matches!(
+            pair.server_error,
+            Some(rustls::Error::AlertReceived(
+                rustls::AlertDescription::BadRecordMac
+            ))
+        ));
+    }
+}
+
+/// A server that asks for a renegotiation is told no (RFC 5246 §7.4.1.1), and the session goes on; one that does not
+/// stop asking is left.
+#[test]
+fn renegotiation_is_refused() {
+    let mut pair = Pair::ready_with(&[&version::TLS12]);
+    let mut peer = Forger::take(&mut pair);
+    peer.send(&mut pair, 22, b"\0\0\0\0");
+    peer.send(&mut pair, 23, b"still here");
+    assert_eq!(pair.read().unwrap(), b"still here");
+    assert!(!pair.wire.to_server.is_empty(), "the refusal went out");
+    let fault = (0..10).find_map(|_| {
+        peer.send(&mut pair, 22, b"\0\0\0\0");
+        pair.read()
+            .err()
+            .filter(|error| error.kind() != io::ErrorKind::WouldBlock)
+    });
+    assert!(matches!(fault_of(fault.unwrap()), TlsFault::BadRecord(_)));
+}
+
+/// The answer to a request for new keys goes before the next write, and the session goes on with them.
+#[test]
+fn keys_are_updated() {
+    let mut pair = Pair::ready_with(&[&version::TLS13]);
+    for round in 0..5 {
+        pair.server.refresh_traffic_keys().unwrap();
+        pair.say(b"under new keys");
+        assert_eq!(pair.read().unwrap(), b"under new keys");
+        assert_eq!(
+            pair.write(&[b"as ", b"are these"]).unwrap(),
+            12,
+            "round {round}"
+        );
+        assert_eq!(pair.heard(), b"as are these");
+        assert_eq!(pair.server_error, None);
+    }
+    // With the answer waiting behind a wire that is full.
+    pair.server.refresh_traffic_keys().unwrap();
+    pair.say(b"again");
+    pair.wire.room = 5;
+    assert_eq!(pair.read().unwrap(), b"again");
+    assert!(is_blocked(&pair.write(&[b"late"])));
+    pair.wire.room = usize::MAX;
+    assert_eq!(pair.write(&[b"late"]).unwrap(), 4);
+    assert_eq!(pair.heard(), b"late");
+}
+
+/// A message of the handshake may come in pieces, with our own writes between them.
+#[test]
+fn a_ticket_in_pieces_does_not_stop_a_write() {
+    let mut pair = Pair::ready_with(&[&version::TLS13]);
+    assert!(is_blocked(&pair.read()));
+    let mut peer = Forger::take(&mut pair);
+    let mut ticket = b"\x04\0\0\x15\0\0\x0e\x10\0\0\0\0\x01n\0\x09the ticke".to_vec();
+    ticket.extend_from_slice(b"\0\0");
+    ticket[3] = ticket.len() as u8 - 4;
+    for cut in 1..ticket.len() {
+        peer.send(&mut pair, 22, &ticket[..cut]);
+        assert!(is_blocked(&pair.read()));
+        let before = pair.wire.to_server.len();
+        assert_eq!(pair.write(&[b"abc"]).unwrap(), 3);
+        assert_eq!(pair.wire.to_server.len() - before, 5 + 3 + 17);
+        peer.send(&mut pair, 22, &ticket[cut..]);
+        assert!(is_blocked(&pair.read()), "cut at {cut}");
+        assert_eq!(pair.tls.leftover.capacity(), 0);
+        peer.send(&mut pair, 23, b"xyz");
+        assert_eq!(pair.read().unwrap(), b"xyz");
+    }
+}
+
+#[test]
+fn alerts_after_the_handshake() {
+    for version in [&version::TLS12, &version::TLS13] {
+        // A fatal alert, behind data.
+        let mut pair = Pair::ready_with(&[version]);
+        let mut peer = Forger::take(&mut pair);
+        peer.send(&mut pair, 23, b"data");
+        peer.send(&mut pair, 21, &[2, 80]);
+        assert_eq!(pair.read().unwrap(), b"data");
+        let fault = fault_of(pair.read().unwrap_err());
+        assert_eq!(fault, TlsFault::Alert(TlsAlert(80)));
+        // What follows close_notify is not for us.
+        let mut pair = Pair::ready_with(&[version]);
+        let mut peer = Forger::take(&mut pair);
+        peer.send(&mut pair, 21, &[1, 0]);
+        peer.send(&mut pair, 23, b"too late");
+        assert_eq!(pair.read().unwrap(), b"");
+        assert_eq!(pair.read().unwrap(), b"");
+    }
+}
+
+/// A peer that sends records without anything in them is left after some of them.
+#[test]
+fn empty_records_without_end_are_refused() {
+    let mut pair = Pair::ready();
+    let mut peer = Forger::take(&mut pair);
+    for _ in 0..1000 {
+        peer.send(&mut pair, 23, b"");
+    }
+    let fault = fault_of(pair.read().unwrap_err());
+    assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
+}
+
+/// What a server says of its own accord, with the end of its handshake, is there for the first read.
+#[test]
+fn data_behind_the_handshake_is_kept() {
+    let authority = Authority::new("authority");
+    let mut server = authority
+        .leaf(&["a.example"], |_| ())
+        .server_with(&[&version::TLS13], None);
+    server.send_half_rtt_data = true;
+    let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
+    assert!(!pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
+    pair.serve();
+    pair.say(&pattern(30_000)); // before our Finished, as a TLS 1.3 server may
+    assert!(pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
+    assert!(!pair.tls.is_drained());
+    assert_eq!(pair.write(&[b"x"]).unwrap(), 1);
+    assert_eq!(pair.heard(), b"x");
+    assert_eq!(pair.read().unwrap(), pattern(30_000));
+    assert!(is_blocked(&pair.read()));
+    assert_eq!(pair.tls.early.capacity(), 0);
+}
+
+/// What an idle session costs, by the memory of this process; prints it. Run alone:
+/// `cargo test -p courser --lib -- --ignored --nocapture an_idle_session_is_small`.
+#[test]
+#[ignore = "measures the memory of the whole process"]
+fn an_idle_session_is_small() {
+    const SESSIONS: usize = 2000;
+    let resident = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+        pages * 4096
+    };
+    let authority = Authority::new("authority");
+    let intermediates: Vec<_> = (0..2)
+        .map(|_| authority.leaf(&["intermediate"], |_| ()).chain.remove(0))
+        .collect();
+    let mut kept = Vec::new();
+    for version in [&version::TLS12, &version::TLS13] {
+        let mut leaf = authority.leaf(&["a.example"], |_| ());
+        leaf.chain.extend(intermediates.iter().cloned());
+        let server = Arc::new(leaf.server_with(&[version], None));
+        let identity = trusting(&authority).build().unwrap();
+        let open = || {
+            let mut pair = Pair::shared(&identity, &server, "a.example");
+            pair.handshake().unwrap();
+            pair.write(&[b"GET / HTTP/1.1\r\n\r\n"]).unwrap();
+            pair.heard();
+            pair.say(&pattern(20_000));
+            while pair.read().is_ok() {}
+            Box::new(pair.tls)
+        };
+        for _ in 0..100 {
+            open();
+        }
+        let before = resident();
+        let sessions: Vec<_> = (0..SESSIONS).map(|_| open()).collect();
+        let each = (resident() - before) / SESSIONS;
+        let fixed = size_of::<Tls>();
+        println!("{version:?}: {each} bytes, {fixed} of them the session's own structure");
+        assert!(each <= 24 * 1024);
+        kept.push(sessions); // freed memory would hide what the next ones cost
+    }
+}
+
+/// Encrypts what no rustls server would send, with the keys of one.
+struct Forger {
+    seal: Box<dyn rustls::crypto::cipher::MessageEncrypter>,
+    sequence: u64,
+}
+
+impl Forger {
+    /// Takes the place of the pair's server.
+    fn take(pair: &mut Pair) -> Self {
+        use rustls::{ConnectionTrafficSecrets, SupportedCipherSuite};
+        let idle = ServerConnection::new(Arc::new(
+            Authority::new("idle").leaf(&["idle"], |_| ()).server(),
+        ));
+        let server = std::mem::replace(&mut pair.server, idle.unwrap());
+        let suite = server.negotiated_cipher_suite().unwrap();
+        let (sequence, secrets) = server.dangerous_extract_secrets().unwrap().tx;
+        let ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } = secrets else {
+            panic!("the tests use one cipher suite");
+        };
+        let seal = match suite {
+            SupportedCipherSuite::Tls12(suite) => suite.aead_alg.encrypter(key, iv.as_ref(), &[]),
+            SupportedCipherSuite::Tls13(suite) => suite.aead_alg.encrypter(key, iv),
+        };
+        Self { seal, sequence }
+    }
+
+    fn send(&mut self, pair: &mut Pair, content_type: u8, plain: &[u8]) {
+        use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
+        let message = OutboundPlainMessage {
+            typ: content_type.into(),
+            version: ProtocolVersion::TLSv1_2,
+            payload: OutboundChunks::Single(plain),
+        };
+        let record = self.seal.encrypt(message, self.sequence).unwrap();
+        self.sequence += 1;
+        pair.wire.to_client.extend(record.encode());
+    }
+}

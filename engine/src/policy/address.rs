@@ -1,0 +1,459 @@
+//! Which addresses may be connected to: the guard against requests that are steered into one's own network.
+//!
+//! The policy judges the address given to connect, whatever name or literal it came from, in each of the forms that
+//! IPv6 has for an IPv4 address.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Which addresses may be connected to. Everything by default.
+///
+/// The last rule that matches an address decides, then the base ([`allow_all`](Self::allow_all) or
+/// [`deny_private`](Self::deny_private)). A hook can only refuse what the rules allow. An IPv6 address that stands for
+/// an IPv4 one must be allowed as both.
+///
+/// ```
+/// use courser::AddressPolicy;
+///
+/// let policy = AddressPolicy::deny_private().allow("10.1.0.0/16".parse()?);
+/// assert!(policy.allows("93.184.215.14".parse()?));
+/// assert!(policy.allows("10.1.2.3".parse()?));
+/// assert!(!policy.allows("10.2.0.1".parse()?));
+/// assert!(!policy.allows("::ffff:169.254.169.254".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct AddressPolicy {
+    deny_private: bool,
+    rules: Vec<(Network, bool)>,
+    hook: Option<AddressHook>,
+}
+
+/// Has a say in which addresses may be connected to.
+pub type AddressHook = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+impl AddressPolicy {
+    /// Every address.
+    pub fn allow_all() -> Self {
+        Self::default()
+    }
+
+    /// Only addresses of the public internet: no loopback, private, shared (CGNAT), link-local, site-local, multicast,
+    /// broadcast, unspecified, documentation, benchmarking or reserved ones, and none of a cloud's metadata service.
+    pub fn deny_private() -> Self {
+        Self {
+            deny_private: true,
+            ..Self::default()
+        }
+    }
+
+    /// Allows a network, whatever was said before.
+    pub fn allow(mut self, network: Network) -> Self {
+        self.rules.push((network, true));
+        self
+    }
+
+    /// Refuses a network, whatever was said before.
+    pub fn deny(mut self, network: Network) -> Self {
+        self.rules.push((network, false));
+        self
+    }
+
+    /// Asks `hook` about each address that the rules allow.
+    pub fn hook(mut self, hook: AddressHook) -> Self {
+        self.hook = Some(hook);
+        self
+    }
+
+    /// Whether `ip` may be connected to.
+    pub fn allows(&self, ip: IpAddr) -> bool {
+        let in_all_forms = self.allows_form(ip)
+            && embedded(ip)
+                .into_iter()
+                .flatten()
+                .all(|v4| self.allows_form(v4.into()));
+        in_all_forms && self.hook.as_ref().is_none_or(|hook| hook(ip))
+    }
+
+    fn allows_form(&self, ip: IpAddr) -> bool {
+        let ruled = self.rules.iter().rev().find(|(net, _)| net.contains(ip));
+        match ruled {
+            Some((_, allowed)) => *allowed,
+            None => !self.deny_private || is_public(ip),
+        }
+    }
+}
+
+impl fmt::Debug for AddressPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddressPolicy")
+            .field("deny_private", &self.deny_private)
+            .field("rules", &self.rules)
+            .field("hook", &self.hook.is_some())
+            .finish()
+    }
+}
+
+/// The addresses that begin with the same bits: `10.0.0.0/8`, `fc00::/7`; an address alone is a network of one.
+///
+/// ```
+/// let network: courser::Network = "192.168.0.0/16".parse()?;
+/// assert!(network.contains("192.168.7.7".parse()?));
+/// assert!("192.168.0.0/33".parse::<courser::Network>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Network {
+    ip: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// The addresses that share the first `prefix` bits with `ip`; `None` if it has fewer bits.
+    pub const fn new(ip: IpAddr, prefix: u8) -> Option<Self> {
+        let bits = match ip {
+            IpAddr::V4(_) => 32,
+            IpAddr::V6(_) => 128,
+        };
+        if prefix > bits {
+            return None;
+        }
+        Some(Self { ip, prefix })
+    }
+
+    /// Whether `ip` is one of them. An IPv4 address is in no IPv6 network, and the other way round.
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        match (self.ip, ip) {
+            (IpAddr::V4(net), IpAddr::V4(ip)) => {
+                let differing = net.to_bits() ^ ip.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix)
+            }
+            (IpAddr::V6(net), IpAddr::V6(ip)) => {
+                let differing = net.to_bits() ^ ip.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<IpAddr> for Network {
+    fn from(ip: IpAddr) -> Self {
+        let prefix = if ip.is_ipv4() { 32 } else { 128 };
+        Self { ip, prefix }
+    }
+}
+
+impl FromStr for Network {
+    type Err = BadNetwork;
+
+    fn from_str(text: &str) -> Result<Self, BadNetwork> {
+        let Some((ip, prefix)) = text.split_once('/') else {
+            return text.parse().map(IpAddr::into).map_err(|_| BadNetwork);
+        };
+        let ip = ip.parse().map_err(|_| BadNetwork)?;
+        let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
+        let prefix = prefix.parse().ok().filter(|_| digits).ok_or(BadNetwork)?;
+        Self::new(ip, prefix).ok_or(BadNetwork)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.ip, self.prefix)
+    }
+}
+
+/// The text is no [`Network`].
+///
+/// ```
+/// let error = "10.0.0.0/x".parse::<courser::Network>().unwrap_err();
+/// assert_eq!(error.to_string(), "neither an address nor a network such as 10.0.0.0/8");
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BadNetwork;
+
+impl fmt::Display for BadNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("neither an address nor a network such as 10.0.0.0/8")
+    }
+}
+
+impl std::error::Error for BadNetwork {}
+
+/// Whether a form is globally reachable by the IANA special-purpose registries (RFC 6890). Of a form that only stands
+/// for an IPv4 address, that address decides.
+fn is_public(ip: IpAddr) -> bool {
+    let within = |nets: &[Network]| nets.iter().any(|net| net.contains(ip));
+    match ip {
+        IpAddr::V4(_) => !within(&NOT_PUBLIC_V4),
+        IpAddr::V6(ip) if ip.is_unspecified() || ip.is_loopback() => false,
+        IpAddr::V6(_) => within(&LAST_32_BITS) || GLOBAL_V6.contains(ip) && !within(&NOT_PUBLIC_V6),
+    }
+}
+
+/// The IPv4 addresses that an IPv6 one stands for, or leads to.
+fn embedded(ip: IpAddr) -> [Option<Ipv4Addr>; 2] {
+    let IpAddr::V6(v6) = ip else {
+        return [None; 2];
+    };
+    let bits = v6.to_bits();
+    let v4 = |shift: u32| Some(Ipv4Addr::from_bits((bits >> shift) as u32));
+    if v6.is_unspecified() || v6.is_loopback() {
+        [None; 2]
+    } else if LAST_32_BITS.iter().any(|net| net.contains(ip)) || NAT64_LOCAL.contains(ip) {
+        [v4(0), None]
+    } else if SIX_TO_FOUR.contains(ip) {
+        [v4(80), None]
+    } else if TEREDO.contains(ip) {
+        // The server, and the client with its bits turned over (RFC 4380 §4).
+        [v4(64), Some(Ipv4Addr::from_bits(!(bits as u32)))]
+    } else {
+        [None; 2]
+    }
+}
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Network {
+    let ip = IpAddr::V4(Ipv4Addr::new(a, b, c, d));
+    Network { ip, prefix }
+}
+
+/// The network of those first segments.
+const fn v6<const N: usize>(first: [u16; N], prefix: u8) -> Network {
+    let mut all = [0; 8];
+    let mut at = 0;
+    while at < N {
+        all[at] = first[at];
+        at += 1;
+    }
+    let [a, b, c, d, e, f, g, h] = all;
+    let ip = IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h));
+    Network { ip, prefix }
+}
+
+const NOT_PUBLIC_V4: [Network; 18] = [
+    v4(0, 0, 0, 0, 8),          // this network (RFC 1122 §3.2.1.3)
+    v4(10, 0, 0, 0, 8),         // private (RFC 1918)
+    v4(100, 64, 0, 0, 10), // shared by carriers (RFC 6598); Alibaba's metadata 100.100.100.200 is in it
+    v4(127, 0, 0, 0, 8),   // loopback
+    v4(168, 63, 129, 16, 32), // Azure's metadata
+    v4(169, 254, 0, 0, 16), // link-local (RFC 3927); 169.254.169.254 is the metadata of most clouds
+    v4(172, 16, 0, 0, 12), // private
+    v4(192, 0, 0, 0, 24),  // protocol assignments (RFC 6890); Oracle's metadata 192.0.0.192
+    v4(192, 0, 2, 0, 24),  // documentation (RFC 5737)
+    v4(192, 88, 99, 0, 24), // relays to 6to4, given up (RFC 7526)
+    v4(192, 168, 0, 0, 16), // private
+    v4(198, 18, 0, 0, 15), // benchmarking (RFC 2544)
+    v4(198, 51, 100, 0, 24), // documentation
+    v4(203, 0, 113, 0, 24), // documentation
+    v4(233, 252, 0, 0, 24), // documentation (RFC 6676)
+    v4(224, 0, 0, 0, 4),   // multicast
+    v4(240, 0, 0, 0, 4),   // reserved (RFC 1112 §4)
+    v4(255, 255, 255, 255, 32), // broadcast
+];
+
+const GLOBAL_V6: Network = v6([0x2000], 3);
+
+/// Parts of [`GLOBAL_V6`]. All others, such as fc00::/7 with AWS's metadata fd00:ec2::254, fe80::/10, fec0::/10 and
+/// ff00::/8, are not in it.
+const NOT_PUBLIC_V6: [Network; 5] = [
+    v6([0x2001, 0x0002, 0], 48), // benchmarking (RFC 5180)
+    v6([0x2001, 0x0010], 28),    // ORCHID, given up (RFC 4843)
+    v6([0x2001, 0x0db8], 32),    // documentation (RFC 3849)
+    v6([0x3fff], 20),            // documentation (RFC 9637)
+    v6([0x2001, 0x0100], 24),    // unassigned rest of the protocol assignments 2001::/23 (RFC 2928)
+];
+
+/// An IPv4 address with a prefix before it.
+const LAST_32_BITS: [Network; 4] = [
+    v6([0, 0, 0, 0, 0, 0xffff], 96), // mapped (RFC 4291 §2.5.5.2)
+    v6([], 96),                      // compatible, given up (RFC 4291 §2.5.5.1)
+    v6([0, 0, 0, 0, 0xffff, 0], 96), // translated (RFC 2765 §2.1)
+    v6([0x64, 0xff9b], 96),          // NAT64 (RFC 6052 §2.1)
+];
+
+/// NAT64 within one network (RFC 8215): never public, and commonly with the IPv4 address in the last bits.
+const NAT64_LOCAL: Network = v6([0x64, 0xff9b, 1], 48);
+const SIX_TO_FOUR: Network = v6([0x2002], 16);
+const TEREDO: Network = v6([0x2001, 0], 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn net(text: &str) -> Network {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_public() {
+        let policy = AddressPolicy::deny_private();
+        for text in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.0",
+            "10.255.255.255",
+            "100.64.0.0",
+            "100.100.100.200",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.255.255.255",
+            "168.63.129.16",
+            "169.254.0.1",
+            "169.254.169.254",
+            "172.16.0.0",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.1",
+            "192.168.255.255",
+            "198.18.0.0",
+            "198.19.255.255",
+            "198.51.100.7",
+            "203.0.113.7",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::2",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fdff::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "feff::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:1ff::1",
+            "3fff::1",
+            "100::1",
+            "4000::1",
+            "5f00::1",
+            "1fff::1",
+            "64:ff9b:1::808:808",
+            "::ffff:10.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::ffff:0.0.0.0",
+            "::127.0.0.1",
+            "::ffff:0:192.168.1.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b::169.254.169.254",
+            "2002:7f00:1::1",
+            "2002:a9fe:a9fe::",
+            "2002:c0a8:101::1",
+            // The server is 10.0.0.1; the client is.
+            "2001:0:a00:1:0:0:f7f7:f7f7",
+            "2001:0:808:808:0:0:f5ff:fffe",
+        ] {
+            assert!(!policy.allows(ip(text)), "{text}");
+            assert!(AddressPolicy::allow_all().allows(ip(text)), "{text}");
+        }
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "168.63.129.15",
+            "168.63.129.17",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2600::1",
+            "2001:4860:4860::8888",
+            "2a00::1",
+            "2001:20::1",
+            "3ffe::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2002:808:808::1",
+            "2001:0:808:808:0:0:f7f7:f7f7",
+        ] {
+            assert!(policy.allows(ip(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_rule_decides_and_the_hook_refuses() {
+        let policy = AddressPolicy::deny_private()
+            .allow(net("10.0.0.0/8"))
+            .deny(net("10.9.0.0/16"))
+            .allow(net("10.9.9.9"))
+            .deny(net("8.8.0.0/16"));
+        let allows = |policy: &AddressPolicy, text| policy.allows(ip(text));
+        assert!(allows(&policy, "10.8.0.1"));
+        assert!(!allows(&policy, "10.9.0.1"));
+        assert!(allows(&policy, "10.9.9.9"));
+        assert!(!allows(&policy, "8.8.8.8"));
+        assert!(!allows(&policy, "192.168.0.1"));
+        // Every form of an address is ruled like it.
+        assert!(allows(&policy, "::ffff:10.8.0.1"));
+        assert!(!allows(&policy, "::ffff:8.8.8.8"));
+        assert!(!allows(&policy, "64:ff9b::8.8.8.8"));
+        assert!(!allows(&policy, "2002:808:808::1"));
+        // An allowed IPv6 network does not let through what it embeds.
+        let nat64 = AddressPolicy::deny_private().allow(net("64:ff9b::/96"));
+        assert!(!allows(&nat64, "64:ff9b::127.0.0.1"));
+        assert!(allows(
+            &AddressPolicy::deny_private().allow(net("::1")),
+            "::1"
+        ));
+
+        let hooked = policy.hook(Arc::new(|ip| ip.is_ipv4()));
+        assert!(allows(&hooked, "9.9.9.9"));
+        assert!(!allows(&hooked, "2600::1"));
+        assert!(!allows(&hooked, "10.9.0.1"));
+        let open = AddressPolicy::allow_all().deny(net("::/0"));
+        assert!(allows(&open, "127.0.0.1") && !allows(&open, "2600::1"));
+    }
+
+    #[test]
+    fn networks_as_text() {
+        for (text, shown) in [
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("10.0.0.1", "10.0.0.1/32"),
+            ("::/0", "::/0"),
+            ("fe80::1", "fe80::1/128"),
+        ] {
+            assert_eq!(net(text).to_string(), shown);
+        }
+        for text in [
+            "",
+            "/",
+            "10.0.0.0/",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/+8",
+            "10.0.0/8",
+            "a/8",
+        ] {
+            assert_eq!(text.parse::<Network>(), Err(BadNetwork), "{text}");
+        }
+        assert!(net("0.0.0.0/0").contains(ip("255.0.0.1")));
+        assert!(!net("0.0.0.0/0").contains(ip("::1")));
+    }
+}

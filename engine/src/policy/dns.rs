@@ -1,0 +1,510 @@
+//! The cache of names: whose addresses are known, for how long, and who must ask. Pure: the answers and the time come
+//! in as arguments.
+//!
+//! A name is in one of four states, by the time: *fresh* (served), *stale* (served while one refresh runs, and longer
+//! while its servers fail, as RFC 8767 has it), *failed* (the failure is served, RFC 2308), or *asked for* (everybody
+//! waits for the one lookup in flight).
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::later;
+use crate::net::resolve::{Answer, DnsError};
+
+/// How names are cached.
+///
+/// ```
+/// use std::time::Duration;
+/// use courser::DnsConfig;
+///
+/// let mut config = DnsConfig { max_ttl: Duration::from_secs(300), ..DnsConfig::default() };
+/// config.resolve("example.com", Some(443), ["127.0.0.1".parse().unwrap()]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct DnsConfig {
+    /// The shortest time for which addresses are used, whatever their records say. Default 1 s.
+    pub min_ttl: Duration,
+    /// The longest. Default 1 h.
+    pub max_ttl: Duration,
+    /// The time for addresses whose resolver knows none, like [`SystemResolver`](crate::SystemResolver). Default 60 s.
+    pub default_ttl: Duration,
+    /// How long a failure is remembered that brings no time of its own. Default 5 s.
+    pub negative_ttl: Duration,
+    /// The longest time that a failure is remembered: "no such host" brings a time of its own (RFC 2308 §5).
+    /// Default 60 s.
+    pub max_negative_ttl: Duration,
+    /// How long after their time addresses are still served, while one lookup refreshes them. Default 30 s.
+    pub stale_while_refresh: Duration,
+    /// How long after their time addresses are still served when the lookup fails, but for "no such host" and "no
+    /// address" (RFC 8767). Default 1 h.
+    pub stale_if_error: Duration,
+    /// Names that are kept; the one used longest ago goes first. Names that are being looked up come on top.
+    /// Default 16,384.
+    pub max_entries: NonZeroUsize,
+    /// Addresses of a name that are used, the first ones. Default 64.
+    pub max_addresses: NonZeroUsize,
+    /// For how long an address is tried last after a connection to it failed. Default 30 s.
+    pub avoid_failed: Duration,
+    /// Names with fixed addresses, which are never looked up: see [`resolve`](Self::resolve).
+    pub overrides: Vec<Override>,
+}
+
+/// Fixed addresses for a name, as in curl's `--resolve`.
+///
+/// ```
+/// use courser::Override;
+///
+/// let all_ports = Override { host: "Example.com".into(), port: None, addresses: vec!["::1".parse().unwrap()] };
+/// let every_host = Override { host: "*".into(), port: Some(443), addresses: vec!["::1".parse().unwrap()] };
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Override {
+    /// The name, in any case, with or without its last dot; `*` is every name.
+    pub host: String,
+    /// The port; `None` is every port.
+    pub port: Option<u16>,
+    /// The addresses; none of them means that the name has none.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Default for DnsConfig {
+    fn default() -> Self {
+        Self {
+            min_ttl: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(3600),
+            default_ttl: Duration::from_secs(60),
+            negative_ttl: Duration::from_secs(5),
+            max_negative_ttl: Duration::from_secs(60),
+            stale_while_refresh: Duration::from_secs(30),
+            stale_if_error: Duration::from_secs(3600),
+            max_entries: NonZeroUsize::new(16_384).unwrap_or(NonZeroUsize::MIN),
+            max_addresses: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
+            avoid_failed: Duration::from_secs(30),
+            overrides: Vec::new(),
+        }
+    }
+}
+
+impl DnsConfig {
+    /// Gives `host` fixed addresses, on that port or on all. A later one goes before an earlier one, a named host
+    /// before `*`, and a named port before all ports.
+    pub fn resolve(
+        &mut self,
+        host: impl Into<String>,
+        port: Option<u16>,
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) -> &mut Self {
+        self.overrides.push(Override {
+            host: host.into(),
+            port,
+            addresses: addresses.into_iter().collect(),
+        });
+        self
+    }
+}
+
+/// What the cache of names did, and holds.
+///
+/// ```
+/// let counters = courser::DnsCounters::default();
+/// assert_eq!(counters.hits + counters.misses, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct DnsCounters {
+    /// Lookups that fresh addresses answered.
+    pub hits: u64,
+    /// Lookups that found nothing and started asking.
+    pub misses: u64,
+    /// Lookups that joined one in flight.
+    pub joined: u64,
+    /// Lookups that stale addresses answered.
+    pub stale: u64,
+    /// Lookups that a remembered failure answered.
+    pub negative_hits: u64,
+    /// Questions to the resolver, refreshes included.
+    pub asked: u64,
+    /// Answers that were failures.
+    pub failed: u64,
+    /// Names that went to make room for others.
+    pub evicted: u64,
+    /// Questions in flight.
+    pub in_flight: usize,
+    /// Names that are known, failed or being looked up.
+    pub entries: usize,
+}
+
+/// What is known of a name now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Found {
+    /// At least one address.
+    Addresses(Arc<[IpAddr]>),
+    /// A lookup is in flight.
+    Pending,
+    /// It has none, or that could not be found out.
+    Failed(DnsError),
+}
+
+/// The cache.
+#[derive(Debug)]
+pub(crate) struct NameCache {
+    config: DnsConfig,
+    /// By lower-case name. A last dot makes another name: it keeps the search list out.
+    entries: HashMap<Arc<str>, Entry>,
+    /// The names that are not being looked up, by the number of their last use. Invariant: exactly those of `entries`
+    /// with `asking` false, under their `used`.
+    idle: BTreeMap<u64, Arc<str>>,
+    uses: u64,
+    failures: Failures,
+    counters: DnsCounters,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    known: Option<Known>,
+    /// The last failure, until the next answer. Invariant: beside `known` it is one of the servers, not of the name.
+    failed: Option<Failed>,
+    asking: bool,
+    used: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    addresses: Arc<[IpAddr]>,
+    fresh_until: Instant,
+}
+
+#[derive(Debug)]
+struct Failed {
+    error: DnsError,
+    until: Instant,
+}
+
+impl NameCache {
+    pub(crate) fn new(config: DnsConfig) -> Self {
+        Self {
+            config,
+            entries: HashMap::new(),
+            idle: BTreeMap::new(),
+            uses: 0,
+            failures: Failures::default(),
+            counters: DnsCounters::default(),
+        }
+    }
+
+    /// What is known without asking anybody: overrides, literal addresses, `localhost`, and names that are none.
+    pub(crate) fn fixed(&self, host: &str, port: u16) -> Option<Found> {
+        if let Some(addresses) = self.overridden(host, port) {
+            return Some(match addresses {
+                [] => Found::Failed(DnsError::NoAddresses),
+                addresses => Found::Addresses(addresses.into()),
+            });
+        }
+        if let Some(addresses) = literal(host) {
+            return Some(Found::Addresses(addresses));
+        }
+        (!is_name(host)).then_some(Found::Failed(DnsError::InvalidName))
+    }
+
+    fn overridden(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
+        let host = without_last_dot(host);
+        let rank = |entry: &Override| {
+            let named = without_last_dot(&entry.host).eq_ignore_ascii_case(host);
+            let fits = (named || entry.host == "*") && entry.port.is_none_or(|p| p == port);
+            fits.then_some((named, entry.port.is_some()))
+        };
+        // `max_by_key` takes the last of equals.
+        let best = self.config.overrides.iter().max_by_key(|&e| rank(e))?;
+        rank(best).map(|_| best.addresses.as_slice())
+    }
+
+    /// What is known of `name`; beside it the name that the caller must ask the resolver for now, to bring the answer
+    /// to [`handle_answer`](Self::handle_answer).
+    pub(crate) fn lookup(&mut self, now: Instant, name: &str) -> (Found, Option<Arc<str>>) {
+        let key = self.key(name);
+        let config = &self.config;
+        let entry = self.entries.entry(key.clone()).or_default();
+        let usable = |known: &Known, for_longer| now < later(known.fresh_until, for_longer);
+        let remembered = entry.failed.as_ref().filter(|failed| now < failed.until);
+        let mut ask = false;
+        let found = match (&entry.known, remembered) {
+            (Some(known), _) if usable(known, Duration::ZERO) => {
+                self.counters.hits += 1;
+                Found::Addresses(known.addresses.clone())
+            }
+            // Its servers failed a moment ago: they are left alone for that long.
+            (Some(known), Some(_)) if usable(known, config.stale_if_error) => {
+                self.counters.stale += 1;
+                Found::Addresses(known.addresses.clone())
+            }
+            (_, Some(failed)) => {
+                self.counters.negative_hits += 1;
+                Found::Failed(failed.error.clone())
+            }
+            // After a failure nobody waits for the next attempt while old addresses may still be used.
+            (Some(known), None)
+                if usable(known, config.stale_while_refresh)
+                    || entry.failed.is_some() && usable(known, config.stale_if_error) =>
+            {
+                self.counters.stale += 1;
+                ask = !entry.asking;
+                Found::Addresses(known.addresses.clone())
+            }
+            (_, None) => {
+                ask = !entry.asking;
+                match ask {
+                    true => self.counters.misses += 1,
+                    false => self.counters.joined += 1,
+                }
+                Found::Pending
+            }
+        };
+        self.touch(&key, ask);
+        self.make_room();
+        (found, ask.then_some(key))
+    }
+
+    /// The resolver has answered. Returns what those who wait for `name` get: addresses, which may be old ones when
+    /// the servers fail, or the failure.
+    pub(crate) fn handle_answer(&mut self, now: Instant, name: &str, answer: Answer) -> Found {
+        let key = self.key(name);
+        let config = &self.config;
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.asking) else {
+            return Found::Failed(DnsError::Unanswered);
+        };
+        let outcome = answer.addresses.and_then(|mut addresses| {
+            remove_duplicates(&mut addresses);
+            addresses.truncate(config.max_addresses.get());
+            match addresses.is_empty() {
+                true => Err(DnsError::NoAddresses),
+                false => Ok(addresses),
+            }
+        });
+        let found = match outcome {
+            Ok(addresses) => {
+                let ttl = answer.ttl.unwrap_or(config.default_ttl);
+                let addresses: Arc<[IpAddr]> = addresses.into();
+                entry.failed = None;
+                entry.known = Some(Known {
+                    addresses: addresses.clone(),
+                    // Not `clamp`, which panics when the bounds are crossed.
+                    fresh_until: later(now, ttl.min(config.max_ttl).max(config.min_ttl)),
+                });
+                Found::Addresses(addresses)
+            }
+            Err(error) => {
+                self.counters.failed += 1;
+                let ttl = answer.ttl.unwrap_or(config.negative_ttl);
+                let until = later(now, ttl.min(config.max_negative_ttl));
+                let error = entry.failed.insert(Failed { error, until }).error.clone();
+                // A name that is gone is gone; only servers that fail are forgiven.
+                let bound = config.stale_if_error;
+                let usable = |k: &Known| !error.is_negative() && now < later(k.fresh_until, bound);
+                entry.known = entry.known.take().filter(usable);
+                match &entry.known {
+                    Some(known) => Found::Addresses(known.addresses.clone()),
+                    None => Found::Failed(error),
+                }
+            }
+        };
+        entry.asking = false;
+        self.idle.insert(entry.used, key);
+        self.counters.in_flight -= 1;
+        self.make_room();
+        found
+    }
+
+    /// Forgets what is known of `name`. A lookup in flight goes on.
+    pub(crate) fn flush(&mut self, name: &str) {
+        let key = self.key(name);
+        match self.entries.get_mut(&key) {
+            Some(entry) if entry.asking => entry.forget(),
+            Some(entry) => {
+                self.idle.remove(&entry.used);
+                self.entries.remove(&key);
+            }
+            None => {}
+        }
+    }
+
+    /// Forgets what is known of all names, and which addresses failed. Lookups in flight go on.
+    pub(crate) fn flush_all(&mut self) {
+        self.idle.clear();
+        self.entries.retain(|_, entry| entry.asking);
+        self.entries.values_mut().for_each(Entry::forget);
+        self.failures = Failures::default();
+    }
+
+    /// A connection to `address` failed: it is tried last for a while.
+    pub(crate) fn note_failed(&mut self, now: Instant, address: SocketAddr) {
+        self.failures
+            .insert(address, later(now, self.config.avoid_failed), now);
+    }
+
+    /// A connection to `address` is up.
+    pub(crate) fn note_reached(&mut self, address: SocketAddr) {
+        self.failures.until.remove(&address);
+    }
+
+    /// Whether `address` is tried last now.
+    pub(crate) fn is_avoided(&self, now: Instant, address: SocketAddr) -> bool {
+        self.failures
+            .until
+            .get(&address)
+            .is_some_and(|until| now < *until)
+    }
+
+    pub(crate) fn counters(&self) -> DnsCounters {
+        DnsCounters {
+            entries: self.entries.len(),
+            ..self.counters
+        }
+    }
+
+    /// The name as it is kept, shared with its entry if there is one.
+    fn key(&self, name: &str) -> Arc<str> {
+        let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => name.to_ascii_lowercase().into(),
+            false => std::borrow::Cow::Borrowed(name),
+        };
+        match self.entries.get_key_value(&*lower) {
+            Some((key, _)) => key.clone(),
+            None => lower.into(),
+        }
+    }
+
+    /// Notes a use, and that a question begins.
+    fn touch(&mut self, key: &Arc<str>, ask: bool) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        self.idle.remove(&entry.used);
+        self.uses += 1;
+        entry.used = self.uses;
+        if ask {
+            entry.asking = true;
+            self.counters.asked += 1;
+            self.counters.in_flight += 1;
+        }
+        if !entry.asking {
+            self.idle.insert(entry.used, key.clone());
+        }
+    }
+
+    fn make_room(&mut self) {
+        while self.idle.len() > self.config.max_entries.get() {
+            let Some((_, oldest)) = self.idle.pop_first() else {
+                return;
+            };
+            self.entries.remove(&oldest);
+            self.counters.evicted += 1;
+        }
+    }
+}
+
+impl Entry {
+    fn forget(&mut self) {
+        self.known = None;
+        self.failed = None;
+    }
+}
+
+/// Addresses that failed lately.
+#[derive(Debug, Default)]
+struct Failures {
+    until: HashMap<SocketAddr, Instant>,
+    /// In the order of their ends; an address that failed again, or was reached, has left an old note behind.
+    order: VecDeque<(Instant, SocketAddr)>,
+}
+
+impl Failures {
+    fn insert(&mut self, address: SocketAddr, until: Instant, now: Instant) {
+        self.until.insert(address, until);
+        self.order.push_back((until, address));
+        while let Some(&(end, address)) = self.order.front() {
+            if now < end && self.order.len() <= MAX_FAILURES {
+                break;
+            }
+            self.order.pop_front();
+            if self.until.get(&address) == Some(&end) {
+                self.until.remove(&address);
+            }
+        }
+    }
+}
+
+/// The order in which addresses are tried (RFC 8305 §4): IPv6 and IPv4 in turn, IPv6 first, each family beginning
+/// `start` places further; those of which `last` is true come after all others.
+pub(crate) fn interleave(
+    addresses: &[IpAddr],
+    start: usize,
+    last: &dyn Fn(IpAddr) -> bool,
+) -> Vec<IpAddr> {
+    let (avoided, good): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().partition(|&&ip| last(ip));
+    let mut order = Vec::with_capacity(addresses.len());
+    for group in [good, avoided] {
+        let (mut v6, mut v4): (Vec<_>, Vec<_>) = group.into_iter().partition(IpAddr::is_ipv6);
+        for family in [&mut v6, &mut v4] {
+            let places = start % family.len().max(1);
+            family.rotate_left(places);
+        }
+        let (mut v6, mut v4) = (v6.into_iter(), v4.into_iter());
+        loop {
+            let before = order.len();
+            order.extend(v6.next());
+            order.extend(v4.next());
+            if order.len() == before {
+                break;
+            }
+        }
+    }
+    order
+}
+
+/// The addresses that a host says by itself: a literal, or `localhost` and the names below it (RFC 6761 §6.3).
+fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .map_or_else(|| host.parse().ok(), |v6| v6.parse().ok().map(IpAddr::V6));
+    if let Some(ip) = bare {
+        return Some([ip].into());
+    }
+    let name = without_last_dot(host);
+    let last_label = name.rsplit('.').next().unwrap_or(name);
+    if !last_label.eq_ignore_ascii_case("localhost") || !is_name(name) {
+        return None;
+    }
+    Some([Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()].into())
+}
+
+/// Whether a name server could know it: labels of 1 to 63 letters, digits, `-` and `_`, 253 bytes in all (RFC 1035
+/// §2.3.4). Other scripts have come as `xn--` (RFC 5890).
+fn is_name(host: &str) -> bool {
+    let name = without_last_dot(host);
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+fn without_last_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// Keeps the first of each. Short lists only: they come from one answer.
+fn remove_duplicates(addresses: &mut Vec<IpAddr>) {
+    let mut seen = std::collections::HashSet::new();
+    addresses.retain(|ip| seen.insert(*ip));
+}
+
+const MAX_FAILURES: usize = 4096;
+
+#[cfg(test)]
+mod tests;

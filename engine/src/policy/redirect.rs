@@ -1,0 +1,141 @@
+//! Which responses are followed, with which method, and what must not travel along (RFC 9110 §15.4).
+//!
+//! What a `Location` stands for is [`resolve`](crate::proto::resolve)'s business; a response without one is given as
+//! it is.
+
+use crate::error::LimitExceeded;
+
+/// Whether redirects are followed, and how many.
+///
+/// ```
+/// use courser::Redirects;
+///
+/// assert_eq!(Redirects::default(), Redirects::none());
+/// let as_browsers = Redirects::limit(20);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Redirects(Option<u32>);
+
+impl Redirects {
+    /// They are not followed: the caller gets them as responses. The default.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// At most so many are followed for one call; one more is an error.
+    pub const fn limit(count: u32) -> Self {
+        Self(Some(count))
+    }
+
+    /// What to do about a response, `followed` redirects after the first request. `replayable`: the request has no
+    /// body, or one that can be sent again.
+    pub(crate) fn decide(
+        self,
+        status: u16,
+        method: &str,
+        replayable: bool,
+        followed: u32,
+    ) -> Result<Follow, LimitExceeded> {
+        let follow = follow(status, method, replayable);
+        match self.0 {
+            None => Ok(Follow::No),
+            Some(limit) if follow != Follow::No && followed >= limit => {
+                Err(LimitExceeded::Redirects(limit))
+            }
+            Some(_) => Ok(follow),
+        }
+    }
+}
+
+/// How a redirect is followed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Follow {
+    /// It is not: the response is the result.
+    No,
+    /// With the same method and body.
+    Same,
+    /// With this method, without the body and the headers that describe it.
+    WithoutBody(&'static str),
+    /// It would be, but the body is a stream and used up: an error.
+    NotReplayable,
+}
+
+fn follow(status: u16, method: &str, replayable: bool) -> Follow {
+    match (status, method) {
+        // A tunnel has no other place.
+        (_, "CONNECT") => Follow::No,
+        (303, "HEAD") => Follow::WithoutBody("HEAD"),
+        (303, _) | (301 | 302, "POST") => Follow::WithoutBody("GET"),
+        (301 | 302 | 307 | 308, _) if replayable => Follow::Same,
+        (301 | 302 | 307 | 308, _) => Follow::NotReplayable,
+        // 300 leaves the choice to the user, 304 is about a stored response, 305 and 306 are withdrawn.
+        _ => Follow::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_by_status() {
+        use Follow::*;
+        let (get, head) = (WithoutBody("GET"), WithoutBody("HEAD"));
+        #[rustfmt::skip]
+        let table = [
+            // status, GET,  HEAD, POST, PUT,  used-up POST, used-up PUT
+            (200,      No,   No,   No,   No,   No,           No),
+            (300,      No,   No,   No,   No,   No,           No),
+            (301,      Same, Same, get,  Same, get,          NotReplayable),
+            (302,      Same, Same, get,  Same, get,          NotReplayable),
+            (303,      get,  head, get,  get,  get,          get),
+            (304,      No,   No,   No,   No,   No,           No),
+            (305,      No,   No,   No,   No,   No,           No),
+            (306,      No,   No,   No,   No,   No,           No),
+            (307,      Same, Same, Same, Same, NotReplayable, NotReplayable),
+            (308,      Same, Same, Same, Same, NotReplayable, NotReplayable),
+            (309,      No,   No,   No,   No,   No,           No),
+            (399,      No,   No,   No,   No,   No,           No),
+            (404,      No,   No,   No,   No,   No,           No),
+        ];
+        for (status, on_get, on_head, on_post, on_put, used_post, used_put) in table {
+            let limit = Redirects::limit(5);
+            let decide = |method, replayable| limit.decide(status, method, replayable, 0);
+            assert_eq!(decide("GET", true), Ok(on_get), "{status} GET");
+            assert_eq!(decide("HEAD", true), Ok(on_head), "{status} HEAD");
+            assert_eq!(decide("POST", true), Ok(on_post), "{status} POST");
+            assert_eq!(decide("PUT", true), Ok(on_put), "{status} PUT");
+            assert_eq!(
+                decide("POST", false),
+                Ok(used_post),
+                "{status} POST, used up"
+            );
+            assert_eq!(decide("PUT", false), Ok(used_put), "{status} PUT, used up");
+            assert_eq!(decide("CONNECT", true), Ok(No), "{status} CONNECT");
+            // Methods are case-sensitive (RFC 9110 §9.1): this is not POST.
+            if status == 301 {
+                assert_eq!(decide("post", true), Ok(Same));
+            }
+        }
+    }
+
+    #[test]
+    fn only_as_many_as_allowed() {
+        let decide = |redirects: Redirects, followed| redirects.decide(302, "GET", true, followed);
+        assert_eq!(decide(Redirects::none(), 0), Ok(Follow::No));
+        assert_eq!(decide(Redirects::limit(2), 1), Ok(Follow::Same));
+        assert_eq!(
+            decide(Redirects::limit(2), 2),
+            Err(LimitExceeded::Redirects(2))
+        );
+        assert_eq!(
+            decide(Redirects::limit(0), 0),
+            Err(LimitExceeded::Redirects(0))
+        );
+        // Only redirects count.
+        assert_eq!(
+            Redirects::limit(0).decide(200, "GET", true, 0),
+            Ok(Follow::No)
+        );
+    }
+}

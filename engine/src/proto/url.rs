@@ -1,0 +1,842 @@
+//! URLs of http and https (RFC 3986 §3, RFC 9110 §4.2), split without allocation, and `Location` resolved against them.
+//!
+//! The path and the query stay as given: nothing is decoded, normalised or encoded. The host is read strictly, because
+//! programs that read one URL differently are a way past address checks: no percent-encoding, no zone id, and a name
+//! that ends in a number must be a plain dotted quad (`127.1`, `0x7f.1` and `2130706433` are 127.0.0.1 to others, and
+//! an error here). [`resolve`] follows the WHATWG URL standard instead, through the `url` crate, since that is what
+//! servers test their redirects with; what it makes is then read by the same strict rules.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use memchr::{memchr, memchr3, memrchr};
+
+/// An http or https URL, split.
+///
+/// ```
+/// use courser::proto::{Scheme, Url};
+///
+/// let url = Url::parse("HTTP://user:secret@Example.com:8080?q=1#top")?;
+/// assert_eq!((url.scheme(), url.host(), url.port()), (Scheme::Http, "Example.com", 8080));
+/// assert_eq!(url.target_parts().concat(), "/?q=1");
+/// assert_eq!(url.origin(), "http://example.com:8080");
+/// # Ok::<(), courser::proto::UrlError>(())
+/// ```
+#[derive(Clone, Eq, PartialEq)]
+pub struct Url<'a> {
+    scheme: Scheme,
+    userinfo: Option<&'a str>,
+    /// As given, IPv6 in brackets; a name beyond ASCII as Punycode.
+    host: Cow<'a, str>,
+    ip: Option<IpAddr>,
+    port: u16,
+    /// Path and query; empty, or begins with `/` or `?`.
+    target: &'a str,
+}
+
+/// The scheme of a [`Url`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+impl Scheme {
+    /// Its name, in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// The port of URLs that name none.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<'a> Url<'a> {
+    /// Splits and checks an absolute URL.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &'a str) -> Result<Self, UrlError> {
+        let (scheme, rest) = split_scheme(text)?;
+        let parts = Parts::parse(rest)?;
+        let target = match memchr(b'#', parts.behind.as_bytes()) {
+            Some(at) => &parts.behind[..at],
+            None => parts.behind,
+        };
+        check_target(target, text.len() - parts.behind.len())?;
+        Ok(Self {
+            scheme,
+            userinfo: parts.userinfo,
+            host: parts.host,
+            ip: parts.ip,
+            port: parts.port.unwrap_or(scheme.default_port()),
+            target,
+        })
+    }
+
+    /// The scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// What stands before `@`, as given: `user`, `user:password`, percent-encoded.
+    pub fn userinfo(&self) -> Option<&'a str> {
+        self.userinfo
+    }
+
+    /// The host as given, IPv6 addresses in brackets; a name beyond ASCII as Punycode (RFC 5891).
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The host, if it is an address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.ip
+    }
+
+    /// The port; the scheme's own if the URL names none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Path and query in two pieces, which make the origin-form (RFC 9112 §3.2.1) together: the first is `/` where
+    /// the URL has no path, else empty.
+    pub fn target_parts(&self) -> [&'a str; 2] {
+        let slash = if self.target.starts_with('/') {
+            ""
+        } else {
+            "/"
+        };
+        [slash, self.target]
+    }
+
+    /// Appends path and query, beginning with `/`.
+    pub fn push_target(&self, out: &mut Vec<u8>) {
+        for part in self.target_parts() {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// Appends what stands in `Host`: the host, and the port unless it is the scheme's (RFC 9110 §7.2). Names in lower
+    /// case and addresses in their usual form, so that all spellings of one host send the same. The dot at the end
+    /// of a name is kept: with it, it is another host.
+    pub fn push_authority(&self, out: &mut Vec<u8>) {
+        self.push_host(out);
+        if self.port != self.scheme.default_port() {
+            push_port(self.port, out);
+        }
+    }
+
+    /// Appends `host:port`, the authority-form of CONNECT (RFC 9112 §3.2.3).
+    pub fn push_host_port(&self, out: &mut Vec<u8>) {
+        self.push_host(out);
+        push_port(self.port, out);
+    }
+
+    fn push_host(&self, out: &mut Vec<u8>) {
+        match self.ip {
+            // Only these have several spellings.
+            Some(IpAddr::V6(ip)) => {
+                use std::io::Write;
+                // Writing to a vector does not fail.
+                let _ = write!(out, "[{ip}]");
+            }
+            _ => out.extend(self.host.bytes().map(|byte| byte.to_ascii_lowercase())),
+        }
+    }
+
+    /// Appends `scheme://host` with the port unless it is the scheme's: the same for all URLs of the
+    /// [same origin](Self::same_origin), and different for others.
+    pub fn push_origin(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.scheme.as_str().as_bytes());
+        out.extend_from_slice(b"://");
+        self.push_authority(out);
+    }
+
+    /// [`push_origin`](Self::push_origin) as a new string.
+    pub fn origin(&self) -> String {
+        let mut out = Vec::with_capacity(self.host.len() + 16);
+        self.push_origin(&mut out);
+        // All that is pushed is ASCII.
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// Whether both have the same scheme, host and port. Names are compared without regard to case, addresses by
+    /// value. No name is looked up, and `localhost` is not `127.0.0.1`.
+    pub fn same_origin(&self, other: &Url<'_>) -> bool {
+        let same_host = match (self.ip, other.ip) {
+            (None, None) => self.host.eq_ignore_ascii_case(&other.host),
+            (one, two) => one == two,
+        };
+        same_host && self.scheme == other.scheme && self.port == other.port
+    }
+}
+
+/// What stands behind `://`.
+pub(crate) struct Parts<'a> {
+    pub(crate) userinfo: Option<&'a str>,
+    /// As given, IPv6 in brackets; a name beyond ASCII as Punycode.
+    pub(crate) host: Cow<'a, str>,
+    pub(crate) ip: Option<IpAddr>,
+    pub(crate) port: Option<u16>,
+    /// Path, query and fragment, unchecked.
+    pub(crate) behind: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    pub(crate) fn parse(text: &'a str) -> Result<Self, UrlError> {
+        let end = memchr3(b'/', b'?', b'#', text.as_bytes()).unwrap_or(text.len());
+        let (authority, behind) = text.split_at(end);
+        let (userinfo, host_port) = match memrchr(b'@', authority.as_bytes()) {
+            Some(at) => (Some(&authority[..at]), &authority[at + 1..]),
+            None => (None, authority),
+        };
+        if let Some(userinfo) = userinfo {
+            check_userinfo(userinfo)?;
+        }
+        let (host, port) = split_port(host_port)?;
+        let port = match port {
+            "" => None,
+            digits => Some(parse_port(digits).ok_or(UrlError::Port)?),
+        };
+        let (host, ip) = parse_host(host)?;
+        Ok(Self {
+            userinfo,
+            host,
+            ip,
+            port,
+            behind,
+        })
+    }
+}
+
+impl fmt::Display for Url<'_> {
+    /// Without user information.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [slash, target] = self.target_parts();
+        f.write_str(&self.origin())?;
+        f.write_str(slash)?;
+        f.write_str(target)
+    }
+}
+
+impl fmt::Debug for Url<'_> {
+    /// Without user information.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+/// What is wrong with a URL. Holds nothing of its user information.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// It does not begin with `http://` or `https://`, nor with another scheme.
+    NoScheme,
+    /// A scheme that is not supported here, in lower case.
+    Scheme(Box<str>),
+    /// The user information holds a byte that must be percent-encoded (RFC 3986 §3.2.1).
+    UserInfo,
+    /// There is no host.
+    NoHost,
+    /// The host holds this byte.
+    HostByte(u8),
+    /// A label of the host's name is empty or longer than 63 bytes, or all are longer than 253 (RFC 1035 §2.3.4).
+    HostName,
+    /// The host ends in a number and is no plain dotted quad: others could read it as an address.
+    HostNumber,
+    /// What stands in brackets is no IPv6 address.
+    Ipv6,
+    /// The IPv6 address has a zone id, which means nothing to another host (RFC 9110 §4.2.1 leaves them out).
+    ZoneId,
+    /// The name cannot be put into ASCII (RFC 5891).
+    Idna,
+    /// The port is no number from 1 to 65535.
+    Port,
+    /// A SOCKS proxy has a path.
+    ProxyPath,
+    /// The path or the query holds a byte that must be percent-encoded.
+    TargetByte {
+        /// Offset in the URL.
+        at: usize,
+        /// The byte.
+        byte: u8,
+    },
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoScheme => f.write_str("it does not begin with http:// or https://"),
+            Self::Scheme(name) => write!(f, "the scheme {name} is not supported"),
+            Self::UserInfo => f.write_str("its user information needs percent-encoding"),
+            Self::NoHost => f.write_str("it has no host"),
+            Self::HostByte(byte) => write!(f, "invalid byte {byte:#04x} in the host"),
+            Self::HostName => f.write_str("a part of the host's name is empty or too long"),
+            Self::HostNumber => {
+                f.write_str("the host ends in a number and is no address like 127.0.0.1")
+            }
+            Self::Ipv6 => f.write_str("invalid IPv6 address"),
+            Self::ZoneId => f.write_str("the IPv6 address has a zone id"),
+            Self::Idna => f.write_str("the host's name is invalid (IDNA)"),
+            Self::Port => f.write_str("the port is not a number from 1 to 65535"),
+            Self::ProxyPath => f.write_str("it has a path"),
+            Self::TargetByte { at, byte } => {
+                write!(f, "invalid byte {byte:#04x} at offset {at}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UrlError {}
+
+/// The URL that `reference`, the value of `Location`, stands for in a response from `base` (RFC 9110 §10.2.2, RFC 3986
+/// §5). Read as browsers do: spaces and bytes beyond ASCII are percent-encoded, `\` is `/`. Fragments are dropped.
+/// User information stays with relative references only.
+///
+/// ```
+/// use courser::proto::{UrlError, resolve};
+///
+/// assert_eq!(resolve("http://h/a/b?c", b"../d e#f")?, "http://h/d%20e");
+/// assert_eq!(resolve("http://h/", b"ftp://h/"), Err(UrlError::Scheme("ftp".into())));
+/// # Ok::<(), UrlError>(())
+/// ```
+///
+/// # Errors
+/// The result is no http or https URL.
+pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
+    let base = url::Url::parse(base).map_err(UrlError::from)?;
+    let mut url = base.join(&to_text(reference)).map_err(UrlError::from)?;
+    url.set_fragment(None);
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(UrlError::Scheme(url.scheme().into()));
+    }
+    let url = String::from(url);
+    Url::parse(&url)?;
+    Ok(url)
+}
+
+/// Bytes that are not UTF-8 have no character to stand for them: each byte beyond ASCII is percent-encoded.
+fn to_text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => {
+            use fmt::Write;
+            let mut out = String::with_capacity(bytes.len() + 16);
+            for &byte in bytes {
+                // Writing to a string does not fail.
+                let _ = match byte.is_ascii() {
+                    true => out.write_char(char::from(byte)),
+                    false => write!(out, "%{byte:02X}"),
+                };
+            }
+            out.into()
+        }
+    }
+}
+
+impl From<url::ParseError> for UrlError {
+    fn from(error: url::ParseError) -> Self {
+        use url::ParseError;
+        match error {
+            ParseError::InvalidPort => Self::Port,
+            ParseError::InvalidIpv4Address => Self::HostNumber,
+            ParseError::InvalidIpv6Address => Self::Ipv6,
+            ParseError::IdnaError | ParseError::InvalidDomainCharacter => Self::Idna,
+            ParseError::RelativeUrlWithoutBase => Self::NoScheme,
+            _ => Self::NoHost,
+        }
+    }
+}
+
+/// The text of a URL for an error message: without what could be user information, and not too long.
+pub(crate) fn redacted(text: &str) -> String {
+    // A password that should have been encoded may hold any byte, `/` included: only the last `@` is sure to be behind it.
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let mut shown = match text.rfind('@') {
+        Some(at) if at >= start => format!("{}***{}", &text[..start], &text[at..]),
+        Some(at) => format!("***{}", &text[at..]),
+        None => text.to_owned(),
+    };
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+        shown.truncate(end);
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// The scheme, and what stands behind `://`.
+#[inline]
+fn split_scheme(text: &str) -> Result<(Scheme, &str), UrlError> {
+    for scheme in [Scheme::Http, Scheme::Https] {
+        let name = scheme.as_str();
+        // Bytes, since the text may have no character boundary there.
+        if let Some((start, rest)) = text.as_bytes().split_at_checked(name.len())
+            && start.eq_ignore_ascii_case(name.as_bytes())
+            && rest.starts_with(b"://")
+        {
+            return Ok((scheme, &text[name.len() + 3..]));
+        }
+    }
+    Err(scheme_error(text))
+}
+
+#[cold]
+fn scheme_error(text: &str) -> UrlError {
+    let Some((name, rest)) = text.split_once(':') else {
+        return UrlError::NoScheme;
+    };
+    let is_scheme = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.len() <= 32
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    // `localhost:8080` and `example.com:x` lack a scheme.
+    if !is_scheme || rest.starts_with(|c: char| c.is_ascii_digit()) || name.contains('.') {
+        return UrlError::NoScheme;
+    }
+    match name.to_ascii_lowercase() {
+        name if name == "http" || name == "https" => UrlError::NoHost,
+        name => UrlError::Scheme(name.into()),
+    }
+}
+
+/// Any scheme, and what stands behind `://`, if there is a scheme.
+pub(crate) fn split_any_scheme(text: &str) -> Option<(&str, &str)> {
+    text.split_once("://").filter(|(name, _)| {
+        name.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    })
+}
+
+#[inline]
+fn check_userinfo(userinfo: &str) -> Result<(), UrlError> {
+    let is_bad = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'@' | b'\\');
+    match userinfo.bytes().any(is_bad) {
+        true => Err(UrlError::UserInfo),
+        false => Ok(()),
+    }
+}
+
+/// Splits `host:port`; the port is empty if there is none.
+#[inline]
+fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
+    if text.starts_with('[') {
+        let end = memchr(b']', text.as_bytes()).ok_or(UrlError::Ipv6)? + 1;
+        return match text.as_bytes().get(end) {
+            None => Ok((text, "")),
+            Some(b':') => Ok((&text[..end], &text[end + 1..])),
+            Some(_) => Err(UrlError::Ipv6),
+        };
+    }
+    Ok(match memchr(b':', text.as_bytes()) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    })
+}
+
+/// Digits only: the standard library would take a sign.
+pub(crate) fn parse_port(digits: &str) -> Option<u16> {
+    let port = digits.bytes().try_fold(0u16, |port, byte| {
+        let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
+        port.checked_mul(10)?.checked_add(digit.into())
+    });
+    port.filter(|&port| port != 0)
+}
+
+#[inline]
+fn parse_host(text: &str) -> Result<(Cow<'_, str>, Option<IpAddr>), UrlError> {
+    if text.is_empty() {
+        return Err(UrlError::NoHost);
+    }
+    if let Some(inner) = text.strip_prefix('[') {
+        let ip = parse_ipv6(inner.trim_end_matches(']'))?;
+        return Ok((text.into(), Some(ip.into())));
+    }
+    if !text.is_ascii() {
+        return parse_unicode_host(text);
+    }
+    Ok((text.into(), check_name(text)?))
+}
+
+fn parse_ipv6(text: &str) -> Result<Ipv6Addr, UrlError> {
+    if text.contains('%') {
+        return Err(UrlError::ZoneId);
+    }
+    text.parse().map_err(|_| UrlError::Ipv6)
+}
+
+#[cold]
+fn parse_unicode_host(text: &str) -> Result<(Cow<'_, str>, Option<IpAddr>), UrlError> {
+    // `%` would be decoded below.
+    if text.contains('%') {
+        return Err(UrlError::HostByte(b'%'));
+    }
+    match url::Host::parse(text) {
+        Ok(url::Host::Domain(name)) => {
+            let ip = check_name(&name)?;
+            Ok((name.into(), ip))
+        }
+        // Digits in another script.
+        Ok(_) => Err(UrlError::HostNumber),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checks a name in ASCII, and reads it if it is an IPv4 address.
+#[inline]
+fn check_name(name: &str) -> Result<Option<IpAddr>, UrlError> {
+    // A dot at the end is the root's.
+    let labels = name.strip_suffix('.').unwrap_or(name);
+    let (mut label, mut last) = (0, 0);
+    for (at, byte) in labels.bytes().enumerate() {
+        match byte {
+            b'.' if label == 0 => return Err(UrlError::HostName),
+            b'.' => (label, last) = (0, at + 1),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => label += 1,
+            _ => return Err(UrlError::HostByte(byte)),
+        }
+        if label > 63 {
+            return Err(UrlError::HostName);
+        }
+    }
+    if label == 0 || labels.len() > 253 {
+        return Err(UrlError::HostName);
+    }
+    if is_number(&labels.as_bytes()[last..]) {
+        let ip: Ipv4Addr = name.parse().map_err(|_| UrlError::HostNumber)?;
+        return Ok(Some(ip.into()));
+    }
+    Ok(None)
+}
+
+/// Whether a label is all digits, or `0x` and hexadecimal digits, if any (the WHATWG's "ends in a number").
+#[inline]
+fn is_number(label: &[u8]) -> bool {
+    match label {
+        [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+        [b'0'..=b'9', ..] => label.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+#[inline]
+fn check_target(target: &str, offset: usize) -> Result<(), UrlError> {
+    // Without an early end, the compiler makes vector instructions of it.
+    let bad = |byte: u8| !byte.is_ascii_graphic();
+    if target.bytes().fold(false, |any, byte| any | bad(byte)) {
+        let at = target.bytes().position(bad).unwrap_or_default();
+        let byte = target.as_bytes()[at];
+        return Err(UrlError::TargetByte {
+            at: offset + at,
+            byte,
+        });
+    }
+    Ok(())
+}
+
+fn push_port(port: u16, out: &mut Vec<u8>) {
+    out.push(b':');
+    out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+}
+
+/// How much of a bad URL an error message shows.
+const SHOWN_CHARS: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `scheme userinfo host port target`, or the error.
+    fn shown(text: &str) -> Result<String, UrlError> {
+        let url = Url::parse(text)?;
+        let (scheme, host, port) = (url.scheme(), url.host(), url.port());
+        let user = url.userinfo().unwrap_or("-");
+        let target = url.target_parts().concat();
+        Ok(format!("{scheme} {user} {host} {port} {target}"))
+    }
+
+    #[test]
+    fn splits() {
+        for (text, expected) in [
+            ("http://h", "http - h 80 /"),
+            ("https://h", "https - h 443 /"),
+            ("HtTpS://h", "https - h 443 /"),
+            ("http://h:", "http - h 80 /"),
+            ("http://h:80", "http - h 80 /"),
+            ("http://h:00081/", "http - h 81 /"),
+            ("http://h:65535/", "http - h 65535 /"),
+            ("http://h?q", "http - h 80 /?q"),
+            ("http://h#f", "http - h 80 /"),
+            ("http://h?q#f?g", "http - h 80 /?q"),
+            ("http://h/#\r\n", "http - h 80 /"),
+            (
+                "http://h/a/../b;x=%2f//c?d=/?e",
+                "http - h 80 /a/../b;x=%2f//c?d=/?e",
+            ),
+            ("http://h/a@b:c", "http - h 80 /a@b:c"),
+            ("http://h/\\|{}^`\"<>", "http - h 80 /\\|{}^`\"<>"),
+            ("http://u@h/", "http u h 80 /"),
+            ("http://u:p:q@h:1/", "http u:p:q h 1 /"),
+            ("http://:p@h/", "http :p h 80 /"),
+            ("http://@h/", "http  h 80 /"),
+            ("http://u%40x:p%2F@h/", "http u%40x:p%2F h 80 /"),
+            ("http://Ex-A_m.ple~.COM./", "http - Ex-A_m.ple~.COM. 80 /"),
+            ("http://127.0.0.1:8080/x", "http - 127.0.0.1 8080 /x"),
+            ("http://1.2.3.4.example", "http - 1.2.3.4.example 80 /"),
+            ("http://1a/", "http - 1a 80 /"),
+            ("http://0xg/", "http - 0xg 80 /"),
+            ("http://[::1]:81/", "http - [::1] 81 /"),
+            (
+                "http://[2001:DB8::1.2.3.4]",
+                "http - [2001:DB8::1.2.3.4] 80 /",
+            ),
+            (
+                "http://bücher.example/",
+                "http - xn--bcher-kva.example 80 /",
+            ),
+            (
+                "http://例え.テスト:99",
+                "http - xn--r8jz45g.xn--zckzah 99 /",
+            ),
+        ] {
+            assert_eq!(shown(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses() {
+        use UrlError::*;
+        let long_label = format!("http://{}.x/", "a".repeat(64));
+        let long_name = format!("http://{}x/", "abcdefg.".repeat(32));
+        for (text, expected) in [
+            ("", NoScheme),
+            ("h", NoScheme),
+            ("/path", NoScheme),
+            ("//h/", NoScheme),
+            ("localhost:8080/", NoScheme),
+            ("example.com:x", NoScheme),
+            (" http://h/", NoScheme),
+            ("1http://h/", NoScheme),
+            ("%%:\u{e4}x", NoScheme),
+            ("ftp://h/", Scheme("ftp".into())),
+            ("JavaScript:alert(1)", Scheme("javascript".into())),
+            ("httpss://h", Scheme("httpss".into())),
+            ("http:h", NoHost),
+            ("http:/h", NoHost),
+            ("http://", NoHost),
+            ("http:///x", NoHost),
+            ("http://:80/", NoHost),
+            ("http://u@/", NoHost),
+            ("http://u:p@ss@h/", UserInfo),
+            ("http://u\\@h/", UserInfo),
+            ("http://u p@h/", UserInfo),
+            ("http://ü@h/", UserInfo),
+            ("http://a b/", HostByte(b' ')),
+            ("http://a%41/", HostByte(b'%')),
+            ("http://ä%41/", HostByte(b'%')),
+            ("http://a\\b/", HostByte(b'\\')),
+            ("http://a\0/", HostByte(0)),
+            ("http://a\r\nb/", HostByte(b'\r')),
+            ("http://a,b/", HostByte(b',')),
+            ("http://a]/", HostByte(b']')),
+            ("http://*/", HostByte(b'*')),
+            ("http://./", HostName),
+            ("http://../", HostName),
+            ("http://.a/", HostName),
+            ("http://a..b/", HostName),
+            ("http://a../", HostName),
+            (&long_label, HostName),
+            (&long_name, HostName),
+            ("http://127.1/", HostNumber),
+            ("http://0x7f.1/", HostNumber),
+            ("http://0x7f.0.0.0x1/", HostNumber),
+            ("http://2130706433/", HostNumber),
+            ("http://0/", HostNumber),
+            ("http://0x/", HostNumber),
+            ("http://0x7F000001/", HostNumber),
+            ("http://017700000001/", HostNumber),
+            ("http://127.0.0.01/", HostNumber),
+            ("http://127.0.0.1./", HostNumber),
+            ("http://127.0.0.256/", HostNumber),
+            ("http://1.2.3.4.5/", HostNumber),
+            ("http://a.9/", HostNumber),
+            ("http://１２７.0.0.1/", HostNumber),
+            ("http://[::1/", Ipv6),
+            ("http://[]/", Ipv6),
+            ("http://[::1]]/", Ipv6),
+            ("http://[::1]x/", Ipv6),
+            ("http://[::1]x:80/", Ipv6),
+            ("http://[1.2.3.4]/", Ipv6),
+            ("http://[v1.a]/", Ipv6),
+            ("http://[fe80::1%25eth0]/", ZoneId),
+            ("http://[fe80::1%eth0]/", ZoneId),
+            ("http://::1/", Port),
+            ("http://h:0/", Port),
+            ("http://h:65536/", Port),
+            ("http://h:99999999999999999999/", Port),
+            ("http://h:+80/", Port),
+            ("http://h:-1/", Port),
+            ("http://h: 80/", Port),
+            ("http://h:80:81/", Port),
+            ("http://h:x/", Port),
+            ("http://u:pa/ss@h/", Port),
+            ("http://xn--\u{e4}/", Idna),
+            ("http://h/a b", TargetByte { at: 10, byte: b' ' }),
+            ("http://h/\r\n", TargetByte { at: 9, byte: b'\r' }),
+            ("http://h?\0", TargetByte { at: 9, byte: 0 }),
+            ("http://h/ä", TargetByte { at: 9, byte: 0xc3 }),
+            ("http://h/\x7f#f", TargetByte { at: 9, byte: 0x7f }),
+        ] {
+            assert_eq!(shown(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn origins() {
+        let same = |one: &str, two: &str| {
+            let (one, two) = (Url::parse(one).unwrap(), Url::parse(two).unwrap());
+            assert_eq!(one.same_origin(&two), two.same_origin(&one));
+            assert_eq!(one.same_origin(&two), one.origin() == two.origin());
+            one.same_origin(&two)
+        };
+        assert!(same("http://h/a", "HTTP://u:p@H:80?x"));
+        assert!(same("https://h:443", "https://h"));
+        assert!(same("http://[::1]/", "http://[0:0::1]/"));
+        assert!(same(
+            "http://Bücher.example",
+            "http://xn--bcher-kva.example"
+        ));
+        for other in ["https://h:80", "http://h:81", "http://g", "http://h."] {
+            assert!(!same("http://h:80", other), "{other}");
+        }
+        assert!(!same("http://[::ffff:127.0.0.1]", "http://127.0.0.1"));
+        fn text(push: impl Fn(&Url<'_>, &mut Vec<u8>), url: &str) -> String {
+            let mut out = Vec::new();
+            push(&Url::parse(url).unwrap(), &mut out);
+            String::from_utf8(out).unwrap()
+        }
+        assert_eq!(
+            text(
+                |u, out| u.push_authority(out),
+                "https://u:p@EXAMPLE.com:443/"
+            ),
+            "example.com"
+        );
+        assert_eq!(
+            text(|u, out| u.push_authority(out), "http://h:443"),
+            "h:443"
+        );
+        assert_eq!(text(|u, out| u.push_host_port(out), "https://h"), "h:443");
+        assert_eq!(
+            text(|u, out| u.push_host_port(out), "http://[0::1]"),
+            "[::1]:80"
+        );
+        assert_eq!(text(|u, out| u.push_target(out), "http://h?x"), "/?x");
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let url = Url::parse("http://user:secret@h/x?y").unwrap();
+        assert_eq!(format!("{url} {url:?}"), "http://h/x?y Url(http://h/x?y)");
+        for (text, expected) in [
+            ("http://user:secret@h:0/", "http://***@h:0/"),
+            ("http://user:sec/r@et@h", "http://***@h"),
+            ("user:secret@h", "***@h"),
+            ("a@b://x", "***@b://x"),
+            ("http://h:0/", "http://h:0/"),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+        assert_eq!(redacted(&"ä".repeat(300)).chars().count(), 203);
+    }
+
+    #[test]
+    fn locations() {
+        let base = "http://u:p@h:81/a/b?c#d";
+        for (location, expected) in [
+            ("/x", "http://u:p@h:81/x"),
+            ("x", "http://u:p@h:81/a/x"),
+            ("../../x", "http://u:p@h:81/x"),
+            ("?x", "http://u:p@h:81/a/b?x"),
+            ("", "http://u:p@h:81/a/b?c"),
+            ("#x", "http://u:p@h:81/a/b?c"),
+            ("//g", "http://g/"),
+            ("//g:0080/%7e/./?#x", "http://g/%7e/?"),
+            ("https://G", "https://g/"),
+            ("https:x", "https://x/"),
+            ("http:x", "http://u:p@h:81/a/x"),
+            ("http:/x", "http://u:p@h:81/x"),
+            ("\\x\\y", "http://u:p@h:81/x/y"),
+            (" /x y ", "http://u:p@h:81/x%20y"),
+            ("/x\ty", "http://u:p@h:81/xy"),
+            ("/ä?ö", "http://u:p@h:81/%C3%A4?%C3%B6"),
+            ("http://bücher.example", "http://xn--bcher-kva.example/"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://v:q@g", "http://v:q@g/"),
+        ] {
+            let resolved = resolve(base, location.as_bytes());
+            assert_eq!(resolved.as_deref(), Ok(expected), "{location}");
+        }
+        assert_eq!(
+            resolve(base, b"/\xe4?\xff").as_deref(),
+            Ok("http://u:p@h:81/%E4?%FF")
+        );
+        for (location, error) in [
+            ("ftp://h/", UrlError::Scheme("ftp".into())),
+            ("mailto:a@b", UrlError::Scheme("mailto".into())),
+            ("file:///etc/passwd", UrlError::Scheme("file".into())),
+            ("http://", UrlError::NoHost),
+            ("http://a b/", UrlError::Idna),
+            ("http://h:65536", UrlError::Port),
+            ("http://h:0", UrlError::Port),
+            ("http://[::1", UrlError::Ipv6),
+            ("http://1.2.3.4.5", UrlError::HostNumber),
+            ("http://a,b/", UrlError::HostByte(b',')),
+        ] {
+            assert_eq!(resolve(base, location.as_bytes()), Err(error), "{location}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(https?://)?[a-c.0x@:/?#\\[\\]\\\\%ä -]{0,24}") {
+            let Ok(url) = Url::parse(&text) else { return Ok(()) };
+            // What is accepted is read the same by the WHATWG's rules, up to its normalisation of the path.
+            let other = url::Url::parse(&text).unwrap();
+            prop_assert_eq!(other.scheme(), url.scheme().as_str());
+            prop_assert_eq!(other.host_str().unwrap(), url.host().to_ascii_lowercase());
+            prop_assert_eq!(other.port_or_known_default(), Some(url.port()));
+            let target = url.target_parts().concat();
+            prop_assert!(target.starts_with('/'));
+            prop_assert_eq!(other.query(), target.split_once('?').map(|(_, query)| query));
+        }
+
+        #[test]
+        fn any_location_resolves_to_what_is_read(location in proptest::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(resolved) = resolve("https://h/a/b", &location) {
+                prop_assert!(Url::parse(&resolved).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What stands between a connection's being up and its being usable: handshakes with proxies, and TLS.
+
+use std::io::{self, IoSlice};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Key, Opened};
+use crate::error::{ErrorKind, Phase};
+use crate::net::Net;
+use crate::net::tls::{Tls, TlsIdentity};
+use crate::net::transport::Transport;
+use crate::proto::{Credentials, Handshake, ProxyFault, Socks5, SocksTarget, Tunnel};
+
+/// A handshake that the connections of a host need.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// TLS with the proxy, under that name.
+    ProxyTls(TlsIdentity, Box<str>),
+    /// TLS with the server, under that name.
+    Tls(TlsIdentity, Box<str>),
+    /// SOCKS5 to a name or an address, and a port.
+    Socks {
+        host: Box<str>,
+        port: u16,
+        credentials: Option<Credentials>,
+    },
+    /// CONNECT to `host:port`.
+    Tunnel {
+        host_port: Box<str>,
+        user_agent: Option<Box<str>>,
+        credentials: Option<Credentials>,
+    },
+}
+
+impl Step {
+    /// The same steps with a SOCKS5 proxy that is told an address.
+    pub(crate) fn with_socks_address(steps: &[Self], ip: IpAddr) -> Arc<[Self]> {
+        let mut steps = steps.to_vec();
+        for step in &mut steps {
+            if let Self::Socks { host, .. } = step {
+                *host = ip.to_string().into();
+            }
+        }
+        steps.into()
+    }
+}
+
+/// The handshakes of one connection.
+#[derive(Debug)]
+pub(crate) struct SetUp {
+    pub(super) opening: Key,
+    steps: Arc<[Step]>,
+    /// Which step it is at.
+    at: usize,
+    machine: Machine,
+    /// When this step began.
+    pub(super) since: Instant,
+    proxy: Duration,
+    tls: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Machine {
+    /// The session is the transport's.
+    Tls,
+    Socks(Socks5),
+    Tunnel(Box<Tunnel>),
+    Done,
+}
+
+impl SetUp {
+    pub(super) fn new(opening: Key, steps: Arc<[Step]>, now: Instant) -> Self {
+        Self {
+            opening,
+            steps,
+            at: 0,
+            machine: Machine::Done,
+            since: now,
+            proxy: Duration::ZERO,
+            tls: None,
+        }
+    }
+
+    /// Begins the step that it is at.
+    pub(super) fn begin<S>(&mut self, transport: &mut Transport<S>) -> Result<(), ErrorKind> {
+        self.machine = match self.steps.get(self.at) {
+            Some(Step::ProxyTls(identity, name) | Step::Tls(identity, name)) => {
+                transport.secure(Tls::new(identity, name)?);
+                Machine::Tls
+            }
+            Some(Step::Socks {
+                host,
+                port,
+                credentials,
+            }) => {
+                let ip = host.trim_matches(['[', ']']).parse();
+                let target = ip.map_or(SocksTarget::Name(host), SocksTarget::Ip);
+                Machine::Socks(Socks5::new(target, *port, credentials.as_ref())?)
+            }
+            Some(Step::Tunnel {
+                host_port,
+                user_agent,
+                credentials,
+            }) => {
+                let tunnel = Tunnel::new(host_port, user_agent.as_deref(), credentials.as_ref());
+                Machine::Tunnel(tunnel?.into())
+            }
+            None => Machine::Done,
+        };
+        Ok(())
+    }
+
+    /// Goes on as far as it goes without waiting; true when the connection can be used.
+    pub(super) fn drive<N: Net>(
+        &mut self,
+        transport: &mut Transport<N::Stream>,
+        net: &mut N,
+        buffer: &mut [u8],
+        now: Instant,
+    ) -> Result<bool, ErrorKind> {
+        loop {
+            let done = match &mut self.machine {
+                Machine::Done => return Ok(true),
+                Machine::Tls => transport.handshake(net, buffer)?,
+                Machine::Socks(socks) => drive_proxy(socks, transport, net, buffer)?,
+                Machine::Tunnel(tunnel) => drive_proxy(&mut **tunnel, transport, net, buffer)?,
+            };
+            if !done {
+                return Ok(false);
+            }
+            let took = now.saturating_duration_since(self.since);
+            match self.steps.get(self.at) {
+                Some(Step::Tls(..)) => self.tls = Some(took),
+                _ => self.proxy += took,
+            }
+            self.since = now;
+            self.at += 1;
+            self.begin(transport)?;
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.steps.get(self.at) {
+            Some(Step::Tls(..) | Step::ProxyTls(..)) => Phase::Tls,
+            _ => Phase::Proxy,
+        }
+    }
+
+    /// Notes how long the steps took.
+    pub(super) fn note(&self, opened: &mut Opened) {
+        let has_proxy = !matches!(&*self.steps, [] | [Step::Tls(..)]);
+        opened.proxy = has_proxy.then_some(self.proxy);
+        opened.tls = self.tls;
+    }
+}
+
+/// A handshake that is bytes to send and bytes to read.
+trait Dialogue {
+    fn poll_send(&mut self) -> Result<&[u8], ProxyFault>;
+    fn handle_sent(&mut self, n: usize);
+    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault>;
+}
+
+impl Dialogue for Socks5 {
+    fn poll_send(&mut self) -> Result<&[u8], ProxyFault> {
+        Ok(Self::poll_send(self))
+    }
+
+    fn handle_sent(&mut self, n: usize) {
+        self.handle_sent(n);
+    }
+
+    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
+        self.handle_read(input)
+    }
+}
+
+impl Dialogue for Tunnel {
+    fn poll_send(&mut self) -> Result<&[u8], ProxyFault> {
+        self.poll_send()
+    }
+
+    fn handle_sent(&mut self, n: usize) {
+        self.handle_sent(n);
+    }
+
+    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
+        self.handle_read(input)
+    }
+}
+
+fn drive_proxy<N: Net>(
+    dialogue: &mut impl Dialogue,
+    transport: &mut Transport<N::Stream>,
+    net: &mut N,
+    buffer: &mut [u8],
+) -> Result<bool, ErrorKind> {
+    loop {
+        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        let out = dialogue.poll_send()?;
+        if !out.is_empty() {
+            match transport.write(net, buffer, &[IoSlice::new(out)]) {
+                Ok(n) => dialogue.handle_sent(n),
+                Err(error) if would_block(&error) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+            continue;
+        }
+        let n = match transport.read(net, buffer) {
+            Ok(0) => return Err(ProxyFault::Closed.into()),
+            Ok(n) => n,
+            Err(error) if would_block(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        match dialogue.handle_read(&buffer[..n])? {
+            (used, Handshake::Done) if used == n => return Ok(true),
+            // Nobody has spoken to the server yet.
+            (_, Handshake::Done) => return Err(ProxyFault::Surplus.into()),
+            (_, Handshake::Pending) => {}
+        }
+    }
+}

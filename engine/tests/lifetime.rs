@@ -1,0 +1,118 @@
+//! Nothing is left of a `Shared` client that has ended: no thread, no descriptor, no call. One test, in a process of
+//! its own, because it counts what the process has.
+
+#[path = "shared/server.rs"]
+mod server;
+
+use std::io::Read;
+use std::time::Duration;
+
+use courser::{
+    Call, Completions, ErrorKind, HostConfig, Request, Response, Sending, Shared, SharedConfig,
+};
+use server::Server;
+
+type Client = Shared<courser::HostClient>;
+
+#[test]
+fn nothing_is_left_behind() {
+    // What the standard library opens once, it opens now.
+    round(|client| drop(client.clone()));
+    let before = counts();
+
+    round(drop);
+    round(|client| _ = client.shutdown(Duration::from_secs(60)));
+    round(|client| _ = client.shutdown_now());
+    let futures = round(|client| {
+        let futures: Vec<Sending> = (0..20).map(|_| client.send(held())).collect();
+        drop(client);
+        futures
+    });
+    // They hold no descriptor, though nobody has taken their completions.
+    settles_at(before);
+    drop(futures);
+
+    let arrived: Completions = round(|client| {
+        let (sender, arrived) = courser::completions();
+        for _ in 0..20 {
+            client.submit(held(), &sender).unwrap();
+        }
+        client.shutdown_now();
+        arrived
+    });
+    let mut completed = 0;
+    for done in arrived {
+        assert!(matches!(
+            done.outcome.unwrap_err().kind(),
+            ErrorKind::Cancelled
+        ));
+        completed += 1;
+    }
+    assert_eq!(completed, 20);
+
+    // Idle connections, and calls that are cancelled while others go on.
+    round(|client| {
+        for _ in 0..20 {
+            client.get("/", &mut Response::new()).unwrap();
+            drop(client.send(held()));
+        }
+        drop(client);
+    });
+    // A future that outlives its client, polled by nobody; and the last handle dropped on another thread.
+    round(|client| {
+        let future = client.send(held());
+        std::thread::spawn(move || drop(client)).join().unwrap();
+        drop(future);
+    });
+    // A constructor that fails on the second of the threads cannot be had with one upstream; on the first it can.
+    let fails = |_| courser::HostClient::new(courser::Upstream::tcp([]), HostConfig::default());
+    Shared::spawn(SharedConfig::default(), fails).unwrap_err();
+
+    // A panic: the first client's descriptors go with it.
+    round(|client| {
+        std::panic::set_hook(Box::new(|_| {}));
+        let mut request = Request::new("POST", "/");
+        request.body_stream(Explosive, None);
+        client.call(&mut request, &mut Response::new()).unwrap_err();
+        let _ = std::panic::take_hook();
+        client.get("/", &mut Response::new()).unwrap();
+    });
+    settles_at(before);
+}
+
+/// A server and a client; both are over when it returns.
+fn round<T>(story: impl FnOnce(Client) -> T) -> T {
+    let server = Server::start();
+    let client = server.client(SharedConfig::default(), HostConfig::default());
+    client.get("/first", &mut Response::new()).unwrap();
+    story(client)
+}
+
+fn held() -> Call {
+    Call::new(Request::get("/held"), Response::new())
+}
+
+/// The system lists a thread for a moment after it has been joined; so a count that is too high is looked at again, but
+/// not for ever.
+fn settles_at(expected: (usize, usize)) {
+    let mut looks = 0;
+    while counts() != expected {
+        looks += 1;
+        assert!(looks < 10_000, "{:?} instead of {expected:?}", counts());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Descriptors and threads of this process.
+fn counts() -> (usize, usize) {
+    let count = |directory| std::fs::read_dir(directory).unwrap().count();
+    (count("/proc/self/fd"), count("/proc/self/task"))
+}
+
+struct Explosive;
+
+impl Read for Explosive {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        panic!("on purpose")
+    }
+}

@@ -1,0 +1,604 @@
+//! `Shared` over real sockets: every call completes once, with its own answer, however the client and its callers end.
+
+mod server;
+
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use courser::{
+    Call, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, Request, Response, Retry, Sent,
+    Shared, SharedConfig, Stopped, Upstream,
+};
+use server::Server;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn call(target: &str) -> Call {
+    Call::new(Request::get(target), Response::new())
+}
+
+fn default_client(server: &Server) -> Shared<HostClient> {
+    server.client(SharedConfig::default(), HostConfig::default())
+}
+
+/// An executor of one future.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn a_blocking_call_gets_its_answer_and_its_buffers() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (mut request, mut response) = (Request::post("/a", "body"), Response::new());
+    // The server takes the body for the start of the next request: one call on that connection.
+    request.header("Connection", "close");
+    let report = client.call(&mut request, &mut response).unwrap();
+    assert_eq!((request.target(), response.body()), ("/a", &b"/a"[..]));
+    assert_eq!(report.attempts(), 1);
+    client.get("/b", &mut response).unwrap();
+    assert_eq!(response.body(), b"/b");
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn an_error_gives_the_buffers_back() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (mut request, mut response) = (Request::get("/a"), Response::new());
+    request.header("X", "two\r\nlines");
+    let error = client.call(&mut request, &mut response).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::Invalid { .. })
+    ));
+    assert_eq!(request.target(), "/a");
+}
+
+#[test]
+fn completions_arrive_on_a_channel_with_their_tags() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (sender, arrived) = courser::completions();
+    for tag in 0..500 {
+        client
+            .submit(call(&format!("/{tag}")).tag(tag), &sender)
+            .unwrap();
+    }
+    drop(sender);
+    let mut tags = Vec::new();
+    for done in arrived {
+        done.outcome.unwrap();
+        assert_eq!(done.response.body(), format!("/{}", done.tag).as_bytes());
+        tags.push(done.tag);
+    }
+    tags.sort_unstable();
+    assert!(tags.into_iter().eq(0..500));
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_channel_can_be_waited_on_for_a_time() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (sender, arrived) = courser::completions();
+    client.submit(call("/held"), &sender).unwrap();
+    server.wait_held(1);
+    assert!(arrived.wait(Some(Duration::ZERO)).is_none());
+    server.release();
+    arrived.wait(None).unwrap().outcome.unwrap();
+}
+
+#[test]
+fn a_future_completes_on_any_executor() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let done = block_on(client.send(call("/x").tag(5)));
+    assert_eq!((done.tag, done.response.body()), (5, &b"/x"[..]));
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..64)
+            .map(|task| {
+                let client = client.clone();
+                tokio::spawn(async move {
+                    let (mut request, mut response) = (Request::get("/"), Response::new());
+                    for turn in 0..20 {
+                        let target = format!("/{task}/{turn}");
+                        request.set_target(&target);
+                        let done = client.send(Call::new(request, response)).await;
+                        done.outcome.unwrap();
+                        (request, response) = (done.request, done.response);
+                        assert_eq!(response.body(), target.as_bytes());
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_dropped_future_cancels_its_call() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let future = client.send(call("/held"));
+    server.wait_held(1);
+    drop(future);
+    // The connection of the call is closed, so its thread in the server finds nobody to answer.
+    server.release();
+    server.wait_gone(1);
+    while client.in_flight() > 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_ticket_cancels_its_call_and_no_other() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (sender, arrived) = courser::completions();
+    let first = client.submit(call("/held/1").tag(1), &sender).unwrap();
+    client.submit(call("/held/2").tag(2), &sender).unwrap();
+    server.wait_held(2);
+    first.cancel();
+    let done = arrived.wait(None).unwrap();
+    assert_eq!(done.tag, 1);
+    assert!(matches!(
+        done.outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    assert_eq!(done.request.target(), "/held/1");
+    first.cancel();
+    server.release();
+    let done = arrived.wait(None).unwrap();
+    assert_eq!((done.tag, done.outcome.is_ok()), (2, true));
+}
+
+#[test]
+fn the_limit_of_calls_counts_untaken_completions() {
+    let server = Server::start();
+    let config = SharedConfig {
+        max_in_flight: 2,
+        ..SharedConfig::default()
+    };
+    let client = server.client(config, HostConfig::default());
+    let (sender, arrived) = courser::completions();
+    client.submit(call("/1"), &sender).unwrap();
+    client.submit(call("/2"), &sender).unwrap();
+    let full = |error: &courser::Error| {
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Limit(LimitExceeded::InFlight(2))
+        ));
+        assert_eq!(error.sent(), Sent::Nothing);
+    };
+    // Whether or not the answers are there: nobody has taken them.
+    let refused = client.submit(call("/3").tag(3), &sender).unwrap_err();
+    full(&refused.error);
+    let done = block_on(client.send(refused.call));
+    full(&done.outcome.unwrap_err());
+    assert_eq!((done.tag, done.request.target()), (3, "/3"));
+    let (mut request, mut response) = (Request::get("/4"), Response::new());
+    full(&client.call(&mut request, &mut response).unwrap_err());
+    assert_eq!(request.target(), "/4");
+    arrived.wait(None).unwrap();
+    client.call(&mut request, &mut response).unwrap();
+    assert_eq!(response.body(), b"/4");
+}
+
+#[test]
+fn a_graceful_shutdown_finishes_and_refuses() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let held = client.send(call("/held"));
+    server.wait_held(1);
+    let ending = thread::spawn({
+        let client = client.clone();
+        move || client.shutdown(LONG)
+    });
+    let refused = loop {
+        // Calls from before the shutdown has begun are served.
+        match client.get("/probe", &mut Response::new()) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(
+        refused.kind(),
+        ErrorKind::Stopped(Stopped::ShutDown)
+    ));
+    assert!(!ending.is_finished());
+    server.release();
+    block_on(held).outcome.unwrap();
+    assert_eq!(ending.join().unwrap(), 0);
+    assert_eq!(client.shutdown(LONG), 0, "again");
+}
+
+#[test]
+fn a_shutdown_cuts_off_after_its_limit() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let held = client.send(call("/held"));
+    server.wait_held(1);
+    assert_eq!(client.shutdown(Duration::from_millis(1)), 1);
+    let done = block_on(held);
+    assert!(matches!(
+        done.outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    assert_eq!(done.request.target(), "/held");
+}
+
+#[test]
+fn an_impatient_shutdown_overrules_a_patient_one() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let held = client.send(call("/held"));
+    server.wait_held(1);
+    thread::scope(|scope| {
+        let patient = scope.spawn(|| client.shutdown(LONG));
+        let now = scope.spawn(|| client.shutdown_now());
+        assert_eq!(patient.join().unwrap() + now.join().unwrap(), 1);
+    });
+    assert!(matches!(
+        block_on(held).outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+}
+
+#[test]
+fn all_who_wait_are_told_when_it_ends() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            thread::spawn(move || client.get("/held", &mut Response::new()))
+        })
+        .collect();
+    let (sender, arrived) = courser::completions();
+    client.submit(call("/held"), &sender).unwrap();
+    let future = client.send(call("/held"));
+    server.wait_held(10);
+    client.shutdown_now();
+    for caller in callers {
+        let error = caller.join().unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Cancelled));
+    }
+    assert!(arrived.wait(None).unwrap().outcome.is_err());
+    assert!(block_on(future).outcome.is_err());
+}
+
+#[test]
+fn futures_end_when_the_last_handle_is_dropped() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let future = client.send(call("/held"));
+    server.wait_held(1);
+    drop(client.clone());
+    drop(client);
+    let error = block_on(future).outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Cancelled));
+}
+
+/// Suppresses the message of the panics that the tests make on purpose.
+const ON_PURPOSE: &str = "on purpose";
+
+fn quiet_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload().downcast_ref::<&str>() != Some(&ON_PURPOSE) {
+                usual(info);
+            }
+        }));
+    });
+}
+
+struct Explosive;
+
+impl std::io::Read for Explosive {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        std::panic::panic_any(ON_PURPOSE)
+    }
+}
+
+#[test]
+fn a_panic_in_a_body_source_fails_the_calls_and_not_the_client() {
+    quiet_panics();
+    let server = Server::start();
+    let client = default_client(&server);
+    let bystander = client.send(call("/held"));
+    server.wait_held(1);
+    let mut request = Request::post("/", "");
+    request.body_stream(Explosive, None);
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Stopped(Stopped::Panicked)
+    ));
+    let error = block_on(bystander).outcome.unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Stopped(Stopped::Panicked)
+    ));
+    let mut response = Response::new();
+    client.get("/after", &mut response).unwrap();
+    assert_eq!(response.body(), b"/after");
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_panic_in_a_retry_hook_fails_the_call() {
+    quiet_panics();
+    let retry = Retry {
+        hook: Some(Arc::new(|_| std::panic::panic_any(ON_PURPOSE))),
+        ..Retry::default()
+    };
+    let nobody: Upstream = "unix:/no/such/socket".parse().unwrap();
+    let config = HostConfig {
+        retry,
+        ..HostConfig::default()
+    };
+    let build = move |_| HostClient::new(nobody.clone(), config.clone());
+    let client = Shared::spawn(SharedConfig::default(), build).unwrap();
+    for _ in 0..2 {
+        let error = client.get("/", &mut Response::new()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Stopped(Stopped::Panicked)),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_panic_in_a_tasks_waker_loses_no_call() {
+    quiet_panics();
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            std::panic::panic_any(ON_PURPOSE);
+        }
+    }
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut future = pin!(client.send(call("/held")));
+    let waker = Waker::from(Arc::new(Bomb));
+    assert!(
+        future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    server.release();
+    block_on(future).outcome.unwrap();
+    client.get("/after", &mut Response::new()).unwrap();
+}
+
+#[test]
+fn without_a_new_client_after_a_panic_calls_are_refused() {
+    quiet_panics();
+    let server = Server::start();
+    let (upstream, built) = (server.upstream(), AtomicUsize::new(0));
+    let build = move |_| match built.fetch_add(1, Ordering::SeqCst) {
+        0 => HostClient::new(upstream.clone(), HostConfig::default()),
+        _ => std::panic::panic_any(ON_PURPOSE),
+    };
+    let client = Shared::spawn(SharedConfig::default(), build).unwrap();
+    let mut request = Request::post("/", "");
+    request.body_stream(Explosive, None);
+    client.call(&mut request, &mut Response::new()).unwrap_err();
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Stopped(Stopped::NoClient)
+    ));
+    assert_eq!(client.shutdown(LONG), 0);
+}
+
+#[test]
+fn a_constructor_that_fails_is_the_callers_error() {
+    quiet_panics();
+    let no_address = |_| HostClient::new(Upstream::tcp([]), HostConfig::default());
+    let error = Shared::spawn(SharedConfig::default(), no_address).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::NoAddress)));
+    let panics = |_| -> Result<HostClient, courser::Error> { std::panic::panic_any(ON_PURPOSE) };
+    let error = Shared::spawn(SharedConfig::default(), panics).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Stopped(Stopped::Panicked)
+    ));
+    let two = SharedConfig {
+        threads: NonZeroUsize::new(2).unwrap(),
+        ..SharedConfig::default()
+    };
+    let error = Shared::spawn(two, no_address).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::OneThread)));
+}
+
+#[test]
+fn a_callback_cannot_wait_for_its_own_thread() {
+    type Place = Arc<std::sync::OnceLock<Shared<HostClient>>>;
+    struct Caller(Place, std::sync::mpsc::Sender<courser::Error>);
+    impl std::io::Read for Caller {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            let client = self.0.get().unwrap();
+            let error = client.get("/", &mut Response::new()).unwrap_err();
+            self.1.send(error).unwrap();
+            Ok(0)
+        }
+    }
+    let server = Server::start();
+    let place = Place::default();
+    let client = place.get_or_init(|| default_client(&server));
+    let (errors, heard) = std::sync::mpsc::channel();
+    let mut request = Request::new("POST", "/");
+    request.body_stream(Caller(Arc::clone(&place), errors), None);
+    request.header("Connection", "close");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let error = heard.recv().unwrap();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::OwnThread)));
+}
+
+#[test]
+fn stats_count_what_has_become_of_the_calls() {
+    let server = Server::start();
+    let client = default_client(&server);
+    for _ in 0..10 {
+        client.get("/", &mut Response::new()).unwrap();
+    }
+    client
+        .get("not a target", &mut Response::new())
+        .unwrap_err();
+    let held = client.send(call("/held"));
+    server.wait_held(1);
+    let stats = client.stats();
+    assert_eq!(
+        (stats.calls, stats.statuses[2], stats.in_flight),
+        (11, 10, 1)
+    );
+    assert_eq!((stats.failed(), stats.failures.misuse), (1, 1));
+    assert_eq!((stats.reused, stats.retries), (9, 0));
+    assert_eq!((stats.total.count(), stats.first_byte.count()), (11, 10));
+    assert_eq!(stats.connect.count(), 1);
+    assert!(stats.total.max() >= stats.first_byte.max());
+    client.shutdown_now();
+    block_on(held).outcome.unwrap_err();
+    let stats = client.stats();
+    assert_eq!(
+        (stats.calls, stats.failures.cancelled, stats.in_flight),
+        (12, 1, 0)
+    );
+}
+
+#[test]
+fn a_service_answers_http_requests_and_waits_for_its_turn() {
+    use std::future::poll_fn;
+    use tower_service::Service as _;
+
+    let server = Server::start();
+    let config = SharedConfig {
+        max_in_flight: 1,
+        ..SharedConfig::default()
+    };
+    let client = server.client(config, HostConfig::default());
+    let (mut first, mut second) = (client.service(), client.service());
+    let get = |target: &str| {
+        http::Request::get(target)
+            .body(bytes::Bytes::new())
+            .unwrap()
+    };
+    block_on(poll_fn(|context| first.poll_ready(context))).unwrap();
+    let held = first.call(get("/held"));
+    server.wait_held(1);
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(second.poll_ready(&mut nobody).is_pending());
+    let waiting = thread::spawn(move || {
+        block_on(async {
+            poll_fn(|context| second.poll_ready(context)).await?;
+            second.call(get("/second")).await
+        })
+    });
+    server.release();
+    let response = block_on(held).unwrap();
+    assert_eq!(
+        (response.status(), &response.body()[..]),
+        (http::StatusCode::OK, &b"/held"[..])
+    );
+    assert!(response.extensions().get::<courser::Report>().is_some());
+    let response = waiting.join().unwrap().unwrap();
+    assert_eq!(&response.body()[..], b"/second");
+
+    // Without having been ready it takes its chance; a permit that is not used goes back.
+    block_on(poll_fn(|context| first.poll_ready(context))).unwrap();
+    let error = block_on(client.service().call(get("/third"))).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        Some(ErrorKind::Limit(LimitExceeded::InFlight(1)))
+    ));
+    drop(first);
+    block_on(client.service().call(get("/third"))).unwrap();
+
+    let other_version = http::Request::get("/")
+        .version(http::Version::HTTP_2)
+        .body(bytes::Bytes::new())
+        .unwrap();
+    let error = block_on(client.service().call(other_version)).unwrap_err();
+    assert!(matches!(
+        error,
+        courser::ServiceError::Request(courser::Unfit::Version)
+    ));
+    client.shutdown_now();
+    let mut ended = client.service();
+    block_on(poll_fn(|context| ended.poll_ready(context))).unwrap();
+    let error = block_on(ended.call(get("/late"))).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        Some(ErrorKind::Stopped(Stopped::ShutDown))
+    ));
+}
+
+#[test]
+fn streamed_calls_are_refused() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let done = block_on(client.send(call("/").streaming(true)));
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)));
+}
+
+#[test]
+fn a_thousand_threads_share_one_client() {
+    const THREADS: usize = 1_000;
+    const CALLS: usize = 100;
+    let server = Server::start();
+    let host = HostConfig {
+        max_connections: NonZeroUsize::new(64).unwrap(),
+        ..HostConfig::default()
+    };
+    let client = server.client(SharedConfig::default(), host);
+    let answered = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (client, answered) = (&client, &answered);
+            let builder = thread::Builder::new().stack_size(64 * 1024);
+            let spawned = builder.spawn_scoped(scope, move || {
+                let mut response = Response::new();
+                for turn in 0..CALLS {
+                    let target = format!("/{thread}/{turn}");
+                    client.get(&target, &mut response).unwrap();
+                    assert_eq!(response.body(), target.as_bytes());
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            spawned.unwrap();
+        }
+    });
+    assert_eq!(answered.into_inner(), THREADS * CALLS);
+    assert_eq!((client.in_flight(), client.shutdown(LONG)), (0, 0));
+}
