@@ -58,9 +58,10 @@ mod reactor;
 #[cfg(feature = "http")]
 pub use client::Unfit;
 pub use client::{
-    Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, Drive, Engine,
-    Failures, Histogram, Hop, HostClient, HostConfig, Proxies, Proxy, ProxyKind, Read, Refused,
-    Report, Sending, Shared, SharedConfig, Stats, Ticket, Timings, Upstream, completions,
+    Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, ConnectTo,
+    Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer, Proxies,
+    Proxy, ProxyKind, Read, Refused, Report, Sending, Shared, SharedConfig, Stats, Ticket, Timings,
+    Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
@@ -78,6 +79,7 @@ pub use net::tls::{
 pub use net::{Address, SocketOptions};
 pub use policy::{
     AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
-    LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    Family, LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts,
+    WaitPolicy,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

@@ -1,7 +1,6 @@
 //! The client of any URL.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 #[cfg(feature = "cookies")]
@@ -53,6 +52,7 @@ pub struct AnyHost {
     proxies: Proxies,
     addresses: AddressPolicy,
     codings: Codings,
+    connect_to: Vec<ConnectTo>,
     #[cfg(feature = "cookies")]
     cookies: Option<CookieJar>,
     /// For building the value of `Cookie`.
@@ -100,6 +100,7 @@ impl<N: Net> Client<N> {
             proxies: config.proxies,
             addresses: config.addresses.clone(),
             codings: config.host.codings,
+            connect_to: config.connect_to,
             #[cfg(feature = "cookies")]
             cookies: config.cookies,
             #[cfg(feature = "cookies")]
@@ -236,9 +237,10 @@ impl AnyHost {
         let user_agent = self.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
         defaults = defaults.with_codings(self.codings);
+        let (to_host, to_port) = self.destination(url);
         let addresses = match &proxy {
-            None => addresses_of(url.ip(), url.host(), url.port()),
-            Some(proxy) => addresses_of(proxy.ip(), proxy.host(), proxy.port()),
+            None => Addresses::Named(to_host.into(), to_port),
+            Some(proxy) => Addresses::Named(proxy.host().into(), proxy.port()),
         };
         let mut steps = Vec::new();
         let mut socks_target = None;
@@ -253,20 +255,18 @@ impl AnyHost {
             let credentials = proxy.credentials().cloned();
             match (proxy.kind(), url.scheme()) {
                 (ProxyKind::Socks5 | ProxyKind::Socks5h, _) => {
-                    if proxy.kind() == ProxyKind::Socks5 && url.ip().is_none() {
-                        socks_target = Some(url.host().into());
+                    if proxy.kind() == ProxyKind::Socks5 {
+                        socks_target = Some(to_host.into());
                     }
                     steps.push(Step::Socks {
-                        host: url.host().into(),
-                        port: url.port(),
+                        host: to_host.into(),
+                        port: to_port,
                         credentials,
                     });
                 }
                 (ProxyKind::Http | ProxyKind::Https, Scheme::Https) => {
-                    let mut host_port = Vec::new();
-                    url.push_host_port(&mut host_port);
                     steps.push(Step::Tunnel {
-                        host_port: String::from_utf8_lossy(&host_port).into(),
+                        host_port: format!("{to_host}:{to_port}").into(),
                         user_agent: user_agent.map(Into::into),
                         credentials,
                     });
@@ -293,11 +293,45 @@ impl AnyHost {
         }
         Ok(host)
     }
+
+    /// Where the connections for a URL go.
+    fn destination<'a>(&'a self, url: &'a Url<'_>) -> (&'a str, u16) {
+        let matching = self.connect_to.iter().find(|rule| {
+            let host = rule.host.is_empty() || rule.host.eq_ignore_ascii_case(url.host());
+            host && rule.port.is_none_or(|port| port == url.port())
+        });
+        match matching {
+            None => (url.host(), url.port()),
+            Some(rule) if rule.to_host.is_empty() => {
+                (url.host(), rule.to_port.unwrap_or(url.port()))
+            }
+            Some(rule) => (&rule.to_host, rule.to_port.unwrap_or(url.port())),
+        }
+    }
 }
 
-fn addresses_of(ip: Option<IpAddr>, host: &str, port: u16) -> Addresses {
-    match ip {
-        Some(ip) => Addresses::Known(vec![SocketAddr::new(ip, port).into()]),
-        None => Addresses::Named(host.into(), port),
-    }
+/// A host that is reached at another host and port, while its name stays in `Host` and in TLS: as curl's
+/// `--connect-to`.
+///
+/// ```
+/// use courser::{Config, ConnectTo};
+///
+/// let to_the_new_server = ConnectTo {
+///     host: "www.example.com".into(),
+///     port: Some(443),
+///     to_host: "127.0.0.1".into(),
+///     to_port: Some(8443),
+/// };
+/// let config = Config { connect_to: vec![to_the_new_server], ..Config::default() };
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConnectTo {
+    /// The host in URLs, in any case; empty is every host.
+    pub host: String,
+    /// The port in URLs; `None` is every port.
+    pub port: Option<u16>,
+    /// The host or address to connect to; empty is the URL's.
+    pub to_host: String,
+    /// The port to connect to; `None` is the URL's.
+    pub to_port: Option<u16>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::Proxies;
+use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
@@ -63,6 +63,8 @@ pub struct HostConfig {
     pub codings: Codings,
     /// When a failed call is tried again.
     pub retry: Retry,
+    /// Is told what happens to calls and connections. Default: nobody.
+    pub observer: Option<Observer>,
     /// Options of the sockets.
     pub socket: SocketOptions,
     /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
@@ -96,6 +98,8 @@ pub struct Config {
     pub dns: DnsConfig,
     /// Which addresses may be connected to. Default: all.
     pub addresses: AddressPolicy,
+    /// Hosts that are reached at another host and port. Default: none.
+    pub connect_to: Vec<ConnectTo>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
     pub proxies: Proxies,
     /// Where cookies are kept, and taken from. Default: nowhere.
@@ -112,6 +116,7 @@ impl Default for Config {
             tls: TlsConfig::default(),
             dns: DnsConfig::default(),
             addresses: AddressPolicy::allow_all(),
+            connect_to: Vec::new(),
             proxies: Proxies::none(),
             #[cfg(feature = "cookies")]
             cookies: None,
@@ -137,6 +142,7 @@ impl Default for HostConfig {
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
             codings: Codings::none(),
             retry: Retry::default(),
+            observer: None,
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,
         }

@@ -14,7 +14,7 @@ use self::turn::TurnLimit;
 use super::hosts::Hosts;
 use super::names::Names;
 use super::router::Router;
-use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
+use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
@@ -40,6 +40,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     timeouts: Timeouts,
     retry: Retry,
     late: LatePolicy,
+    observer: Option<Observer>,
     /// What [`get`](Self::get) sends, for its buffers.
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
@@ -70,6 +71,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
+            observer: config.observer,
             getter: None,
             placeholder: None,
             reactor: Reactor::new(

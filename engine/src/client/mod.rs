@@ -10,6 +10,7 @@ mod hosts;
 #[cfg(feature = "http")]
 mod interop;
 mod names;
+mod observe;
 mod proxy;
 mod router;
 mod shared;
@@ -18,7 +19,7 @@ mod upstream;
 
 use std::time::{Duration, Instant};
 
-pub use any::Client;
+pub use any::{Client, ConnectTo};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{CookieJar, CookieLimits};
@@ -26,6 +27,7 @@ pub use engine::{Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
+pub use observe::{Moment, Observer};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use shared::{
     CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
@@ -244,6 +246,12 @@ impl Report {
     /// What TLS has agreed on, if this call is the first one on its connection and that has TLS.
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.marks.opened.as_ref()?.tls_info.as_ref()
+    }
+
+    /// The status of the proxy's answer to CONNECT, if this call is the first one on a connection that has a tunnel.
+    pub fn proxy_status(&self) -> Option<u16> {
+        let answer = self.marks.opened.as_ref()?.proxy_answer.as_ref()?;
+        Some(answer.0)
     }
 
     /// Bytes of HTTP sent, all attempts together.

@@ -9,10 +9,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::net::Waker;
 use crate::net::resolve::{Answer, Reply, Resolver};
-use crate::policy::{DnsConfig, DnsCounters, Found, NameCache, interleave};
+use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, interleave};
 
 /// The names that a client knows, and how it learns more. One question for a name is in flight at a time.
 pub(crate) struct Names {
+    family: Option<Family>,
     cache: NameCache,
     resolver: Box<dyn Resolver>,
     sender: Sender<(Arc<str>, Answer)>,
@@ -24,6 +25,7 @@ impl Names {
     pub(crate) fn new(config: DnsConfig, resolver: Box<dyn Resolver>) -> Self {
         let (sender, answers) = unbounded();
         Self {
+            family: config.family,
             cache: NameCache::new(config),
             resolver,
             sender,
@@ -68,7 +70,11 @@ impl Names {
         start: usize,
     ) -> Vec<IpAddr> {
         let avoided = |ip| self.cache.is_avoided(now, SocketAddr::new(ip, port));
-        interleave(addresses, start, &avoided)
+        let mut order = interleave(addresses, start, &avoided);
+        if let Some(family) = self.family {
+            order.retain(|ip| family.has(*ip));
+        }
+        order
     }
 
     /// A connection to that address failed: it is tried last for a while.

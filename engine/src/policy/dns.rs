@@ -50,6 +50,30 @@ pub struct DnsConfig {
     pub avoid_failed: Duration,
     /// Names with fixed addresses, which are never looked up: see [`resolve`](Self::resolve).
     pub overrides: Vec<Override>,
+    /// Connect to addresses of this family only. Default: both.
+    pub family: Option<Family>,
+}
+
+/// A family of addresses.
+///
+/// ```
+/// use courser::{DnsConfig, Family};
+///
+/// let config = DnsConfig { family: Some(Family::V4), ..DnsConfig::default() };
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Whether an address is of it.
+    pub fn has(self, ip: IpAddr) -> bool {
+        ip.is_ipv4() == (self == Self::V4)
+    }
 }
 
 /// Fixed addresses for a name, as in curl's `--resolve`.
@@ -84,6 +108,7 @@ impl Default for DnsConfig {
             max_addresses: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
             avoid_failed: Duration::from_secs(30),
             overrides: Vec::new(),
+            family: None,
         }
     }
 }

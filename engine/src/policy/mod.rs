@@ -12,7 +12,7 @@ mod retry;
 mod timeouts;
 
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
-pub use dns::{DnsConfig, DnsCounters, Override};
+pub use dns::{DnsConfig, DnsCounters, Family, Override};
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};

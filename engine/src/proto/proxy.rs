@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::{LimitExceeded, Misuse, PeerFault};
+use crate::error::{DnsError, LimitExceeded, Misuse, PeerFault};
 
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,6 +18,8 @@ pub enum Handshake {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyFault {
+    /// The proxy's own name could not be turned into addresses.
+    Name(DnsError),
     /// The proxy answered CONNECT with this status. 407 asks for other credentials.
     Status(u16),
     /// The proxy's answer to CONNECT is no HTTP.
@@ -49,6 +51,7 @@ pub enum ProxyFault {
 impl fmt::Display for ProxyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Name(error) => write!(f, "the proxy's name: {error}"),
             Self::Status(407) => f.write_str("the proxy asks for credentials (status 407)"),
             Self::Status(code) => write!(f, "the proxy answered CONNECT with status {code}"),
             Self::Http(fault) => write!(f, "in the proxy's answer to CONNECT: {fault}"),

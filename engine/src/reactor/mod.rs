@@ -206,6 +206,8 @@ pub(crate) struct Opened {
     pub(crate) tls: Option<Duration>,
     /// What that has agreed on.
     pub(crate) tls_info: Option<TlsInfo>,
+    /// The status and the head of the proxy's answer to CONNECT.
+    pub(crate) proxy_answer: Option<(u16, Box<[u8]>)>,
 }
 
 struct Conn<S> {
@@ -460,6 +462,19 @@ impl<N: Net> Reactor<N> {
 
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
         self.conns.get(conn).map(|conn| &conn.remote)
+    }
+
+    /// Whether a connection has been kept idle or has served before.
+    pub(crate) fn has_served(&self, conn: Key) -> bool {
+        self.conns.get(conn).is_some_and(|conn| conn.kept)
+    }
+
+    pub(crate) fn local(&self, conn: Key) -> Option<&Address> {
+        self.conns.get(conn)?.local.as_ref()
+    }
+
+    pub(crate) fn opened(&self, conn: Key) -> Option<&Opened> {
+        self.conns.get(conn)?.opened.as_deref()
     }
 
     pub(crate) fn place(&self, conn: Key) -> Option<At> {

@@ -58,6 +58,7 @@ pub(crate) struct SetUp {
     pub(super) since: Instant,
     proxy: Duration,
     tls: Option<Duration>,
+    proxy_answer: Option<(u16, Box<[u8]>)>,
 }
 
 #[derive(Debug)]
@@ -79,6 +80,7 @@ impl SetUp {
             since: now,
             proxy: Duration::ZERO,
             tls: None,
+            proxy_answer: None,
         }
     }
 
@@ -129,6 +131,10 @@ impl SetUp {
             if !done {
                 return Ok(false);
             }
+            if let Machine::Tunnel(tunnel) = &self.machine {
+                let response = tunnel.response();
+                self.proxy_answer = Some((response.status(), response.head().into()));
+            }
             let took = now.saturating_duration_since(self.since);
             match self.steps.get(self.at) {
                 Some(Step::Tls(..)) => self.tls = Some(took),
@@ -148,7 +154,8 @@ impl SetUp {
     }
 
     /// Notes how long the steps took.
-    pub(super) fn note(&self, opened: &mut Opened) {
+    pub(super) fn note(&mut self, opened: &mut Opened) {
+        opened.proxy_answer = self.proxy_answer.take();
         let has_proxy = !matches!(&*self.steps, [] | [Step::Tls(..)]);
         opened.proxy = has_proxy.then_some(self.proxy);
         opened.tls = self.tls;

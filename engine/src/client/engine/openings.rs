@@ -7,12 +7,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use crate::client::Moment;
 use crate::client::hosts::Addresses;
 use crate::client::names::Names;
 use crate::client::router::Router;
 use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
 use crate::policy::{Found, Race, RaceStep};
+use crate::proto::ProxyFault;
 use crate::reactor::{At, Key, Owner, Step};
 
 /// Names, and the openings that wait for them.
@@ -174,11 +176,33 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let order = naming.names.order(now, addresses, port, start);
+        if order.is_empty() {
+            return self.resolve_failed(key, DnsError::NoAddresses.into());
+        }
+        if let (Some(observer), Addresses::Named(name, _)) = (&self.observer, &host.addresses) {
+            observer.tell(&Moment::Resolved {
+                name,
+                addresses: &order,
+            });
+        }
         let order = order.into_iter().map(|ip| SocketAddr::new(ip, port).into());
         self.begin_race(key, order.collect());
     }
 
     fn resolve_failed(&mut self, key: Key, kind: ErrorKind) {
+        let opening = self.openings.get(key);
+        let host = opening.and_then(|opening| self.hosts.get(opening.at.host));
+        let kind = match (kind, host) {
+            // The name was the proxy's, unless it is the one that a SOCKS5 proxy is to be told the address of.
+            (ErrorKind::Dns(error), Some(host))
+                if host.proxy.is_some()
+                    && (host.socks_target.is_none()
+                        || opening.is_some_and(|opening| opening.behind.is_some())) =>
+            {
+                ProxyFault::Name(error).into()
+            }
+            (kind, _) => kind,
+        };
         let error = Error::new(kind, Phase::Resolve, Sent::Nothing);
         self.fail_opening(key, Some(error));
     }
@@ -238,6 +262,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             let room = !host.pool.is_full();
             match race.poll(now, self.attempt_delay, room && !self.hosts.is_full()) {
                 RaceStep::Begin(address) => {
+                    if let Some(observer) = &self.observer {
+                        observer.tell(&Moment::Connecting { remote: &address });
+                    }
                     let connected = match address.ip().filter(|ip| !self.addresses.allows(*ip)) {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => self
@@ -248,8 +275,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                     match connected {
                         Ok(conn) => running.push(conn),
                         Err(kind) => {
-                            let error = Error::new(kind, Phase::Connect, Sent::Nothing);
-                            opening.error = Some(error.with_remote(Some(address.clone())));
+                            let error = Error::new(kind, Phase::Connect, Sent::Nothing)
+                                .with_remote(Some(address.clone()));
+                            if let Some(observer) = &self.observer {
+                                observer.tell(&Moment::ConnectFailed { error: &error });
+                            }
+                            opening.error = Some(error);
                             race.handle_failed(now);
                             self.avoid(at.host, &address);
                             continue;
@@ -335,6 +366,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         running.retain(|running| *running != conn);
         race.handle_failed(now);
         let address = error.remote().cloned();
+        if let Some(observer) = &self.observer {
+            observer.tell(&Moment::ConnectFailed { error: &error });
+        }
         opening.error = Some(error);
         let host = opening.at.host;
         self.note_racing(host, before, before - 1);
@@ -372,6 +406,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         let address = self.reactor.remote(conn);
+        if let (Some(observer), Some(remote)) = (&self.observer, address) {
+            observer.tell(&Moment::Connected {
+                remote,
+                local: self.reactor.local(conn),
+            });
+        }
         match (&mut self.names, address, self.hosts.get(host)) {
             (Some(naming), Some(Address::Tcp(address)), _) => naming.names.note_reached(*address),
             (_, Some(address), Some(host)) => host.order.reached(address),
@@ -400,6 +440,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         self.reactor
             .set_opened(conn, opening.resolve, opening.connect);
+        if let (Some(observer), Some(remote)) = (&self.observer, self.reactor.remote(conn)) {
+            let opened = self.reactor.opened(conn);
+            let answer = opened.and_then(|opened| opened.proxy_answer.as_ref());
+            observer.tell(&Moment::Ready {
+                remote,
+                tls: opened.and_then(|opened| opened.tls_info.as_ref()),
+                proxy_head: answer.map(|(_, head)| &**head),
+            });
+        }
         let random = self.reactor.random();
         let now = self.reactor.now();
         let at = opening.at;

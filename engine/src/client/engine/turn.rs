@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::client::router::{Reroute, Router};
-use crate::client::{CallId, CallTime, Completion, Report};
+use crate::client::{CallId, CallTime, Completion, Moment, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
-use crate::proto::{CloseReason, Reuse};
+use crate::proto::{BodyMode, CloseReason, Reuse};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -115,7 +115,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         match checkout {
             Checkout::Reuse(conn) => {
-                self.reactor.start(conn, key);
+                self.start(conn, key);
                 if !closed && !self.pool.keeps_warm() {
                     return;
                 }
@@ -126,6 +126,41 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         self.hosts.touch(host_key);
+    }
+
+    /// Gives a connection to a call.
+    #[inline]
+    fn start(&mut self, conn: Key, key: Key) {
+        if self.observer.is_some() {
+            self.tell_of_start(conn, key);
+        }
+        self.reactor.start(conn, key);
+    }
+
+    #[cold]
+    fn tell_of_start(&self, conn: Key, key: Key) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key))
+            && let Some(remote) = self.reactor.remote(conn)
+        {
+            observer.tell(&Moment::Sending {
+                call: CallId(key),
+                tag: call.tag,
+                remote,
+                reused: self.reactor.has_served(conn),
+                head: call.request.encoded_head(),
+            });
+        }
+    }
+
+    #[cold]
+    fn tell_of_head(&self, key: Key) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
+            observer.tell(&Moment::Head {
+                call: CallId(key),
+                tag: call.tag,
+                response: &call.response,
+            });
+        }
     }
 
     /// Decides about everything that has happened, until nothing more has.
@@ -200,7 +235,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
             Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
-            Happened::SetUpFailed { opening, error } => self.fail_opening(opening, Some(error)),
+            Happened::SetUpFailed { opening, error } => {
+                if let Some(observer) = &self.observer {
+                    observer.tell(&Moment::ConnectFailed { error: &error });
+                }
+                self.fail_opening(opening, Some(error));
+            }
             Happened::ConnectFailed {
                 opening,
                 conn,
@@ -295,7 +335,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             next = host.pool.declined(now, at.slot);
         }
         match next {
-            Next::Assign(call) => self.reactor.start(conn, call),
+            Next::Assign(call) => self.start(conn, call),
             Next::Idle(until) => self.reactor.idle(conn, until),
             // The pool has freed its slot already.
             Next::Close => {
@@ -319,6 +359,14 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A response is complete: the call's end, or a redirect.
     fn finish(&mut self, key: Key) {
+        if self.observer.is_some()
+            && self
+                .reactor
+                .call_ref(key)
+                .is_some_and(|call| call.mode == BodyMode::Buffer)
+        {
+            self.tell_of_head(key);
+        }
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -339,6 +387,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
     fn handle_head(&mut self, key: Key) {
+        if self.observer.is_some() {
+            self.tell_of_head(key);
+        }
         if R::KEEPS_HOSTS {
             return self.head_ready(key);
         }
@@ -380,6 +431,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             status: call.response.status(),
             url: call.request.url().into(),
         });
+        if let Some(observer) = &self.observer {
+            observer.tell(&Moment::Redirected {
+                call: CallId(key),
+                tag: call.tag,
+                url: call.request.url(),
+            });
+        }
         call.place = Place::New;
         call.rerouted = false;
         call.stale_before = false;
@@ -414,6 +472,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             || retry.decide(&failed, call.stale_before) == Verdict::GiveUp
         {
             return self.end_call(key, Err(error));
+        }
+        if let Some(observer) = &self.observer {
+            observer.tell(&Moment::Retrying {
+                call: CallId(key),
+                tag: call.tag,
+                error: &error,
+            });
         }
         call.stale_before |= is_stale(&failed);
         call.sent_before = call.sent_before.max(error.sent());
@@ -506,6 +571,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         call.place = Place::Ended(outcome.map_err(|error| error.after(call.sent_before)));
         call.marks.ended = Some(now);
+        if let (Some(observer), Place::Ended(outcome)) = (&self.observer, &call.place) {
+            observer.tell(&Moment::Ended {
+                call: CallId(key),
+                tag: call.tag,
+                error: outcome.as_ref().err(),
+            });
+        }
         if call.head == HeadState::Awaited {
             self.done.push_back(key);
         } else {
