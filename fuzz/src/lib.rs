@@ -31,6 +31,7 @@ pub fn response(data: &[u8]) {
             chunk_overhead: 64,
             trailer_bytes: 64,
             interim_responses: 2,
+            ..Limits::default()
         },
     };
     let feed = |steps| exchange(method, mode, &limits, input, steps, end);

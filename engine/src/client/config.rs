@@ -50,6 +50,8 @@ pub struct HostConfig {
     /// How long an address is tried before another one is tried beside it; the first that is reached is used. Default
     /// 250 ms (RFC 8305 §8).
     pub attempt_delay: Duration,
+    /// For how long an address that failed is tried last. Default 30 s.
+    pub avoid_failed: Duration,
     /// Limits in time.
     pub timeouts: Timeouts,
     /// What happens to the connection of a call that ran out of time. Default: it is closed.
@@ -136,6 +138,7 @@ impl Default for HostConfig {
             max_requests: None,
             min_idle: 0,
             attempt_delay: Duration::from_millis(250),
+            avoid_failed: Duration::from_secs(30),
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),
             limits: Limits::default(),

@@ -18,7 +18,7 @@ use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Repo
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
+use crate::policy::{AddressPolicy, Avoided, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
 
@@ -35,6 +35,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     openings: Slab<Opening>,
     pool: PoolConfig,
     attempt_delay: Duration,
+    avoided: Avoided,
     addresses: AddressPolicy,
     names: Option<Naming>,
     timeouts: Timeouts,
@@ -66,6 +67,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             openings: Slab::new(),
             pool: config.pool(),
             attempt_delay: config.attempt_delay,
+            avoided: Avoided::new(config.avoid_failed),
             addresses: AddressPolicy::allow_all(),
             names: None,
             timeouts: config.timeouts.clone(),

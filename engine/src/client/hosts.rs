@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Counters, DialOrder, Pool, PoolConfig, later};
+use crate::policy::{Counters, Pool, PoolConfig, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 
@@ -44,7 +44,8 @@ pub(crate) struct Host {
     pub(crate) socks_target: Option<Box<str>>,
     /// Through which it is reached; kept because its place in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
-    pub(crate) order: DialOrder,
+    /// Openings so far: each starts one address further.
+    pub(crate) openings: usize,
     touched: bool,
     /// Its part of `Hosts::open`.
     counted: usize,
@@ -104,7 +105,7 @@ impl Hosts {
             set_up,
             socks_target: None,
             proxy: None,
-            order: DialOrder::default(),
+            openings: 0,
             touched: false,
             counted: 0,
             want: Want::Nothing,
@@ -195,22 +196,36 @@ impl Hosts {
         }
     }
 
-    /// The host that gets the next room.
-    pub(crate) fn next_in_want(&mut self) -> Option<Key> {
-        for (queue, want) in [
-            (&mut self.starving, Want::Any),
-            (&mut self.hungry, Want::More),
-        ] {
-            while let Some(key) = queue.pop_front() {
-                if let Some(host) = self.hosts.get_mut(key)
-                    && host.want == want
-                {
-                    host.want = Want::Nothing;
-                    return Some(key);
-                }
+    /// The next host without any connection that waits for room.
+    #[inline]
+    pub(crate) fn next_starving(&mut self) -> Option<Key> {
+        while let Some(key) = self.starving.pop_front() {
+            if self.stops_wanting(key, Want::Any) {
+                return Some(key);
             }
         }
         None
+    }
+
+    /// The next host with too few connections that waits for room.
+    #[inline]
+    pub(crate) fn next_hungry(&mut self) -> Option<Key> {
+        while let Some(key) = self.hungry.pop_front() {
+            if self.stops_wanting(key, Want::More) {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    fn stops_wanting(&mut self, key: Key, want: Want) -> bool {
+        match self.hosts.get_mut(key) {
+            Some(host) if host.want == want => {
+                host.want = Want::Nothing;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether a host must give back a connection that it could use, because another one has none at all.

@@ -1,7 +1,7 @@
 //! Names for the clients: the cache, the resolver, and the channel between them.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,27 +64,15 @@ impl Names {
     /// The order in which a connection tries `addresses`: see [`interleave`]. `start` counts the connections.
     pub(crate) fn order(
         &self,
-        now: Instant,
         addresses: &[IpAddr],
-        port: u16,
         start: usize,
+        last: &dyn Fn(IpAddr) -> bool,
     ) -> Vec<IpAddr> {
-        let avoided = |ip| self.cache.is_avoided(now, SocketAddr::new(ip, port));
-        let mut order = interleave(addresses, start, &avoided);
+        let mut order = interleave(addresses, start, last);
         if let Some(family) = self.family {
             order.retain(|ip| family.has(*ip));
         }
         order
-    }
-
-    /// A connection to that address failed: it is tried last for a while.
-    pub(crate) fn note_failed(&mut self, now: Instant, address: SocketAddr) {
-        self.cache.note_failed(now, address);
-    }
-
-    /// A connection to that address is up.
-    pub(crate) fn note_reached(&mut self, address: SocketAddr) {
-        self.cache.note_reached(address);
     }
 
     /// Forgets a name.
@@ -207,26 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn failed_addresses_come_last() {
-        let (sender, _asked) = unbounded();
-        let mut names = Names::new(DnsConfig::default(), Box::new(Held(sender)));
-        let now = Instant::now();
-        let all: Vec<IpAddr> = ["::1", "10.0.0.1", "10.0.0.2"]
-            .map(|t| t.parse().unwrap())
-            .into();
-        let order = |names: &Names, after: u64, port| -> Vec<String> {
-            let at = now + Duration::from_secs(after);
-            names
-                .order(at, &all, port, 0)
-                .iter()
-                .map(IpAddr::to_string)
-                .collect()
+    fn one_family_can_be_chosen() {
+        let all = ["::1", "10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        let order = |family| {
+            let (sender, _asked) = unbounded();
+            let config = DnsConfig {
+                family,
+                ..DnsConfig::default()
+            };
+            let names = Names::new(config, Box::new(Held(sender)));
+            let order = names.order(&all, 0, &|ip| ip == all[1]);
+            order.iter().map(IpAddr::to_string).collect::<Vec<_>>()
         };
-        names.note_failed(now, "[::1]:80".parse().unwrap());
-        assert_eq!(order(&names, 29, 80), ["10.0.0.1", "10.0.0.2", "::1"]);
-        assert_eq!(order(&names, 29, 443), ["::1", "10.0.0.1", "10.0.0.2"]);
-        assert_eq!(order(&names, 30, 80), ["::1", "10.0.0.1", "10.0.0.2"]);
-        names.note_reached("[::1]:80".parse().unwrap());
-        assert_eq!(order(&names, 0, 80), ["::1", "10.0.0.1", "10.0.0.2"]);
+        assert_eq!(order(None), ["::1", "10.0.0.2", "10.0.0.1"]);
+        assert_eq!(order(Some(Family::V4)), ["10.0.0.2", "10.0.0.1"]);
+        assert_eq!(order(Some(Family::V6)), ["::1"]);
     }
 }

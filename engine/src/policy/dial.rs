@@ -4,56 +4,65 @@
 //! delay has passed without success. The first connection that is up wins, and the others are closed by the driver. All
 //! of them count against the caps on connections.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::later;
 use crate::net::Address;
 
-/// Where the next opening starts: each one address further than the one before, and addresses that failed lately last.
-#[derive(Debug, Default)]
-pub(crate) struct DialOrder {
-    next: usize,
-    /// Addresses that failed, or were overtaken by another, and until when they are tried last.
-    avoided: Vec<(Address, Instant)>,
+/// The order for one opening over addresses that serve the same: `start` places further than given, and those that
+/// failed lately last.
+pub(crate) fn rotate(
+    addresses: &[Address],
+    start: usize,
+    last: impl Fn(&Address) -> bool,
+) -> Vec<Address> {
+    let count = addresses.len();
+    let rotated = (0..count).map(|at| &addresses[(start % count + at) % count]);
+    let (mut order, last): (Vec<_>, Vec<_>) = rotated.cloned().partition(|address| !last(address));
+    order.extend(last);
+    order
 }
 
-impl DialOrder {
-    /// The order for one opening.
-    pub(crate) fn order(&mut self, now: Instant, addresses: &[Address]) -> Vec<Address> {
-        let first = self.turn() % addresses.len().max(1);
-        self.avoided.retain(|(_, until)| *until > now);
-        let rotated = (0..addresses.len()).map(|at| &addresses[(first + at) % addresses.len()]);
-        let (mut order, last): (Vec<_>, Vec<_>) = rotated
-            .cloned()
-            .partition(|address| !self.is_avoided(address));
-        order.extend(last);
-        order
-    }
+/// Addresses that failed lately, or that another one was faster than by more than the attempt delay: they are tried
+/// last for a while, by all hosts that have them.
+#[derive(Debug)]
+pub(crate) struct Avoided {
+    hold: Duration,
+    until: HashMap<Address, Instant>,
+    /// In the order of their ends; an address that failed again, or was reached, has left an old note behind.
+    order: VecDeque<(Instant, Address)>,
+}
 
-    /// Counts openings, for an order that is made elsewhere.
-    pub(crate) fn turn(&mut self) -> usize {
-        let turn = self.next;
-        self.next = turn.wrapping_add(1);
-        turn
-    }
-
-    fn is_avoided(&self, address: &Address) -> bool {
-        self.avoided.iter().any(|(avoided, _)| avoided == address)
-    }
-
-    /// An address failed, or another one was faster by more than the attempt delay.
-    pub(crate) fn avoid(&mut self, now: Instant, address: &Address) {
-        self.reached(address);
-        if self.avoided.len() < MOST_AVOIDED {
-            self.avoided
-                .push((address.clone(), later(now, AVOIDED_FOR)));
+impl Avoided {
+    pub(crate) fn new(hold: Duration) -> Self {
+        Self {
+            hold,
+            until: HashMap::new(),
+            order: VecDeque::new(),
         }
     }
 
-    /// An address works.
-    pub(crate) fn reached(&mut self, address: &Address) {
-        self.avoided.retain(|(avoided, _)| avoided != address);
+    pub(crate) fn note_failed(&mut self, now: Instant, address: &Address) {
+        let until = later(now, self.hold);
+        self.until.insert(address.clone(), until);
+        self.order.push_back((until, address.clone()));
+        while let Some((end, _)) = self.order.front()
+            && (*end <= now || self.order.len() > MOST_AVOIDED)
+            && let Some((end, address)) = self.order.pop_front()
+        {
+            if self.until.get(&address) == Some(&end) {
+                self.until.remove(&address);
+            }
+        }
+    }
+
+    pub(crate) fn note_reached(&mut self, address: &Address) {
+        self.until.remove(address);
+    }
+
+    pub(crate) fn has(&self, now: Instant, address: &Address) -> bool {
+        self.until.get(address).is_some_and(|until| now < *until)
     }
 }
 
@@ -131,11 +140,8 @@ impl Race {
     }
 }
 
-/// For how long an address that failed is tried last.
-const AVOIDED_FOR: Duration = Duration::from_secs(60);
-
-/// An upstream whose addresses have all failed is not worth a longer list.
-const MOST_AVOIDED: usize = 64;
+/// Addresses that are remembered to have failed.
+const MOST_AVOIDED: usize = 4096;
 
 /// Patience stops doubling; by then it is longer than any limit.
 const MOST_ROUNDS: usize = 16;
@@ -145,6 +151,8 @@ const MOST_RACING: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn addresses(n: u8) -> Vec<Address> {
@@ -155,25 +163,40 @@ mod tests {
 
     #[test]
     fn round_robin_with_failed_addresses_last() {
-        let (now, all) = (Instant::now(), addresses(3));
-        let mut order = DialOrder::default();
-        let pick = |order: &mut DialOrder, now| -> Vec<usize> {
-            let order = order.order(now, &all);
-            order
-                .iter()
-                .map(|a| all.iter().position(|b| a == b).expect("one of them"))
-                .collect()
+        let all = addresses(3);
+        let order = |start, last: &[usize]| -> Vec<usize> {
+            let place = |address: &Address| all.iter().position(|a| a == address).expect("one");
+            let order = rotate(&all, start, |address| last.contains(&place(address)));
+            order.iter().map(place).collect()
         };
-        assert_eq!(pick(&mut order, now), [0, 1, 2]);
-        assert_eq!(pick(&mut order, now), [1, 2, 0]);
-        order.avoid(now, &all[2]);
-        assert_eq!(pick(&mut order, now), [0, 1, 2]);
-        assert_eq!(pick(&mut order, now), [0, 1, 2]);
-        assert_eq!(pick(&mut order, now), [1, 0, 2]);
-        assert_eq!(pick(&mut order, now + AVOIDED_FOR), [2, 0, 1]);
-        order.avoid(now, &all[0]);
-        order.reached(&all[0]);
-        assert_eq!(pick(&mut order, now), [0, 1, 2]);
+        assert_eq!(order(0, &[]), [0, 1, 2]);
+        assert_eq!(order(1, &[]), [1, 2, 0]);
+        assert_eq!(order(usize::MAX, &[2]), [0, 1, 2]);
+        assert_eq!(order(4, &[1]), [2, 0, 1]);
+        assert_eq!(order(0, &[0, 1, 2]), [0, 1, 2]);
+        assert!(rotate(&[], 5, |_| true).is_empty());
+    }
+
+    #[test]
+    fn failed_addresses_are_forgotten_in_time_and_bounded() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let address = |n: u32| Address::Tcp((Ipv4Addr::from_bits(n), 80).into());
+        let mut avoided = Avoided::new(Duration::from_secs(30));
+        avoided.note_failed(at(0), &address(1));
+        avoided.note_failed(at(10), &address(1));
+        assert!(avoided.has(at(39), &address(1)));
+        assert!(!avoided.has(at(40), &address(1)));
+        avoided.note_reached(&address(1));
+        assert!(!avoided.has(at(10), &address(1)));
+        for n in 0..2 * MOST_AVOIDED as u32 {
+            avoided.note_failed(at(50), &address(n));
+            assert!(avoided.has(at(50), &address(n)));
+        }
+        assert_eq!(avoided.until.len(), MOST_AVOIDED);
+        assert_eq!(avoided.order.len(), MOST_AVOIDED);
+        avoided.note_failed(at(90), &address(7));
+        assert_eq!(avoided.until.len(), 1);
     }
 
     #[test]

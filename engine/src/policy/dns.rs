@@ -5,8 +5,8 @@
 //! while its servers fail, as RFC 8767 has it), *failed* (the failure is served, RFC 2308), or *asked for* (everybody
 //! waits for the one lookup in flight).
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,8 +46,6 @@ pub struct DnsConfig {
     pub max_entries: NonZeroUsize,
     /// Addresses of a name that are used, the first ones. Default 64.
     pub max_addresses: NonZeroUsize,
-    /// For how long an address is tried last after a connection to it failed. Default 30 s.
-    pub avoid_failed: Duration,
     /// Names with fixed addresses, which are never looked up: see [`resolve`](Self::resolve).
     pub overrides: Vec<Override>,
     /// Connect to addresses of this family only. Default: both.
@@ -106,7 +104,6 @@ impl Default for DnsConfig {
             stale_if_error: Duration::from_secs(3600),
             max_entries: NonZeroUsize::new(16_384).unwrap_or(NonZeroUsize::MIN),
             max_addresses: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
-            avoid_failed: Duration::from_secs(30),
             overrides: Vec::new(),
             family: None,
         }
@@ -183,7 +180,6 @@ pub(crate) struct NameCache {
     /// with `asking` false, under their `used`.
     idle: BTreeMap<u64, Arc<str>>,
     uses: u64,
-    failures: Failures,
     counters: DnsCounters,
 }
 
@@ -215,7 +211,6 @@ impl NameCache {
             entries: HashMap::new(),
             idle: BTreeMap::new(),
             uses: 0,
-            failures: Failures::default(),
             counters: DnsCounters::default(),
         }
     }
@@ -360,26 +355,6 @@ impl NameCache {
         self.idle.clear();
         self.entries.retain(|_, entry| entry.asking);
         self.entries.values_mut().for_each(Entry::forget);
-        self.failures = Failures::default();
-    }
-
-    /// A connection to `address` failed: it is tried last for a while.
-    pub(crate) fn note_failed(&mut self, now: Instant, address: SocketAddr) {
-        self.failures
-            .insert(address, later(now, self.config.avoid_failed), now);
-    }
-
-    /// A connection to `address` is up.
-    pub(crate) fn note_reached(&mut self, address: SocketAddr) {
-        self.failures.until.remove(&address);
-    }
-
-    /// Whether `address` is tried last now.
-    pub(crate) fn is_avoided(&self, now: Instant, address: SocketAddr) -> bool {
-        self.failures
-            .until
-            .get(&address)
-            .is_some_and(|until| now < *until)
     }
 
     pub(crate) fn counters(&self) -> DnsCounters {
@@ -434,30 +409,6 @@ impl Entry {
     fn forget(&mut self) {
         self.known = None;
         self.failed = None;
-    }
-}
-
-/// Addresses that failed lately.
-#[derive(Debug, Default)]
-struct Failures {
-    until: HashMap<SocketAddr, Instant>,
-    /// In the order of their ends; an address that failed again, or was reached, has left an old note behind.
-    order: VecDeque<(Instant, SocketAddr)>,
-}
-
-impl Failures {
-    fn insert(&mut self, address: SocketAddr, until: Instant, now: Instant) {
-        self.until.insert(address, until);
-        self.order.push_back((until, address));
-        while let Some(&(end, address)) = self.order.front() {
-            if now < end && self.order.len() <= MAX_FAILURES {
-                break;
-            }
-            self.order.pop_front();
-            if self.until.get(&address) == Some(&end) {
-                self.until.remove(&address);
-            }
-        }
     }
 }
 
@@ -528,8 +479,6 @@ fn remove_duplicates(addresses: &mut Vec<IpAddr>) {
     let mut seen = std::collections::HashSet::new();
     addresses.retain(|ip| seen.insert(*ip));
 }
-
-const MAX_FAILURES: usize = 4096;
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
-pub(crate) use dial::{DialOrder, Race, RaceStep};
+pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, interleave};
 pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};

@@ -13,7 +13,7 @@ use crate::client::names::Names;
 use crate::client::router::Router;
 use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
-use crate::policy::{Found, Race, RaceStep};
+use crate::policy::{Found, Race, RaceStep, rotate};
 use crate::proto::ProxyFault;
 use crate::reactor::{At, Key, Owner, Step};
 
@@ -22,7 +22,7 @@ use crate::reactor::{At, Key, Owner, Step};
 pub(crate) struct Naming {
     pub(super) names: Names,
     waker: Waker,
-    /// By the name in lower case. Entries of openings that are over go with the answer.
+    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over go with the answer.
     waiting: HashMap<String, Vec<Key>>,
 }
 
@@ -125,7 +125,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             (Some(target), _) if opening.behind.is_none() => (&**target, 0),
             (_, Addresses::Named(name, port)) => (&**name, *port),
             (_, Addresses::Known(addresses)) => {
-                let order = host.order.order(now, addresses);
+                let avoided = &self.avoided;
+                let order = rotate(addresses, turn(&mut host.openings), |address| {
+                    avoided.has(now, address)
+                });
                 return self.begin_race(key, order);
             }
         };
@@ -134,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         match naming.names.lookup(now, name, port, &naming.waker) {
             Found::Pending => {
-                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                let name = name.to_ascii_lowercase();
                 naming.waiting.entry(name).or_default().push(key);
                 let limit = self.timeouts.resolve;
                 let until = limit.and_then(|limit| opening.began.checked_add(limit));
@@ -157,11 +160,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(host), Some(naming)) = (self.hosts.get(opening.at.host), &self.names) else {
             return;
         };
-        let start = host.order.turn();
+        let start = turn(&mut host.openings);
         opening.resolve = Some(now.saturating_duration_since(opening.began));
         if host.socks_target.is_some() && opening.behind.is_none() {
             // The proxy connects; which of the addresses answers is not for us to see.
-            let order = naming.names.order(now, addresses, 0, start);
+            let order = naming.names.order(addresses, start, &|_| false);
             let allowed = order.iter().find(|ip| self.addresses.allows(**ip));
             return match (allowed, order.first()) {
                 (Some(&ip), _) => {
@@ -175,7 +178,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Addresses::Named(_, port) = host.addresses else {
             return;
         };
-        let order = naming.names.order(now, addresses, port, start);
+        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, port).into());
+        let order = naming.names.order(addresses, start, &last);
         if order.is_empty() {
             return self.resolve_failed(key, DnsError::NoAddresses.into());
         }
@@ -282,7 +286,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                             }
                             opening.error = Some(error);
                             race.handle_failed(now);
-                            self.avoid(at.host, &address);
+                            self.avoided.note_failed(now, &address);
                             continue;
                         }
                     }
@@ -292,7 +296,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     if let Some(address) = self.reactor.remote(slowest).cloned() {
                         self.reactor.close(slowest);
                         race.handle_replaced(address.clone());
-                        self.avoid(at.host, &address);
+                        self.avoided.note_failed(now, &address);
                     }
                     self.note_racing(at.host, before, before - 1);
                     continue;
@@ -315,16 +319,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(host) = self.hosts.get(host_key) {
             host.pool.set_racing(before, now);
             self.hosts.touch(host_key);
-        }
-    }
-
-    /// An address failed, or was overtaken by another one: it is tried last for a while.
-    fn avoid(&mut self, host: Key, address: &Address) {
-        let now = self.reactor.now();
-        match (&mut self.names, address, self.hosts.get(host)) {
-            (Some(naming), Address::Tcp(address), _) => naming.names.note_failed(now, *address),
-            (_, _, Some(host)) => host.order.avoid(now, address),
-            _ => {}
         }
     }
 
@@ -373,7 +367,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let host = opening.at.host;
         self.note_racing(host, before, before - 1);
         if let Some(address) = address {
-            self.avoid(host, &address);
+            self.avoided.note_failed(now, &address);
         }
         self.race_on(key);
     }
@@ -402,7 +396,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let address = self.reactor.remote(rival).cloned();
             self.reactor.close(rival);
             if let (true, Some(address)) = (overtaken, address) {
-                self.avoid(host, &address);
+                self.avoided.note_failed(now, &address);
             }
         }
         let address = self.reactor.remote(conn);
@@ -412,10 +406,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 local: self.reactor.local(conn),
             });
         }
-        match (&mut self.names, address, self.hosts.get(host)) {
-            (Some(naming), Some(Address::Tcp(address)), _) => naming.names.note_reached(*address),
-            (_, Some(address), Some(host)) => host.order.reached(address),
-            _ => {}
+        if let Some(address) = address {
+            self.avoided.note_reached(address);
         }
         let steps = self.hosts.get(host).map(|host| host.set_up.clone());
         let steps = match (steps, behind) {
@@ -508,4 +500,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             Stage::Resolving(_) => {}
         }
     }
+}
+
+/// Counts the openings of a host.
+fn turn(openings: &mut usize) -> usize {
+    let turn = *openings;
+    *openings = turn.wrapping_add(1);
+    turn
 }

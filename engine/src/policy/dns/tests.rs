@@ -236,11 +236,8 @@ fn flushing_forgets_what_is_known_and_lets_questions_go_on() {
     w.cache.flush("A");
     assert_eq!(w.lookup(1.0, "a"), "wait?");
     assert_eq!(w.lookup(1.0, "b"), "NotFound");
-    let address = "[::a]:80".parse().unwrap();
-    w.cache.note_failed(w.at(1.0), address);
     w.cache.flush_all();
     w.check();
-    assert!(!w.cache.is_avoided(w.at(1.0), address));
     assert_eq!(w.lookup(1.0, "a"), "wait");
     assert_eq!(w.lookup(1.0, "b"), "wait?");
     assert_eq!(w.found(1.0, "a", "::b", 100), "::b");
@@ -356,26 +353,6 @@ fn families_take_turns_and_failed_addresses_come_last() {
     );
     assert_eq!(order("::1", 7, &[]), "::1");
     assert!(interleave(&[], 3, &|_| true).is_empty());
-}
-
-#[test]
-fn failed_addresses_are_forgotten_in_time_and_bounded() {
-    let mut w = World::new(|_| {});
-    let address = |n: u32| SocketAddr::new(Ipv4Addr::from_bits(n).into(), 80);
-    w.cache.note_failed(w.at(0.0), address(1));
-    w.cache.note_failed(w.at(10.0), address(1));
-    assert!(w.cache.is_avoided(w.at(39.9), address(1)));
-    assert!(!w.cache.is_avoided(w.at(40.0), address(1)));
-    w.cache.note_reached(address(1));
-    assert!(!w.cache.is_avoided(w.at(10.0), address(1)));
-    for n in 0..2 * MAX_FAILURES as u32 {
-        w.cache.note_failed(w.at(50.0), address(n));
-        assert!(w.cache.is_avoided(w.at(50.0), address(n)));
-    }
-    assert_eq!(w.cache.failures.until.len(), MAX_FAILURES);
-    assert_eq!(w.cache.failures.order.len(), MAX_FAILURES);
-    w.cache.note_failed(w.at(90.0), address(7));
-    assert_eq!(w.cache.failures.until.len(), 1);
 }
 
 /// One step of anybody.
