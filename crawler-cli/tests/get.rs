@@ -404,7 +404,7 @@ fn broken_replies() {
             "",
             "inside the response",
         ),
-        ("garbage\r\n\r\n".into(), || Close, 8, "", "status line"),
+        ("garbage\r\n\r\n".into(), || Close, 1, "", "status line"),
         (format!("{ok}no colon\r\n\r\n"), || Close, 8, "", "header"),
         (
             format!("{ok}Content-Length: 5x\r\n\r\nhello"),

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use courser::{Call, Completion, HostClient, HostConfig, Timeouts, Upstream};
+use courser::{
+    Call, Client, Completion, Config, HostClient, HostConfig, Resolver, Timeouts, Upstream,
+};
 
 use crate::script::{PATIENCE, Server};
 
@@ -93,6 +95,53 @@ pub fn assert_nothing_left(mut client: HostClient, server: &Server) {
     assert_eq!(client.counters().open, 0);
     drop(client);
     server.wait_all_ended();
+}
+
+/// The default configuration of a client of any URL, with a total deadline.
+pub fn any_config() -> Config {
+    Config {
+        host: config(),
+        ..Config::default()
+    }
+}
+
+/// A client of any URL that has no names to look up.
+pub fn any_client(config: Config) -> Client {
+    Client::new(config).expect("a readiness queue")
+}
+
+/// A client of any URL with a resolver.
+pub fn named_client(config: Config, resolver: impl Resolver + 'static) -> Client {
+    Client::with_resolver(config, resolver).expect("a readiness queue")
+}
+
+/// Submits all calls and returns their completions, sorted by tag.
+pub fn run_any(client: &mut Client, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
+    for call in calls {
+        client.submit(call);
+    }
+    let mut completions = Vec::new();
+    while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll") {
+        completions.push(completion);
+    }
+    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
+    completions.sort_by_key(|completion| completion.tag);
+    completions
+}
+
+/// With no call in flight nothing may be at work; with the idle connections closed, nothing is open; with the client
+/// dropped, the servers have seen every connection end.
+pub fn assert_none_left<'a>(mut client: Client, servers: impl IntoIterator<Item = &'a Server>) {
+    assert_eq!(client.in_flight(), 0);
+    let counters = client.counters();
+    assert_eq!(counters.waiting, 0, "{counters:?}");
+    assert_eq!(counters.open, counters.idle, "{counters:?}");
+    assert_eq!(client.close_idle(), counters.idle);
+    assert_eq!(client.counters().open, 0);
+    drop(client);
+    for server in servers {
+        server.wait_all_ended();
+    }
 }
 
 /// Lets time pass in which nobody drives the client: enough for it to distrust what it saw last.

@@ -3,6 +3,7 @@
 //! engine works inside.
 
 pub mod clients;
+pub mod dns;
 pub mod script;
 pub mod servers;
 pub mod tree;

@@ -18,7 +18,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -63,6 +63,16 @@ impl Server {
         let (listener, place) = transport
             .listen(LISTEN_BACKLOG)
             .expect("listen on loopback");
+        Self::run(listener, place, behaviour)
+    }
+
+    /// A TCP server at that address, such as one of several with one port.
+    pub fn start_at(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
+        let (listener, place) = listen_at(address, LISTEN_BACKLOG)?;
+        Ok(Self::run(listener, place, behaviour))
+    }
+
+    fn run(listener: Socket, place: Place, behaviour: Behaviour) -> Self {
         let listener = Arc::new(listener);
         let shared = Arc::new(Shared::new(behaviour));
         let accepting = thread::spawn({
@@ -415,7 +425,12 @@ pub struct BlackHole {
 impl BlackHole {
     /// Fills a backlog of 0 until the system stops to complete handshakes.
     pub fn new() -> io::Result<Self> {
-        let (listener, place) = Transport::Tcp.listen(0)?;
+        Self::at((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// One at that IPv4 address.
+    pub fn at(address: SocketAddr) -> io::Result<Self> {
+        let (listener, place) = listen_at(address, 0)?;
         let Place::Tcp(address) = place else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -438,6 +453,30 @@ impl BlackHole {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// Servers at each of these addresses with one free port, or what else `start` makes there.
+pub fn on_one_port<T>(ips: &[&str], start: impl Fn(SocketAddr) -> io::Result<T>) -> Vec<T> {
+    for _ in 0..100 {
+        // The port is free at the first address; it usually is at the others.
+        let port = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {
+            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+            socket.local_addr()
+        });
+        let port = port
+            .ok()
+            .and_then(|address| address.as_socket())
+            .map(|a| a.port());
+        let port = port.expect("a free port");
+        let each = ips.iter().map(|ip| {
+            let ip: IpAddr = ip.parse().expect("an address");
+            start(SocketAddr::new(ip, port))
+        });
+        if let Ok(all) = each.collect() {
+            return all;
+        }
+    }
+    panic!("no port is free at all of {ips:?}");
 }
 
 /// An address that refuses connections: a port that was free a moment ago.
@@ -477,15 +516,7 @@ enum Place {
 impl Transport {
     fn listen(self, backlog: i32) -> io::Result<(Socket, Place)> {
         match self {
-            Self::Tcp => {
-                let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-                let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                socket.bind(&any.into())?;
-                socket.listen(backlog)?;
-                let address = socket.local_addr()?.as_socket();
-                let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
-                Ok((socket, Place::Tcp(address)))
-            }
+            Self::Tcp => listen_at((Ipv4Addr::LOCALHOST, 0).into(), backlog),
             Self::Unix => {
                 let directory = tempfile::tempdir()?;
                 let path = directory.path().join("http.sock");
@@ -500,6 +531,15 @@ impl Transport {
             }
         }
     }
+}
+
+fn listen_at(address: SocketAddr, backlog: i32) -> io::Result<(Socket, Place)> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    let address = socket.local_addr()?.as_socket();
+    let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok((socket, Place::Tcp(address)))
 }
 
 struct Shared {

@@ -12,7 +12,7 @@ use courser::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase};
 pub(super) enum Exit {
     #[default]
     Ok = 0,
-    UnsupportedScheme = 1,
+    UnsupportedProtocol = 1,
     Usage = 2,
     MalformedUrl = 3,
     NotResolved = 6,
@@ -51,9 +51,10 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Peer(PeerFault::Empty) => Exit::Empty,
         ErrorKind::Peer(PeerFault::Truncated) if phase == Phase::Body => Exit::Partial,
         ErrorKind::Peer(PeerFault::UnsupportedTransferEncoding) => Exit::BadEncoding,
+        // curl takes it for HTTP/0.9, or for a version that it does not speak.
+        ErrorKind::Peer(PeerFault::BadStatusLine) => Exit::UnsupportedProtocol,
         ErrorKind::Peer(
-            PeerFault::BadStatusLine
-            | PeerFault::BadHeader
+            PeerFault::BadHeader
             | PeerFault::BadContentLength
             | PeerFault::ConflictingContentLength
             | PeerFault::UnexpectedUpgrade,
@@ -173,7 +174,7 @@ mod tests {
             ),
             (Empty.into(), [52; 6]),
             (Truncated.into(), [56, 56, 56, 56, 56, 18]),
-            (BadStatusLine.into(), [8; 6]),
+            (BadStatusLine.into(), [1; 6]),
             (BadHeader.into(), [8; 6]),
             (BadContentLength.into(), [8; 6]),
             (ConflictingContentLength.into(), [8; 6]),

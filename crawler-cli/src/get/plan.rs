@@ -157,12 +157,20 @@ impl Options {
         };
         headers.extend(defaults.into_iter().filter_map(default));
         for rule in &self.headers {
-            if let HeaderRule::Send(name, value) = rule {
+            let HeaderRule::Send(name, value) = rule else {
+                continue;
+            };
+            // There can be one alone, and the first one counts.
+            let is_host = |(name, _): &(String, _)| name.eq_ignore_ascii_case("Host");
+            if !(name.eq_ignore_ascii_case("Host") && headers.iter().any(is_host)) {
                 headers.push((name.clone(), value.clone()));
             }
         }
         let form = self.body.as_ref().map(|_| FORM.to_vec());
         headers.extend(default(("Content-Type", form)));
+        let large = |body: &&Vec<u8>| body.len() > EXPECT_ABOVE;
+        let expect = self.body.as_ref().filter(large).map(|_| EXPECT.to_vec());
+        headers.extend(default(("Expect", expect)));
         Composed {
             method: self.method.clone(),
             target: target.path_and_query.clone(),
@@ -179,6 +187,9 @@ impl Options {
 }
 
 const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
+/// Bodies of more bytes wait for the server's consent, as in curl.
+const EXPECT_ABOVE: usize = 1024 * 1024;
+const EXPECT: &[u8] = b"100-continue";
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// `-H LINE`, or `-H @file` with one header on each line.

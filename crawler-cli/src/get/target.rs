@@ -22,6 +22,8 @@ pub(super) struct Target {
     pub(super) authority: String,
     /// Visible ASCII only; begins with `/`.
     pub(super) path_and_query: String,
+    /// With its `#`; shown and never sent.
+    fragment: String,
     /// `user:password` from the URL, decoded.
     pub(super) user: Option<Vec<u8>>,
 }
@@ -30,7 +32,7 @@ impl Target {
     /// Understands `typed`. A missing scheme is `http`.
     ///
     /// # Errors
-    /// [`Exit::MalformedUrl`] or [`Exit::UnsupportedScheme`].
+    /// [`Exit::MalformedUrl`] or [`Exit::UnsupportedProtocol`].
     pub(super) fn parse(typed: &[u8], path_as_is: bool) -> Result<Self, Failure> {
         if let Some(byte) = typed.iter().find(|b| b.is_ascii_control() || **b == b' ') {
             return Err(malformed(format_args!(
@@ -49,13 +51,15 @@ impl Target {
             port,
             authority,
             path_and_query: path_and_query(parts.path, parts.query, path_as_is),
+            fragment: String::from_utf8_lossy(parts.fragment).into_owned(),
             user,
         })
     }
 
-    /// The URL that is fetched, without credentials and fragment.
+    /// The URL as it is shown: without credentials.
     pub(super) fn effective(&self) -> String {
-        format!("http://{}{}", self.authority, self.path_and_query)
+        let (authority, target) = (&self.authority, &self.path_and_query);
+        format!("http://{authority}{target}{}", self.fragment)
     }
 }
 
@@ -90,6 +94,8 @@ struct Parts<'a> {
     path: &'a [u8],
     /// With its `?`.
     query: &'a [u8],
+    /// With its `#`.
+    fragment: &'a [u8],
 }
 
 impl<'a> Parts<'a> {
@@ -108,7 +114,7 @@ impl<'a> Parts<'a> {
         };
         let (authority, rest) = after_scheme.split_at(authority_end(after_scheme));
         let end = rest.iter().position(|b| *b == b'#').unwrap_or(rest.len());
-        let rest = &rest[..end];
+        let (rest, fragment) = rest.split_at(end);
         let query = rest.iter().position(|b| *b == b'?').unwrap_or(rest.len());
         let (path, query) = rest.split_at(query);
         Self {
@@ -117,6 +123,7 @@ impl<'a> Parts<'a> {
             authority,
             path,
             query,
+            fragment,
         }
     }
 }
@@ -137,7 +144,7 @@ fn check_scheme(scheme: Option<&[u8]>) -> Result<(), Failure> {
     } else {
         format!("protocol \"{}\" is not supported", scheme.escape_ascii())
     };
-    Err(Failure::new(Exit::UnsupportedScheme, "URL", cause))
+    Err(Failure::new(Exit::UnsupportedProtocol, "URL", cause))
 }
 
 type Authority = (Host<String>, u16, Option<Vec<u8>>);

@@ -168,14 +168,14 @@ impl Output<'_> {
             self.sink.write_head(response.head())?;
         }
         let status = response.status();
-        if self.options.fail && status >= 400 {
-            let cause = format!("the server answered with status {status}");
-            return Err(Failure::new(Exit::HttpError, "response", cause));
-        }
         if let Some(limit) = self.options.max_filesize
             && announced_length(response).is_some_and(|length| length > limit)
         {
             return Err(too_large(limit));
+        }
+        if self.options.fail && status >= 400 {
+            let cause = format!("the server answered with status {status}");
+            return Err(Failure::new(Exit::HttpError, "response", cause));
         }
         // What follows 101 is another protocol.
         Ok(if self.options.head_only || status == 101 {
@@ -283,7 +283,7 @@ fn note_response(facts: &mut Facts, response: &Response) {
     }
     facts.status = response.status();
     facts.http_version = Some(match response.version() {
-        Version::Http10 => "1.0",
+        Version::Http10 => "1",
         Version::Http11 => "1.1",
     });
     let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
@@ -372,6 +372,8 @@ fn config(options: &Options) -> HostConfig {
         },
         limits: Limits {
             body_bytes: None,
+            // curl's own limit.
+            head_bytes: 300 * 1024,
             ..Limits::default()
         },
         ..HostConfig::default()

@@ -23,7 +23,7 @@ pub(super) struct Facts {
     pub(super) scheme: &'static str,
     /// 0 without a response.
     pub(super) status: u16,
-    /// As in `1.1`.
+    /// As curl prints it: `1` or `1.1`.
     pub(super) http_version: Option<&'static str>,
     /// Of the final response, in order, as received.
     pub(super) headers: Vec<(String, Vec<u8>)>,
@@ -285,6 +285,7 @@ static VARIABLES: &[Variable] = &[
     var("num_connects", |f| Field::Number(f.connects.into())),
     var("num_headers", |f| Field::Number(f.headers.len() as u64)),
     var("num_redirects", |_| Field::Number(0)),
+    var("proxy_ssl_verify_result", |_| Field::Number(0)),
     var("redirect_url", |f| text(redirect_url(f))),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),

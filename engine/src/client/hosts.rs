@@ -196,22 +196,36 @@ impl Hosts {
         }
     }
 
-    /// The host that gets the next room.
-    pub(crate) fn next_in_want(&mut self) -> Option<Key> {
-        for (queue, want) in [
-            (&mut self.starving, Want::Any),
-            (&mut self.hungry, Want::More),
-        ] {
-            while let Some(key) = queue.pop_front() {
-                if let Some(host) = self.hosts.get_mut(key)
-                    && host.want == want
-                {
-                    host.want = Want::Nothing;
-                    return Some(key);
-                }
+    /// The next host without any connection that waits for room.
+    #[inline]
+    pub(crate) fn next_starving(&mut self) -> Option<Key> {
+        while let Some(key) = self.starving.pop_front() {
+            if self.stops_wanting(key, Want::Any) {
+                return Some(key);
             }
         }
         None
+    }
+
+    /// The next host with too few connections that waits for room.
+    #[inline]
+    pub(crate) fn next_hungry(&mut self) -> Option<Key> {
+        while let Some(key) = self.hungry.pop_front() {
+            if self.stops_wanting(key, Want::More) {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    fn stops_wanting(&mut self, key: Key, want: Want) -> bool {
+        match self.hosts.get_mut(key) {
+            Some(host) if host.want == want => {
+                host.want = Want::Nothing;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether a host must give back a connection that it could use, because another one has none at all.

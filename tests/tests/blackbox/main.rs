@@ -3,9 +3,13 @@
 //! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
 //! fasthttp's client has; `rfc_`, `fault_` and `leak_` ones are what no suite should be without.
 
+mod client;
 mod codings;
+mod dns;
 mod exam;
 mod faults;
+mod happy_eyeballs;
+mod policy;
 mod pool;
 mod regression;
 mod reuse;
@@ -17,6 +21,9 @@ mod wire;
 
 /// A small response that leaves the connection open.
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A small response that ends the connection.
+const CLOSING: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
 
 /// A response with that body, framed by its length.
 fn response(body: impl AsRef<[u8]>) -> Vec<u8> {

@@ -22,7 +22,7 @@ use crate::reactor::{At, Key, Owner, Step};
 pub(crate) struct Naming {
     pub(super) names: Names,
     waker: Waker,
-    /// By the name in lower case. Entries of openings that are over go with the answer.
+    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over go with the answer.
     waiting: HashMap<String, Vec<Key>>,
 }
 
@@ -137,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         match naming.names.lookup(now, name, port, &naming.waker) {
             Found::Pending => {
-                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                let name = name.to_ascii_lowercase();
                 naming.waiting.entry(name).or_default().push(key);
                 let limit = self.timeouts.resolve;
                 let until = limit.and_then(|limit| opening.began.checked_add(limit));

@@ -169,10 +169,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             while let Some(happened) = self.reactor.next() {
                 self.handle(happened);
             }
-            if let Some(host) = self.hosts.next_touched() {
-                self.look_after(host);
-            } else if !self.serve_wanting_host() {
-                return;
+            // Whoever has no connection at all comes before those who want more.
+            let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
+            let next = room
+                .then(|| self.hosts.next_starving())
+                .flatten()
+                .or_else(|| self.hosts.next_touched())
+                .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
+            match next {
+                Some(host) => self.look_after(host),
+                None => return,
             }
         }
     }
@@ -203,20 +209,6 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 return;
             }
-        }
-    }
-
-    /// Looks after a host that waits for room under the cap over all hosts, if there is some now.
-    fn serve_wanting_host(&mut self) -> bool {
-        if self.hosts.is_full() && self.reactor.oldest_idle().is_none() {
-            return false;
-        }
-        match self.hosts.next_in_want() {
-            Some(host) => {
-                self.look_after(host);
-                true
-            }
-            None => false,
         }
     }
 

@@ -1,0 +1,116 @@
+//! The scenarios, by subject.
+
+mod broken;
+mod codings;
+mod cookies;
+mod output;
+mod proxies;
+mod redirects;
+mod requests;
+mod responses;
+mod retries;
+mod routing;
+mod secure;
+mod uploads;
+
+use crate::scenario::Scenario;
+
+/// Every scenario.
+pub(crate) fn all() -> Vec<Scenario> {
+    let subjects = [
+        responses::all(),
+        broken::all(),
+        requests::all(),
+        output::all(),
+        uploads::all(),
+        redirects::all(),
+        codings::all(),
+        cookies::all(),
+        retries::all(),
+        routing::all(),
+        proxies::all(),
+        secure::all(),
+    ];
+    let mut all = subjects.concat();
+    all.retain(|scenario| !scenario.uses(PENDING) && !scenario.name.contains("/environment"));
+    all
+}
+
+/// Options that `get` does not have yet.
+const PENDING: &[&str] = &[
+    "-L",
+    "--location",
+    "-k",
+    "--insecure",
+    "--cacert",
+    "--cert",
+    "-E",
+    "--key",
+    "--tlsv1.2",
+    "--tlsv1.3",
+    "--tls-max",
+    "--resolve",
+    "--connect-to",
+    "-x",
+    "--proxy",
+    "--noproxy",
+    "-U",
+    "--proxy-user",
+    "--crlfile",
+    "--compressed",
+    "-T",
+    "--retry",
+    "-b",
+    "-c",
+    "-4",
+    "-6",
+    "--max-redirs",
+    "--location-trusted",
+    "--post301",
+    "--post302",
+    "--post303",
+    "--socks5",
+    "--socks5-hostname",
+    "--proxy-insecure",
+    "--proxy-cacert",
+    "-p",
+    "-G",
+    "-r",
+    "-e",
+    "--oauth2-bearer",
+    "--data-raw",
+    "--data-urlencode",
+    "--json",
+    "-D",
+    "-O",
+    "-z",
+    "-J",
+    "-j",
+    "--http1.0",
+    "-0",
+    "--fail-with-body",
+    "--http1.1",
+];
+
+/// `HTTP/1.1` with these lines, an empty one and this body.
+fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut bytes = format!("HTTP/1.1 {status}\r\n").into_bytes();
+    for header in headers {
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body.as_ref());
+    bytes
+}
+
+/// A reply framed by its length.
+fn sized(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
+    let length = format!("Content-Length: {}", body.as_ref().len());
+    reply(status, &[headers, &[&length]].concat(), body)
+}
+
+/// The plainest reply.
+fn ok() -> Vec<u8> {
+    sized("200 OK", &[], "hello")
+}

@@ -1,0 +1,297 @@
+//! The differences that are wanted, or that are left, each with its reason.
+
+use Part::{Exit, Output, Verbose, Wire};
+
+/// What can differ.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Part {
+    Exit,
+    Output,
+    Wire,
+    Verbose,
+    Files,
+}
+
+/// Scenarios that differ from curl for one reason.
+pub(crate) struct Known {
+    pub(crate) why: &'static str,
+    /// In which parts which scenarios differ. They have to.
+    pub(crate) differ: &'static [(&'static [Part], &'static [&'static str])],
+}
+
+/// The parts in which that scenario may, and has to, differ.
+pub(crate) fn parts(scenario: &str) -> Vec<Part> {
+    let groups = KNOWN.iter().flat_map(|known| known.differ);
+    let named = groups.filter(|(_, scenarios)| scenarios.contains(&scenario));
+    named.flat_map(|(parts, _)| *parts).copied().collect()
+}
+
+/// Why that scenario differs.
+pub(crate) fn reasons(scenario: &str) -> Vec<&'static str> {
+    let named = |known: &&Known| known.differ.iter().any(|(_, s)| s.contains(&scenario));
+    KNOWN.iter().filter(named).map(|known| known.why).collect()
+}
+
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        why: "A header line that is none ends the transfer: a colon is missing, or there is space or a control \
+              character in it (RFC 9112 §5, §11.1). curl takes such lines, or stops with 43, \"bad argument\".",
+        differ: &[
+            (
+                &[Exit],
+                &[
+                    "data/h11-11",
+                    "data/h11-12",
+                    "data/h11-13",
+                    "data/h11-14",
+                    "data/h11-17",
+                    "data/h11-18",
+                    "data/h11-19",
+                    "data/llhttp-invalid-108",
+                    "malformed/folded-first",
+                ],
+            ),
+            (
+                &[Exit, Output],
+                &[
+                    "data/llhttp-sample-574",
+                    "framing/odd-bytes/GET",
+                    "framing/odd-bytes/HEAD",
+                    "framing/odd-bytes/POST",
+                    "malformed/empty-name",
+                    "malformed/space-before-colon",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "A status line that is none ends the transfer with 1, as curl says for most of them; curl takes \
+              these, or says 8 for a NUL.",
+        differ: &[
+            (
+                &[Exit],
+                &[
+                    "data/h11-15",
+                    "data/llhttp-invalid-132",
+                    "data/llhttp-invalid-231",
+                    "malformed/nul-in-status",
+                ],
+            ),
+            (
+                &[Exit, Output],
+                &[
+                    "data/llhttp-invalid-176",
+                    "malformed/http-2",
+                    "malformed/lower-case",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "A Content-Length that is no number, or two that differ, may be an attack on whoever shares the \
+              connection (RFC 9112 §6.3). curl takes one of them, or what can be read as a number.",
+        differ: &[
+            (
+                &[Exit],
+                &[
+                    "data/h11-22",
+                    "data/h11-23",
+                    "data/h11-26",
+                    "data/h11-27",
+                    "data/h11-28",
+                    "malformed/length-hex",
+                ],
+            ),
+            (
+                &[Exit, Output],
+                &[
+                    "malformed/length-differs",
+                    "malformed/length-list-differs",
+                    "malformed/length-overflow",
+                    "malformed/length-plus",
+                    "malformed/length-tail",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "A transfer coding other than one chunked, or any in HTTP/1.0, leaves the framing in doubt (RFC 9112 \
+              §6.1). curl reads on as if it were chunked.",
+        differ: &[
+            (
+                &[Exit],
+                &[
+                    "data/h11-31",
+                    "data/llhttp-transfer-encoding-43",
+                    "data/llhttp-transfer-encoding-74",
+                ],
+            ),
+            (
+                &[Exit, Output],
+                &[
+                    "data/llhttp-transfer-encoding-389",
+                    "http10/chunked",
+                    "malformed/coding-identity",
+                    "malformed/coding-twice",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "Chunk lines with space in them or ended by LF alone, chunks that are shorter than their size, and \
+              trailers that are no headers are errors (RFC 9112 §7.1). curl takes them, or says 43 where others \
+              say 56.",
+        differ: &[
+            (
+                &[Exit],
+                &[
+                    "malformed/chunk-hex",
+                    "malformed/chunk-too-short",
+                    "malformed/trailer-bad",
+                ],
+            ),
+            (
+                &[Exit, Output],
+                &[
+                    "data/h11-37",
+                    "data/h11-39",
+                    "data/llhttp-transfer-encoding-212",
+                    "data/llhttp-transfer-encoding-345",
+                    "data/llhttp-transfer-encoding-4",
+                    "malformed/chunk-lf",
+                    "malformed/chunk-space",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "A head that is cut short is an error, 56, wherever it is cut. curl says 52, 18 or even 0.",
+        differ: &[(
+            &[Exit],
+            &[
+                "data/llhttp-invalid-212",
+                "ended/first-line/close",
+                "ended/head/close",
+                "ended/interim/close",
+                "ended/name/close",
+                "ended/status-line/close",
+                "ended/version/close",
+                "interim/only",
+            ],
+        )],
+    },
+    Known {
+        why: "101 that was not asked for is an error, and what follows one that was asked for is another \
+              protocol's. curl prints it.",
+        differ: &[
+            (
+                &[Exit, Output],
+                &[
+                    "data/llhttp-connection-293",
+                    "data/llhttp-connection-331",
+                    "malformed/interim-101",
+                ],
+            ),
+            (&[Output], &["interim/101"]),
+        ],
+    },
+    Known {
+        why: "Heads have limits; curl's own is \"out of memory\", 27, and it reads interim responses for as long \
+              as they come.",
+        differ: &[(
+            &[Exit],
+            &["malformed/head-500k", "malformed/interim-forever"],
+        )],
+    },
+    Known {
+        why: "`--max-filesize` holds for bodies of unannounced length too.",
+        differ: &[(
+            &[Exit, Output],
+            &["limit/filesize-chunked", "limit/filesize-close"],
+        )],
+    },
+    Known {
+        why: "curl counts trailers as headers, but for the last one.",
+        differ: &[(&[Output], &["framing/chunked-trailers/POST"])],
+    },
+    Known {
+        why: "curl goes over to HTTP/1.0 requests after a response of HTTP/1.0.",
+        differ: &[(&[Wire], &["kept/keep-alive-1.0"])],
+    },
+    Known {
+        why: "curl closes the connection when `-f` ends a transfer; a short body that nobody wants is drained \
+              here.",
+        differ: &[(&[Wire], &["output/fail-two"])],
+    },
+    Known {
+        why: "A file that cannot be read is an error. curl warns, and sends an empty body.",
+        differ: &[(&[Exit, Output, Wire], &["refused/no-such-file"])],
+    },
+    Known {
+        why: "curl loses what follows a NUL in a file of `-d`; here the NUL alone goes.",
+        differ: &[(&[Wire], &["request/data-file", "request/data-mixed"])],
+    },
+    Known {
+        why: "Sizes of chunks have leading zeros: the engine leaves room for them and fills it in.",
+        differ: &[(&[Wire], &["request/data-chunked"])],
+    },
+    Known {
+        why: "curl sends a body without any framing when told to; the engine frames every body.",
+        differ: &[(&[Wire], &["request/data-length-removed"])],
+    },
+    Known {
+        why: "The engine writes the name `User-Agent` itself; curl sends it in the case in which it was typed.",
+        differ: &[(&[Wire], &["request/replaced"])],
+    },
+    Known {
+        why: "Credentials are not shown.",
+        differ: &[
+            (&[Verbose], &["request/verbose-user"]),
+            (
+                &[Output],
+                &[
+                    "url/password-only",
+                    "url/user",
+                    "url/user-empty",
+                    "url/user-encoded",
+                    "url/user-only",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "Bytes outside ASCII are percent-encoded everywhere in a target, with upper-case digits (RFC 3986 \
+              §2.1). curl sends those of a query as they are, and shows them as they were typed.",
+        differ: &[(&[Output, Wire], &["target/utf-8", "target/utf-8/as-is"])],
+    },
+    Known {
+        why: "Names of hosts are sent in lower case (RFC 3986 §6.2.2.1).",
+        differ: &[(&[Output, Wire], &["url/upper-host"])],
+    },
+    Known {
+        why: "The last `@` ends the user information, as in browsers. curl refuses a second one.",
+        differ: &[(&[Exit, Output, Wire], &["url/user-at"])],
+    },
+    Known {
+        why: "Location is understood as by browsers.",
+        differ: &[(
+            &[Output],
+            &[
+                "location/backslash/told",
+                "location/bad-port/told",
+                "location/empty/told",
+                "location/fragment-only/told",
+                "location/no-slashes/told",
+                "location/odd/told",
+                "location/path-encoded-dots/told",
+                "location/scheme-one-slash/told",
+                "location/scheme-only/told",
+                "location/scheme-slashes/told",
+                "location/space-query/told",
+                "location/tab/told",
+                "location/text-port/told",
+                "location/utf-8/told",
+            ],
+        )],
+    },
+];

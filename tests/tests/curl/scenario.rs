@@ -1,0 +1,271 @@
+//! A scenario: what the peers do, what both programs are told, and what came of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+
+use memchr::memmem;
+
+use crate::peer::{Peer, Running, Step};
+
+/// One thing that both programs do, against peers that behave alike for both.
+///
+/// In arguments, files and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
+/// `{Ap}`, `{Bp}` are their ports.
+#[derive(Clone)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    peers: Vec<Peer>,
+    args: Vec<Vec<u8>>,
+    files: Vec<(String, Vec<u8>)>,
+    environment: Vec<(&'static str, String)>,
+    stdin: Vec<u8>,
+}
+
+impl Scenario {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            peers: Vec::new(),
+            args: Vec::new(),
+            files: Vec::new(),
+            environment: Vec::new(),
+            stdin: Vec::new(),
+        }
+    }
+
+    pub(crate) fn peer(mut self, peer: Peer) -> Self {
+        self.peers.push(peer);
+        self
+    }
+
+    /// A peer whose only connection follows these steps.
+    pub(crate) fn play(self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.peer(Peer::Play(vec![steps.into_iter().collect()]))
+    }
+
+    /// A peer that answers each target with its bytes.
+    pub(crate) fn routes<T: Into<String>, B: Into<Vec<u8>>>(
+        self,
+        routes: impl IntoIterator<Item = (T, B)>,
+    ) -> Self {
+        let routes = routes.into_iter().map(|(t, b)| (t.into(), b.into()));
+        let routes = Arc::new(routes.collect());
+        self.peer(Peer::Every(vec![Step::Routes(routes)]))
+    }
+
+    pub(crate) fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|a| a.as_ref().to_vec()));
+        self
+    }
+
+    /// A file in the directory that both programs run in.
+    pub(crate) fn file(mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        self.files.push((name.into(), bytes.into()));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Whether one of the arguments is one of these options.
+    pub(crate) fn uses(&self, options: &[&str]) -> bool {
+        self.args
+            .iter()
+            .any(|arg| options.iter().any(|option| option.as_bytes() == &arg[..]))
+    }
+
+    /// Runs one program, with `own` arguments before the common ones, against fresh peers.
+    pub(crate) fn run(&self, program: &Path, own: &[&str]) -> Outcome {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let cell = Arc::new(OnceLock::new());
+        let running: Vec<Running> = self
+            .peers
+            .iter()
+            .map(|peer| peer.clone().listen(&cell).expect("a free port"))
+            .collect();
+        let places = Places(running.iter().map(Running::address).collect());
+        let _ = cell.set(places.clone());
+        for (name, bytes) in &self.files {
+            fs::write(directory.path().join(name), places.fill(bytes)).expect("write a file");
+        }
+        let mut command = Command::new(program);
+        command.args(own);
+        if !self.uses(LIMITS) {
+            command.args(["-m", HANG]);
+        }
+        command
+            .args(self.args.iter().map(|a| OsString::from_vec(places.fill(a))))
+            .current_dir(directory.path())
+            .env_clear()
+            .env("HOME", directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in &self.environment {
+            let value = places.fill(value.as_bytes());
+            command.env(name, OsString::from_vec(value));
+        }
+        let mut child = command.spawn().expect("run the program");
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that needs no input may be gone.
+            let _ = stdin.write_all(&self.stdin);
+        }
+        let output = child.wait_with_output().expect("wait for the program");
+        let received = running.into_iter().map(Running::settle);
+        let received = received.map(|peer| {
+            let connections = peer.iter().map(|bytes| ordered(&places.normal(bytes)));
+            connections.collect()
+        });
+        Outcome {
+            exit: output.status.code(),
+            stdout: places.normal(&output.stdout),
+            received: received.collect(),
+            verbose: ordered(&verbose_lines(&places.normal(&output.stderr))),
+            files: self.files_left(directory.path(), &places),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn files_left(&self, directory: &Path, places: &Places) -> BTreeMap<String, Vec<u8>> {
+        let mut left = BTreeMap::new();
+        for entry in fs::read_dir(directory).expect("list the directory") {
+            let entry = entry.expect("list the directory");
+            let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
+            if !self.files.iter().any(|(given, _)| *given == name) {
+                let bytes = fs::read(entry.path()).unwrap_or_default();
+                left.insert(name, without_comments(&places.normal(&bytes)));
+            }
+        }
+        left
+    }
+}
+
+/// What came of one run, with addresses, ports and the program's name replaced by placeholders.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) exit: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    /// By peer and connection.
+    pub(crate) received: Vec<Vec<Vec<u8>>>,
+    /// The lines of `-v` that show heads.
+    pub(crate) verbose: Vec<u8>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// For messages alone.
+    pub(crate) stderr: String,
+}
+
+/// Where the peers are.
+#[derive(Clone)]
+pub(crate) struct Places(Vec<SocketAddr>);
+
+impl Places {
+    pub(crate) fn address(&self, peer: usize) -> SocketAddr {
+        self.0[peer]
+    }
+
+    /// `text` with addresses for the placeholders.
+    pub(crate) fn fill(&self, text: &[u8]) -> Vec<u8> {
+        let mut filled = text.to_vec();
+        for (letter, address) in ('A'..).zip(&self.0) {
+            filled = replace(&filled, &format!("{{{letter}}}"), &address.to_string());
+            filled = replace(
+                &filled,
+                &format!("{{{letter}p}}"),
+                &address.port().to_string(),
+            );
+        }
+        filled
+    }
+
+    /// `bytes` with placeholders for ports, and for what tells the two programs apart.
+    fn normal(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut normal = bytes.to_vec();
+        for (letter, address) in ('A'..).zip(&self.0) {
+            normal = replace(
+                &normal,
+                &address.port().to_string(),
+                &format!("{{{letter}p}}"),
+            );
+        }
+        let ours = concat!("User-Agent: crawler-cli/", env!("CARGO_PKG_VERSION"));
+        for agent in [ours, "User-Agent: curl/7.88.1"] {
+            normal = replace(&normal, agent, "User-Agent: {agent}");
+        }
+        normal
+    }
+}
+
+fn replace(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, from.as_bytes()) {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(to.as_bytes());
+        rest = &rest[at + from.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    replaced
+}
+
+/// The fields of each request's head, sorted by name, their values without the space around: neither that order nor
+/// that space means anything (RFC 9110 §5.3, §5.5), and the engine puts the fields that it makes elsewhere than curl.
+/// Equal names stay in their order.
+fn ordered(bytes: &[u8]) -> Vec<u8> {
+    let mut ordered = Vec::with_capacity(bytes.len());
+    let mut fields: Vec<Vec<u8>> = Vec::new();
+    let mut in_head = false;
+    for line in bytes.split_inclusive(|b| *b == b'\n') {
+        if line.ends_with(b" HTTP/1.1\r\n") || line.ends_with(b" HTTP/1.1\n") {
+            in_head = true;
+        } else if let Some(colon) = line.iter().position(|b| *b == b':').filter(|_| in_head) {
+            let (name, value) = line.split_at(colon + 1);
+            fields.push([name, b" ", value.trim_ascii(), b"\r\n"].concat());
+            continue;
+        } else {
+            in_head = false;
+            fields.sort_by_key(|line| {
+                line.split(|b| *b == b':')
+                    .next()
+                    .map(<[u8]>::to_ascii_lowercase)
+            });
+            ordered.extend(fields.drain(..).flatten());
+        }
+        ordered.extend_from_slice(line);
+    }
+    ordered.extend(fields.into_iter().flatten());
+    ordered
+}
+
+fn verbose_lines(stderr: &[u8]) -> Vec<u8> {
+    let shown = |line: &&[u8]| line.starts_with(b"> ") || line.starts_with(b"< ");
+    let lines = stderr.split_inclusive(|b| *b == b'\n').filter(shown);
+    replace(&lines.collect::<Vec<_>>().concat(), "\r\n", "\n")
+}
+
+/// A cookie file's comments name the program that wrote it.
+fn without_comments(bytes: &[u8]) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|b| *b == b'\n');
+    let kept = lines.filter(|line| !line.starts_with(b"# ") && *line != b"\n");
+    kept.collect::<Vec<_>>().concat()
+}
+
+/// Options after which a time-out is no surprise.
+pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry"];
+
+/// Seconds after which a program is held to hang; its exit code, 28, fails the scenario.
+const HANG: &str = "20";
