@@ -135,7 +135,7 @@ fn a_black_hole_costs_the_delay_and_is_tried_last_then() {
 #[test]
 fn after_its_time_an_address_gets_another_chance() {
     let (port, _all) = place(&['-', 's']);
-    let (mut client, tried) = client_of(2, |config| config.dns.avoid_failed = Duration::ZERO);
+    let (mut client, tried) = client_of(2, |config| config.host.avoid_failed = Duration::ZERO);
     for _ in 0..4 {
         client.get(&url(port), &mut Response::new()).unwrap();
     }
