@@ -370,6 +370,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
+        if matches!(call.place, Place::Ended(_)) {
+            return; // by the head of the same response
+        }
         if call.rerouted {
             return self.follow(key);
         }
@@ -387,6 +390,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
     fn handle_head(&mut self, key: Key) {
+        // A connection that fails tells of the head again.
+        let is_news = self.reactor.call_ref(key).is_some_and(|call| {
+            call.head == HeadState::Awaited
+                && !call.rerouted
+                && !matches!(call.place, Place::Ended(_))
+        });
+        if !is_news {
+            return;
+        }
         if self.observer.is_some() {
             self.tell_of_head(key);
         }
@@ -461,8 +473,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.failures += 1;
+        if matches!(call.place, Place::Ended(_)) {
+            return; // by the head of the same response
+        }
         let late = call.is_late(now);
+        if call.rerouted && !late {
+            return self.follow(key); // only a body that nobody wants was missing
+        }
+        call.failures += 1;
         let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
         let retry = own.unwrap_or(&self.retry);
         let failed = FailedAttempt {
