@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
 use super::router::{Reroute, Router};
-use super::{Config, Proxies, Proxy, ProxyKind};
+use super::{Config, HostConfig, Proxies, Proxy, ProxyKind};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
@@ -107,7 +107,11 @@ impl<N: Net> Client<N> {
             cookie: Vec::new(),
         };
         let hosts = Hosts::new(config.max_connections.get());
-        let mut client = Self::assemble(router, hosts, config.host, net);
+        let host_config = HostConfig {
+            min_idle: 0,
+            ..config.host
+        };
+        let mut client = Self::assemble(router, hosts, host_config, net);
         let names = Names::new(config.dns, Box::new(resolver));
         client
             .set_names(names, config.addresses)

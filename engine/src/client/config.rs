@@ -45,7 +45,8 @@ pub struct HostConfig {
     /// Calls that a connection serves at the most. Default: without limit.
     pub max_requests: Option<NonZeroU64>,
     /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
-    /// and kept while the client is driven.
+    /// and kept while the client is driven. Only for [`HostClient`](crate::HostClient): hosts that a
+    /// [`Client`](crate::Client) does not use any more are let go.
     pub min_idle: usize,
     /// How long an address is tried before another one is tried beside it; the first that is reached is used. Default
     /// 250 ms (RFC 8305 §8).

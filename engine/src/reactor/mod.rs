@@ -107,6 +107,11 @@ impl ActiveCall {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
+    /// Whether it is to be sent, for the first time or to where it has been redirected.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.place, Place::New)
+    }
+
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
         let own = self.overrides.as_deref();
         own.and_then(|own| own.timeouts.as_ref())
@@ -904,7 +909,7 @@ impl<N: Net> Reactor<N> {
         };
         let had_head = exchange.has_head();
         if exchange.is_held() {
-            exchange.handle_room(response, &self.settings.limits)?;
+            exchange.handle_room(response, limits)?;
             return Ok(self.settle_held(key));
         }
         let (read, room) = match exchange.body_left() {
@@ -1205,6 +1210,14 @@ impl<N: Net> Reactor<N> {
 
     fn handle_timers(&mut self) {
         let owners = self.conns.len() + self.calls.len();
+        if self.timers.is_untidy(owners) {
+            let (conns, calls) = (&self.conns, &self.calls);
+            self.timers.tidy(|owner| match owner {
+                Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                Owner::Call(key) => calls.get(key).map(|call| call.armed),
+                Owner::Opening(_) | Owner::Host(_) => None,
+            });
+        }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
             let claim = |owner: Owner| match owner {
@@ -1212,7 +1225,6 @@ impl<N: Net> Reactor<N> {
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
                 Owner::Opening(_) | Owner::Host(_) => None,
             };
-            self.timers.tidy(owners, claim);
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
                 Some(Owner::Call(key)) => self.handle_call_timer(key),

@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     ) -> io::Result<()> {
         let stale = self.reactor.begin_turn();
         self.turn_began = self.reactor.now();
-        let until = match limit {
+        let mut until = match limit {
             Some(TurnLimit::For(timeout)) => self.turn_began.checked_add(timeout),
             Some(TurnLimit::Until(at)) => Some(at),
             None => None,
@@ -34,6 +34,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
             self.settle();
+            if self.driven {
+                // That poll may have taken a wake for commands that nobody has looked at yet.
+                until = Some(self.reactor.now());
+            }
         }
         self.begin_incoming();
         self.settle();
@@ -176,6 +180,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         loop {
             while let Some(happened) = self.reactor.next() {
                 self.handle(happened);
+            }
+            if let Some(key) = self.following.pop_front() {
+                if self.reactor.call(key).is_some_and(|call| call.is_new()) {
+                    self.send_in_time(key);
+                }
+                continue;
             }
             // Whoever has no connection at all comes before those who want more.
             let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
@@ -457,7 +467,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.response.clear();
         let call = self.reactor.call_ref(key);
         match call.and_then(|call| self.elsewhere(call.request.url())) {
-            None => self.send_in_time(key),
+            // Not at once: connections that look idle may be dead, and the word of it on the way.
+            None => self.following.push_back(key),
             Some(owner) => {
                 if let Some(call) = self.reactor.remove_call(key) {
                     let traveller = Traveller(Box::new(call));
