@@ -232,6 +232,8 @@ struct Conn<S> {
     hurried: bool,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
+    /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
+    set_up: bool,
     /// The peer has closed its side, or the connection has failed.
     closed: bool,
     write_error: Option<io::Error>,
@@ -407,8 +409,14 @@ impl<N: Net> Reactor<N> {
 
     // ---- connections
 
-    /// Begins to connect to an address, as part of an opening.
-    pub(crate) fn connect(&mut self, at: At, opening: Key, address: &Address) -> io::Result<Key> {
+    /// Begins to connect to an address, as part of an opening. `set_up`: handshakes follow.
+    pub(crate) fn connect(
+        &mut self,
+        at: At,
+        opening: Key,
+        address: &Address,
+        set_up: bool,
+    ) -> io::Result<Key> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self.net.connect(token, address, &self.settings.socket)?;
         Ok(self.conns.insert(Conn {
@@ -425,6 +433,7 @@ impl<N: Net> Reactor<N> {
             deadline: None,
             hurried: false,
             unread: None,
+            set_up,
             closed: false,
             write_error: None,
             armed: Armed::default(),
@@ -699,7 +708,7 @@ impl<N: Net> Reactor<N> {
                 };
                 conn.local = self.net.local_address(conn.stream.stream());
                 // This event is over: nothing else will tell of what came along with the connection.
-                if readable {
+                if readable && !conn.set_up {
                     match conn.stream.read(&mut self.net, &mut self.buffer) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
