@@ -16,6 +16,7 @@ mod reuse;
 mod streaming;
 mod system;
 mod timeouts;
+mod tls;
 mod uploads;
 mod wire;
 
