@@ -272,6 +272,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return done.outcome.map(|()| (id, done.report));
             }
             if let Err(error) = self.turn(None, |client| position(client).is_some()) {
+                self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
         }

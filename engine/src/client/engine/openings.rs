@@ -269,6 +269,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             let before = running.len();
             let room = !host.pool.is_full();
+            let set_up = !host.set_up.is_empty();
             match race.poll(now, room && !self.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     if let Some(observer) = &self.observer {
@@ -278,7 +279,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => self
                             .reactor
-                            .connect(at, key, &address)
+                            .connect(at, key, &address, set_up)
                             .map_err(ErrorKind::from),
                     };
                     match connected {

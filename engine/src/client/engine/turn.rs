@@ -311,7 +311,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.hosts.must_yield() {
                     return self.close(conn);
                 }
+                let full = self.hosts.is_full();
                 if let Some(host) = self.hosts.get(at.host) {
+                    if full && host.pool.needs_fresh() {
+                        // The oldest waiter cannot use this connection, and there is no room for one that it can.
+                        return self.close(conn);
+                    }
                     let next = host.pool.released(now, at.slot, keep_alive);
                     self.put(conn, next);
                 }
@@ -335,7 +340,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         // A call whose time is over, though its timer has not been handled yet, is not begun any more.
         while let Next::Assign(key) = next
             && let Some(at) = self.reactor.place(conn)
-            && self.reactor.call(key).is_some_and(|call| call.is_late(now))
+            && self
+                .reactor
+                .call_ref(key)
+                .is_none_or(|call| call.is_late(now))
         {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             self.end_call(key, Err(late));
