@@ -55,6 +55,8 @@ enum Stage {
     /// Until the name is known, at that time at the latest.
     Resolving(Option<Instant>),
     Racing {
+        /// Until another address is tried.
+        delay: Duration,
         race: Race,
         /// The attempts that are running, in the order in which they were begun.
         running: Vec<Key>,
@@ -236,8 +238,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn begin_race(&mut self, key: Key, order: Vec<Address>) {
         let now = self.reactor.now();
         let limit = self.timeouts.connect;
+        // Each address gets its turn within the limit, however short that is.
+        let share =
+            limit.map(|limit| limit / u32::try_from(order.len().max(1)).unwrap_or(u32::MAX));
+        let delay = share.map_or(self.attempt_delay, |share| share.min(self.attempt_delay));
         if let Some(opening) = self.openings.get_mut(key) {
             opening.stage = Stage::Racing {
+                delay,
                 race: Race::new(now, order),
                 running: Vec::new(),
                 until: limit.and_then(|limit| now.checked_add(limit)),
@@ -251,6 +258,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         while let Some(opening) = self.openings.get_mut(key) {
             let Stage::Racing {
+                delay,
                 race,
                 running,
                 until,
@@ -264,7 +272,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             let before = running.len();
             let room = !host.pool.is_full();
-            match race.poll(now, self.attempt_delay, room && !self.hosts.is_full()) {
+            match race.poll(now, *delay, room && !self.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     if let Some(observer) = &self.observer {
                         observer.tell(&Moment::Connecting { remote: &address });
