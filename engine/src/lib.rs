@@ -60,8 +60,8 @@ pub use client::Unfit;
 pub use client::{
     Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, ConnectTo,
     Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer, Proxies,
-    Proxy, ProxyKind, Read, Refused, Report, Sending, Shared, SharedConfig, Stats, Ticket, Timings,
-    Upstream, completions,
+    Proxy, ProxyKind, Read, Refused, Report, Sending, Shared, SharedBody, SharedConfig, Stats,
+    Streaming, Ticket, Timings, Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};

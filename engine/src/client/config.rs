@@ -67,6 +67,9 @@ pub struct HostConfig {
     pub retry: Retry,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
+    /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
+    /// [`Shared`](crate::Shared) client always does.
+    pub stats: bool,
     /// Options of the sockets.
     pub socket: SocketOptions,
     /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
@@ -146,6 +149,7 @@ impl Default for HostConfig {
             codings: Codings::none(),
             retry: Retry::default(),
             observer: None,
+            stats: false,
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,
         }

@@ -611,7 +611,8 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
-    /// else false. When it is complete, [`Happened::Finished`] tells as ever.
+    /// else false. When it is complete, [`Happened::Finished`] tells as ever, and [`Happened::Failed`] when
+    /// the connection fails, or has failed already.
     pub(crate) fn discard_rest(&mut self, call_key: Key, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;
@@ -620,7 +621,7 @@ impl<N: Net> Reactor<N> {
             return false;
         };
         let Some(conn) = self.conns.get_mut(key) else {
-            return false;
+            return true;
         };
         let State::Busy(exchange, _) = &mut conn.state else {
             return true;

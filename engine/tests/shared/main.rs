@@ -1,5 +1,7 @@
 //! `Shared` over real sockets: every call completes once, with its own answer, however the client and its callers end.
 
+mod bodies;
+mod many;
 mod server;
 
 use std::future::Future;
@@ -564,35 +566,48 @@ fn a_service_answers_http_requests_and_waits_for_its_turn() {
 }
 
 #[test]
-fn streamed_calls_are_refused() {
+fn streamed_calls_are_for_streaming() {
     let server = Server::start();
     let client = default_client(&server);
     let done = block_on(client.send(call("/").streaming(true)));
     let error = done.outcome.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)));
+    let (sender, _arrived) = courser::completions();
+    let refused = client.submit(call("/").streaming(true), &sender);
+    let error = refused.unwrap_err().error;
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)));
+    assert_eq!(client.in_flight(), 0);
 }
 
 #[test]
 fn a_thousand_threads_share_one_client() {
-    const THREADS: usize = 1_000;
-    const CALLS: usize = 100;
     let server = Server::start();
     let host = HostConfig {
         max_connections: NonZeroUsize::new(64).unwrap(),
         ..HostConfig::default()
     };
-    let client = server.client(SharedConfig::default(), host);
+    load(
+        server.client(SharedConfig::default(), host),
+        |thread, turn| format!("/{thread}/{turn}"),
+    );
+}
+
+/// 100,000 calls by 1,000 threads, to the targets that `target` gives, which end in what is answered.
+fn load<C: courser::Drive>(client: Shared<C>, target: impl Fn(usize, usize) -> String + Sync) {
+    const THREADS: usize = 1_000;
+    const CALLS: usize = 100;
     let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (client, answered) = (&client, &answered);
+            let (client, answered, target) = (&client, &answered, &target);
             let builder = thread::Builder::new().stack_size(64 * 1024);
             let spawned = builder.spawn_scoped(scope, move || {
                 let mut response = Response::new();
                 for turn in 0..CALLS {
-                    let target = format!("/{thread}/{turn}");
+                    let target = target(thread, turn);
                     client.get(&target, &mut response).unwrap();
-                    assert_eq!(response.body(), target.as_bytes());
+                    assert!(response.body().starts_with(b"/"));
+                    assert!(target.as_bytes().ends_with(response.body()));
                     answered.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -600,5 +615,6 @@ fn a_thousand_threads_share_one_client() {
         }
     });
     assert_eq!(answered.into_inner(), THREADS * CALLS);
+    assert_eq!(client.stats().statuses[2], (THREADS * CALLS) as u64);
     assert_eq!((client.in_flight(), client.shutdown(LONG)), (0, 0));
 }
