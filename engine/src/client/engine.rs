@@ -87,7 +87,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
-            observer: config.observer,
+            observer: config.observer.map(Observer::for_client),
             recorder: config.stats.then(|| Arc::new(Recorder::new())),
             share: None,
             leaving: Vec::new(),

@@ -70,6 +70,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             return; // cancelled before it was begun
         }
         if matches!(time, CallTime::Running) {
+            if self.observer.is_some() {
+                self.tell_of_begin(key);
+            }
             return self.send_in_time(key);
         }
         call.marks.begun = now;
@@ -81,7 +84,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.deadline = time.expires_at(now, total);
         call.response.clear();
         call.request.reset();
+        if self.observer.is_some() {
+            self.tell_of_begin(key);
+        }
         self.send_in_time(key);
+    }
+
+    /// Tells the observer of a call that begins, or goes on here.
+    #[cold]
+    fn tell_of_begin(&self, key: Key) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
+            observer.tell(&Moment::Begun {
+                call: CallId(key),
+                tag: call.tag,
+                method: call.request.method_now(),
+                target: call.request.url(),
+            });
+        }
     }
 
     fn send_in_time(&mut self, key: Key) {
@@ -479,6 +498,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => self.following.push_back(key),
             Some(owner) => {
                 if let Some(call) = self.reactor.remove_call(key) {
+                    if let Some(observer) = &self.observer {
+                        observer.tell(&Moment::HandedOver {
+                            call: CallId(key),
+                            tag: call.tag,
+                        });
+                    }
                     let traveller = Traveller(Box::new(call));
                     self.leaving.push((CallId(key), owner, traveller));
                 }
