@@ -1,14 +1,16 @@
-//! Nothing is left of a `Shared` client that has ended: no thread, no descriptor, no call. One test, in a process of
+//! Nothing is left of a client that has ended: no thread, no descriptor, no call. One test, in a process of
 //! its own, because it counts what the process has.
 
 #[path = "shared/server.rs"]
 mod server;
 
 use std::io::Read;
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use courser::{
-    Call, Completions, ErrorKind, HostConfig, Request, Response, Sending, Shared, SharedConfig,
+    Call, Completions, Config, ErrorKind, HickoryResolver, HostConfig, NameServers, Request,
+    Response, Sending, Shared, SharedConfig,
 };
 use server::Server;
 
@@ -16,7 +18,10 @@ type Client = Shared<courser::HostClient>;
 
 #[test]
 fn nothing_is_left_behind() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let before = counts();
+    names_under_way(&silent);
+    settles_at(before);
 
     round(drop);
     round(|client| _ = client.shutdown(Duration::from_secs(60)));
@@ -84,6 +89,23 @@ fn round<T>(story: impl FnOnce(Client) -> T) -> T {
     let client = server.client(SharedConfig::default(), HostConfig::default());
     client.get("/first", &mut Response::new()).unwrap();
     story(client)
+}
+
+/// A client that is dropped while its resolver waits for a name server that never answers.
+fn names_under_way(silent: &UdpSocket) {
+    let resolver = HickoryResolver::with_servers(NameServers {
+        timeout: Duration::from_secs(3600),
+        ..NameServers::new([silent.local_addr().unwrap()])
+    });
+    let mut client = courser::Client::with_resolver(Config::default(), resolver).unwrap();
+    for n in 0..20 {
+        client.submit(Call::new(
+            Request::get(format!("http://n{n}.test/")),
+            Response::new(),
+        ));
+    }
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    silent.recv(&mut [0; 512]).unwrap();
 }
 
 fn held() -> Call {

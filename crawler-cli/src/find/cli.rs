@@ -1,6 +1,7 @@
 //! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it is shown, in
 //! `report`.
 
+use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::report::{Format, Report};
@@ -18,7 +20,8 @@ use crate::terminal;
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    match parse(args) {
+    let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
+    match parse(args, var) {
         Ok(Command::Help) => {
             terminal::print_help(HELP);
             ExitCode::SUCCESS
@@ -85,12 +88,14 @@ impl<E: std::error::Error> From<E> for UsageError {
     }
 }
 
-/// find(1) has long options with one dash, so that the usual parsers do not fit.
-fn parse(args: Vec<OsString>) -> Result<Command, UsageError> {
+/// find(1) has long options with one dash, so that the usual parsers do not fit. `var` is the environment.
+fn parse(args: Vec<OsString>, var: impl Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
     let mut find = Find::new();
     let mut format = Format::Lines;
     let mut starts = 0;
     let mut only_starts = false;
+    let mut tls = TlsConfig::default();
+    let (mut proxy, mut no_proxy) = (None, None);
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         let arg = text(arg)?;
@@ -126,7 +131,25 @@ fn parse(args: Vec<OsString>) -> Result<Command, UsageError> {
             "--timeout" => find.timeout(seconds(option, &value()?)?),
             "--retries" => find.retries(number(option, &value()?)?),
             "--max-body" => find.max_body(bytes(option, &value()?)?),
+            "--cacert" => {
+                // As curl has it: this file alone.
+                tls.roots = TlsRoots::None;
+                tls.extra_roots = vec![PemOrDer::File(value()?.into())];
+                find
+            }
+            "-x" | "--proxy" => {
+                proxy = Some(value()?);
+                find
+            }
+            "--noproxy" => {
+                no_proxy = Some(value()?);
+                find
+            }
             _ if attached.is_some() => return Err(unknown(&arg)),
+            "-k" | "--insecure" => {
+                tls.insecure = true;
+                find
+            }
             "-print0" => {
                 format = Format::Nul;
                 find
@@ -146,7 +169,30 @@ fn parse(args: Vec<OsString>) -> Result<Command, UsageError> {
     if starts == 0 {
         return Err(UsageError("no URL to start from".into()));
     }
+    // The client would say it too, but for each start.
+    tls.build()?;
+    let proxies = proxies(proxy.as_deref(), no_proxy.as_deref(), var)?;
+    let find = find.tls(tls).proxies(proxies);
     Ok(Command::Run(Box::new(find), format))
+}
+
+/// As curl has it: each option goes before its variables, and an empty one takes their place all the same.
+fn proxies(
+    proxy: Option<&str>,
+    no_proxy: Option<&str>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Proxies, UsageError> {
+    let proxies = Proxies::from_vars(|name| match (name, proxy, no_proxy) {
+        ("all_proxy", Some(proxy), _) => Some(proxy.to_owned()),
+        ("no_proxy", _, Some(list)) => Some(list.to_owned()),
+        ("http_proxy" | "HTTP_PROXY" | "https_proxy" | "HTTPS_PROXY" | "ALL_PROXY", Some(_), _)
+        | ("NO_PROXY", _, Some(_)) => None,
+        _ => var(name),
+    });
+    proxies.map_err(|error| match proxy {
+        Some(_) => UsageError(format!("-x: {error}")),
+        None => UsageError(format!("the environment: {error}")),
+    })
 }
 
 /// `--option=value` and `-j8`, which may be written in one word.
@@ -220,9 +266,10 @@ Finds files and directories in web directory listings, as find(1) does in file s
 
 Usage: crawler-cli find URL... [TEST...] [OPTION...]
 
-Each URL is a directory on a web server that shows an index of it: Apache httpd, nginx, Python's
-http.server, or another whose links lead to the directory's entries. Each directory is asked for
-once; nothing above a URL is. Results are printed as they come, in no particular order.
+Each URL, http or https, is a directory on a web server that shows an index of it: Apache httpd,
+nginx, Python's http.server, or another whose links lead to the directory's entries. Each directory
+is asked for once; nothing above a URL is. All URLs are searched at the same time, and results are
+printed as they come, in no particular order.
 
 Tests, all of which must hold:
   -name GLOB      the name fits the shell pattern: *, ?, [a-z], [!a-z], and \\ before a special
@@ -239,11 +286,18 @@ Options:
   --json          print one JSON object a line: url, type (f or d), path, name, depth, and listing,
                   which tells whose index page showed it (apache, nginx, python, generic; null for a
                   start). What could not be read is on standard error only
-  -j N            connections to a host, and requests under way at a time [default: 8]
-  --timeout S     seconds that a request may take in all, connecting no more than 10 of them
-                  [default: 30]
+  -j N            connections to a host, and requests to it under way at a time [default: 8]
+  --timeout S     seconds that a request may take in all; looking up the name, connecting and each
+                  handshake no more than 10 of them [default: 30]
   --retries N     further attempts after a transport error, 429 or 5xx [default: 3]
   --max-body N    bytes of an index page, K, M and G allowed; a larger one is an error [default: 64M]
+  -k, --insecure  accept any certificate: whoever is on the way can read and change everything
+  --cacert FILE   trust the certificates in this PEM file, and no others
+  -x, --proxy URL connect through this proxy: http, https, socks5 or socks5h, with user:password@ if
+                  it needs them. An empty one is none. Without -x, the environment's http_proxy,
+                  https_proxy and all_proxy hold
+  --noproxy LIST  connect to these hosts directly: names (and all below them), addresses, blocks such
+                  as 10.0.0.0/8, or * for all; instead of the environment's no_proxy
   -h, --help      this text
 
 Exit status: 0 all was read, 1 something was not (each named on standard error), 2 wrong usage,
@@ -257,7 +311,7 @@ mod tests {
     use super::*;
 
     fn outcome(args: &[&str]) -> Result<Command, String> {
-        parse(args.iter().map(OsString::from).collect()).map_err(|error| error.0)
+        parse(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
     }
 
     #[test]
@@ -305,6 +359,12 @@ mod tests {
                 &["http://h/", "--max-body", "99999999999G"],
                 "--max-body 99999999999G: too large",
             ),
+            (&["http://h/", "--cacert"], "--cacert needs a value"),
+            (
+                &["http://h/", "-x", "ftp://p:1"],
+                "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
+            ),
+            (&["http://h/", "-k=1"], "unknown option -k=1"),
             (&["http://h/", "-o"], "unknown option -o"),
             (&["http://h/", "--json=yes"], "unknown option --json=yes"),
             (&["http://h/", "--name=x"], "unknown option --name=x"),
@@ -363,6 +423,48 @@ mod tests {
         for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
             assert!(matches!(outcome(args), Ok(Command::Help)), "{args:?}");
         }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_wrong_usage() {
+        let message = outcome(&["https://h/", "--cacert", "/no/such.pem"]).map(|_| ());
+        let message = message.expect_err("there is no such file");
+        assert!(message.starts_with("roots in /no/such.pem: "), "{message}");
+    }
+
+    #[test]
+    fn proxies_come_from_the_options_and_else_from_the_environment() {
+        let vars = |name: &str| match name {
+            "http_proxy" => Some("env:1".to_owned()),
+            "NO_PROXY" => Some("direct.example".to_owned()),
+            _ => None,
+        };
+        for (proxy, no_proxy, expected) in [
+            // For http, for https, and for http to direct.example.
+            (None, None, [Some("env"), None, None]),
+            (Some("own"), None, [Some("own"), Some("own"), None]),
+            (Some(""), None, [None; 3]),
+            (Some("own"), Some(""), [Some("own"); 3]),
+            (None, Some("h.example"), [None, None, Some("env")]),
+            (Some("own"), Some("*"), [None; 3]),
+        ] {
+            let proxies = proxies(proxy, no_proxy, vars).expect("valid");
+            let picked = [
+                "http://h.example/",
+                "https://h.example/",
+                "http://direct.example/",
+            ]
+            .map(|url| {
+                let url = courser::proto::Url::parse(url).expect("valid");
+                proxies.pick(&url).map(|proxy| proxy.host().to_owned())
+            });
+            let picked = picked.each_ref().map(Option::as_deref);
+            assert_eq!(picked, expected, "{proxy:?} {no_proxy:?}");
+        }
+        let bad = proxies(None, None, |_| Some("ftp://u:secret@p".to_owned()));
+        let message = bad.map(|_| ()).expect_err("no proxy").0;
+        assert!(message.starts_with("the environment: "), "{message}");
+        assert!(!message.contains("secret"), "{message}");
     }
 
     #[test]

@@ -1,54 +1,93 @@
-//! The crawl of one host over the engine: moves requests from the frontier to the client and replies back, and
-//! translates between their words. It decides nothing itself.
+//! The crawl over the engine, of all hosts at the same time: moves requests from the frontiers to the client and
+//! replies back, and translates between their words. It decides nothing itself.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser::proto::ProxyFault;
 use courser::{
-    Call, Completion, ErrorKind, HostClient, HostConfig, PeerFault, Phase, Request, Response,
-    Timeouts, Upstream,
+    Call, Client, Codings, Completion, Config, DnsError, ErrorKind, HostConfig, PeerFault, Phase,
+    Proxies, Request, Response, Timeouts, TlsFault, proto,
 };
-use url::{Host, Url};
+use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
-use super::{Run, Transfer};
+use super::{Counts, Run, Transfer};
 
-impl Run<'_> {
-    /// Searches the trees of `starts`, all on the host of `origin`.
-    pub(super) fn host(
-        &mut self,
+/// The frontier of one host, and what it has to do with the client.
+pub(super) struct Host {
+    frontier: Frontier,
+    /// What stands before a path in its URLs.
+    base: String,
+    /// The proxy that it is reached through, without credentials.
+    proxy: Option<String>,
+    /// Its calls in the client.
+    in_flight: usize,
+}
+
+impl Host {
+    /// The host of `origin` with the starts on it.
+    pub(super) fn new(
         origin: &Url,
         starts: &[Url],
-        policy: &Policy,
-        transfer: Transfer,
-    ) {
-        let mut frontier = Frontier::new(origin, policy.clone());
+        policy: Policy,
+        proxies: &Proxies,
+        run: &mut Run<'_>,
+    ) -> Self {
+        let mut frontier = Frontier::new(origin, policy);
         for start in starts {
             frontier.add_start(start.path());
         }
-        match connect(origin, transfer) {
-            Ok(client) => {
-                let mut crawl = Crawl {
-                    frontier,
-                    client,
-                    transfer,
-                    spare: Vec::new(),
-                };
-                crawl.run(self);
-                frontier = crawl.frontier;
-            }
-            Err(cause) => frontier.abandon(&cause, &mut |finding| self.finding(finding)),
+        if !matches!(origin.scheme(), "http" | "https") {
+            let cause = Cause::Scheme(origin.scheme().to_owned());
+            frontier.abandon(&cause, &mut |finding| run.finding(finding));
         }
-        self.turn(frontier.counts());
-        self.finished = self.finished + frontier.counts();
+        let url = proto::Url::parse(origin.as_str()).ok();
+        let proxy = url.and_then(|url| proxies.pick(&url));
+        Self {
+            frontier,
+            base: origin[..Position::BeforePath].to_owned(),
+            proxy: proxy.map(ToString::to_string),
+            in_flight: 0,
+        }
     }
 }
 
+/// Searches the trees of all hosts, and tells what was seen.
+pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) -> Counts {
+    let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
+    match client(transfer) {
+        Ok(client) => {
+            let mut crawl = Crawl {
+                hosts,
+                client,
+                host_cap,
+                cap,
+                url: String::new(),
+                spare: Vec::new(),
+            };
+            crawl.run(run);
+            hosts = crawl.hosts;
+        }
+        Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
+    }
+    let counts = counts(&hosts);
+    run.turn(counts);
+    counts
+}
+
 struct Crawl {
-    frontier: Frontier,
-    client: HostClient,
-    transfer: Transfer,
+    hosts: Vec<Host>,
+    client: Client,
+    /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
+    /// its time runs.
+    host_cap: usize,
+    /// The same for all hosts together.
+    cap: usize,
+    /// For building the URL of a request.
+    url: String,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
 }
@@ -56,89 +95,153 @@ struct Crawl {
 impl Crawl {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
-            self.submit();
-            if self.frontier.is_done() {
+            for host in 0..self.hosts.len() {
+                self.submit(host);
+            }
+            if self.hosts.iter().all(|host| host.frontier.is_done()) {
                 return;
             }
-            run.turn(self.frontier.counts());
+            run.turn(counts(&self.hosts));
             if run.stopped {
                 return;
             }
             if let Err(error) = self.wait(run) {
-                let cause = Cause::Transfer(Box::new(error));
-                return self
-                    .frontier
-                    .abandon(&cause, &mut |finding| run.finding(finding));
+                return abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
             }
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.client.in_flight() < self.transfer.connections.get()
+    fn has_room(&self, host: &Host) -> bool {
+        host.in_flight < self.host_cap && self.client.in_flight() < self.cap
     }
 
-    fn submit(&mut self) {
-        while self.has_room()
-            && let Some(fetch) = self.frontier.poll_request(Instant::now())
-        {
+    fn submit(&mut self, index: usize) {
+        while self.has_room(&self.hosts[index]) {
+            let tags = Tags::of(&self.hosts);
+            let host = &mut self.hosts[index];
+            let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
+                return;
+            };
+            self.url.clone_from(&host.base);
+            self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
                 Ask::List => "GET",
                 Ask::Probe => "HEAD",
             });
-            request.set_target(fetch.target);
-            let call = Call::new(request, response).tag(fetch.id.0);
+            request.set_target(&self.url);
+            let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
+            host.in_flight += 1;
         }
     }
 
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let due = self.frontier.poll_timeout().filter(|_| self.has_room());
+        let with_room = self.hosts.iter().filter(|host| self.has_room(host));
+        let due = with_room
+            .filter_map(|host| host.frontier.poll_timeout())
+            .min();
         let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
             return Ok(());
         }
-        for _ in 0..self.transfer.connections.get() {
+        for _ in 0..self.client.in_flight() {
             let Some(done) = self.client.wait(Some(timeout))? else {
                 break;
             };
-            let buffers = answer(&mut self.frontier, done, run);
-            self.spare.push(buffers);
-            self.submit();
+            let index = self.answer(done, run);
+            self.submit(index);
             timeout = Duration::ZERO;
         }
         Ok(())
     }
+
+    /// Hands a completion to the frontier that it belongs to, and tells which one that is.
+    fn answer(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
+        let (index, id) = Tags::of(&self.hosts).split(done.tag);
+        let host = &mut self.hosts[index];
+        host.in_flight -= 1;
+        let now = Instant::now();
+        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
+        match done.outcome {
+            Ok(()) => host
+                .frontier
+                .handle_reply(now, id, &reply(&done.response), sink),
+            Err(error) => {
+                let failure = failure(error, host.proxy.as_deref());
+                host.frontier.handle_failure(now, id, failure, sink);
+            }
+        }
+        self.spare.push((done.request, done.response));
+        index
+    }
 }
 
-fn connect(origin: &Url, transfer: Transfer) -> Result<HostClient, Cause> {
-    if origin.scheme() != "http" {
-        return Err(Cause::Scheme(origin.scheme().to_owned()));
+/// Host and fetch in one number. Fetches are counted from 1 on, so that no crawl lives to see it overflow.
+#[derive(Clone, Copy)]
+struct Tags {
+    hosts: usize,
+}
+
+impl Tags {
+    fn of(hosts: &[Host]) -> Self {
+        Self { hosts: hosts.len() }
     }
-    match origin.host() {
-        Some(Host::Domain(name)) if !name.eq_ignore_ascii_case("localhost") => {
-            return Err(Cause::HostName(name.to_owned()));
-        }
-        _ => {}
+
+    fn join(self, host: usize, id: FetchId) -> u64 {
+        id.0 * self.hosts as u64 + host as u64
     }
-    let authority = &origin[url::Position::BeforeHost..url::Position::AfterPort];
-    let transfer_error = |error: courser::Error| Cause::Transfer(Box::new(error));
-    let upstream: Upstream = authority.parse().map_err(transfer_error)?;
-    let mut config = HostConfig {
-        max_connections: transfer.connections,
-        timeouts: Timeouts {
-            total: Some(transfer.timeout),
-            connect: Some(transfer.timeout.min(LONGEST_CONNECT)),
-            ..Timeouts::none()
+
+    fn split(self, tag: u64) -> (usize, FetchId) {
+        let hosts = self.hosts as u64;
+        ((tag % hosts) as usize, FetchId(tag / hosts))
+    }
+}
+
+fn counts(hosts: &[Host]) -> Counts {
+    let of_each = hosts.iter().map(|host| host.frontier.counts());
+    of_each.fold(Counts::default(), |sum, counts| sum + counts)
+}
+
+fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
+    for host in hosts {
+        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
+        host.frontier.abandon(&cause, sink);
+    }
+}
+
+fn client(transfer: Transfer) -> Result<Client, courser::Error> {
+    let phase = Some(transfer.timeout.min(LONGEST_OPENING));
+    let mut config = Config {
+        max_connections: all_connections(&transfer),
+        host: HostConfig {
+            max_connections: transfer.connections,
+            timeouts: Timeouts {
+                total: Some(transfer.timeout),
+                resolve: phase,
+                connect: phase,
+                handshake: phase,
+                ..Timeouts::none()
+            },
+            codings: Codings::all(),
+            ..HostConfig::default()
         },
-        ..HostConfig::default()
+        tls: transfer.tls,
+        proxies: transfer.proxies,
+        ..Config::default()
     };
-    config.limits.body_bytes = Some(transfer.max_body);
-    HostClient::new(upstream, config).map_err(transfer_error)
+    config.host.limits.body_bytes = Some(transfer.max_body);
+    config.host.limits.decoded_bytes = Some(transfer.max_body);
+    Client::new(config)
+}
+
+/// As many as the engine has by default, which most systems allow, unless more are asked for one host.
+fn all_connections(transfer: &Transfer) -> NonZeroUsize {
+    Config::default().max_connections.max(transfer.connections)
 }
 
 fn blank() -> (Request, Response) {
@@ -147,28 +250,18 @@ fn blank() -> (Request, Response) {
     (request, Response::new())
 }
 
-/// Hands a completion to the frontier and gives its buffers back.
-fn answer(frontier: &mut Frontier, done: Completion, run: &mut Run<'_>) -> (Request, Response) {
-    let (now, id) = (Instant::now(), FetchId(done.tag));
-    let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
-    match done.outcome {
-        Ok(()) => frontier.handle_reply(now, id, &reply(&done.response), sink),
-        Err(error) => frontier.handle_failure(now, id, failure(error), sink),
-    }
-    (done.request, done.response)
-}
-
 fn reply(response: &Response) -> Reply<'_> {
     let framed = ["Content-Length", "Transfer-Encoding"]
         .iter()
         .any(|name| response.header(name).is_some());
+    let coding = response.header("Content-Encoding");
     Reply {
         status: response.status(),
         location: response.header("Location"),
         retry_after: response.header("Retry-After"),
         date: response.header("Date"),
         content_type: response.header("Content-Type"),
-        content_encoding: response.header("Content-Encoding"),
+        content_encoding: coding.filter(|_| !response.decoded()),
         end: if framed {
             BodyEnd::Framed
         } else {
@@ -178,21 +271,52 @@ fn reply(response: &Response) -> Reply<'_> {
     }
 }
 
-fn failure(error: courser::Error) -> Failure {
-    let blame = match error.kind() {
-        ErrorKind::Io(_) | ErrorKind::Timeout(_) if error.phase() == Phase::Connect => Blame::Host,
-        ErrorKind::Io(_) | ErrorKind::Timeout(_) => Blame::Request,
-        ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) => Blame::Request,
-        _ => Blame::Final,
+fn failure(error: courser::Error, proxy: Option<&str>) -> Failure {
+    let blame = blame(&error);
+    let cause = match proxy {
+        Some(proxy) if is_opening(error.phase()) => Cause::Proxy(proxy.to_owned(), Box::new(error)),
+        _ => Cause::Transfer(Box::new(error)),
     };
-    Failure {
-        cause: Cause::Transfer(Box::new(error)),
-        blame,
+    Failure { cause, blame }
+}
+
+fn blame(error: &courser::Error) -> Blame {
+    let opening = is_opening(error.phase());
+    match error.kind() {
+        ErrorKind::Io(_) | ErrorKind::Timeout(_) if opening => Blame::Host,
+        ErrorKind::Io(_) | ErrorKind::Timeout(_) => Blame::Request,
+        ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated | PeerFault::BadContentCoding) => {
+            Blame::Request
+        }
+        ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => match error {
+            DnsError::NotFound
+            | DnsError::NoAddresses
+            | DnsError::InvalidName
+            | DnsError::Config(_) => Blame::HostFinal,
+            _ => Blame::Host,
+        },
+        ErrorKind::Tls(TlsFault::HandshakeEof) => Blame::Host,
+        ErrorKind::Tls(_) if opening => Blame::HostFinal,
+        ErrorKind::Tls(_) => Blame::Request,
+        // What the proxy says about the host, which may be back soon.
+        ErrorKind::Proxy(ProxyFault::Status(500..) | ProxyFault::Socks(_) | ProxyFault::Closed) => {
+            Blame::Host
+        }
+        ErrorKind::Proxy(_) => Blame::HostFinal,
+        _ => Blame::Final,
     }
 }
 
-/// A host that has not accepted a connection by then is away; this leaves time to try again.
-const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+/// Whether a call in this phase has no connection yet.
+fn is_opening(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
+    )
+}
+
+/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

@@ -50,6 +50,8 @@ pub struct Frontier {
     /// for, one more after [`GOOD_REPLIES`] replies in a row without complaint.
     window: usize,
     good_replies: u32,
+    /// A reply has come, ever.
+    has_replied: bool,
     /// Pauses since the last reply because the host was away.
     absences: u32,
     counts: Counts,
@@ -132,6 +134,7 @@ impl Frontier {
             paused_until: None,
             window: usize::MAX,
             good_replies: 0,
+            has_replied: false,
             absences: 0,
             counts: Counts::default(),
         }
@@ -205,6 +208,7 @@ impl Frontier {
         let Some(task) = self.in_flight.remove(&id) else {
             return;
         };
+        self.has_replied = true;
         self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
             self.widen();
@@ -245,7 +249,11 @@ impl Frontier {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, failure.cause, wait, sink);
             }
-            Blame::Host => self.absent(now, task, failure.cause, sink),
+            Blame::HostFinal if !self.has_replied => {
+                self.give_up(&task, &failure.cause, sink);
+                self.give_up_waiting(&failure.cause, sink);
+            }
+            Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
         }
     }
 }

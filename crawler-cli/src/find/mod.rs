@@ -33,6 +33,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use courser::{Proxies, TlsConfig};
 use url::Url;
 
 pub mod cli;
@@ -44,6 +45,7 @@ pub mod listing;
 mod path;
 pub(crate) mod report;
 
+use crawl::Host;
 pub use filter::Filter;
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
@@ -59,11 +61,13 @@ pub struct Find {
 }
 
 /// How pages are fetched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
     max_body: u64,
+    tls: TlsConfig,
+    proxies: Proxies,
 }
 
 impl Default for Find {
@@ -83,6 +87,8 @@ impl Find {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
                 max_body: 64 << 20,
+                tls: TlsConfig::default(),
+                proxies: Proxies::none(),
             },
         }
     }
@@ -135,7 +141,7 @@ impl Find {
         self
     }
 
-    /// Connections to one host, and requests under way at a time. Default 8.
+    /// Connections to one host, and requests to it under way at a time. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
         self
@@ -153,7 +159,20 @@ impl Find {
         self
     }
 
-    /// Largest page in bytes; a larger one is reported as unread. Default 64 MiB.
+    /// What is trusted behind `https`. Default: the authorities that are compiled in.
+    pub fn tls(mut self, tls: TlsConfig) -> Self {
+        self.transfer.tls = tls;
+        self
+    }
+
+    /// Which hosts are reached through which proxy. Default: none; the environment is not read.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.transfer.proxies = proxies;
+        self
+    }
+
+    /// Largest page in bytes, as sent and without its content codings; a larger one is reported as unread. Default
+    /// 64 MiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.transfer.max_body = bytes;
         self
@@ -168,23 +187,26 @@ impl Find {
     /// Makes the search on this thread. `on_event` hears of each result as soon as it is known; when it breaks, the
     /// search stops and nothing more is reported.
     ///
-    /// Starts on one host are searched together, and one host after the other.
+    /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
+    /// unless [`connections`](Self::connections) says more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut run = Run {
             filter: &self.filter,
             on_event: &mut on_event,
             began: Instant::now(),
-            finished: Counts::default(),
             matched: 0,
             stopped: false,
         };
-        for (origin, starts) in by_host(&self.starts) {
-            if run.stopped {
-                break;
-            }
-            run.host(&origin, &starts, &self.policy, self.transfer);
-        }
-        run.summary(Counts::default())
+        let proxies = &self.transfer.proxies;
+        let hosts = by_host(&self.starts);
+        let hosts = hosts
+            .iter()
+            .map(|(origin, starts)| {
+                Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
+            })
+            .collect();
+        let counts = crawl::search(hosts, self.transfer, &mut run);
+        run.summary(counts)
     }
 }
 
@@ -196,7 +218,7 @@ pub enum Event<'a> {
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
-    /// was gathered. Comes at least ten times a second, and once at the end of each host.
+    /// was gathered. Comes at least ten times a second, and once at the end.
     Turn(Summary),
 }
 
@@ -311,8 +333,6 @@ struct Run<'r> {
     filter: &'r Filter,
     on_event: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
     began: Instant,
-    /// Of the hosts that are done.
-    finished: Counts,
     matched: u64,
     stopped: bool,
 }
@@ -336,15 +356,15 @@ impl Run<'_> {
         }
     }
 
-    /// A moment to show progress; `current` is what the host being searched has seen.
-    fn turn(&mut self, current: Counts) {
-        let summary = self.summary(current);
+    /// A moment to show progress; `counts` is what the crawl has seen.
+    fn turn(&mut self, counts: Counts) {
+        let summary = self.summary(counts);
         self.emit(Event::Turn(summary));
     }
 
-    fn summary(&self, current: Counts) -> Summary {
+    fn summary(&self, counts: Counts) -> Summary {
         Summary {
-            counts: self.finished + current,
+            counts,
             matched: self.matched,
             elapsed: self.began.elapsed(),
             ending: if self.stopped {

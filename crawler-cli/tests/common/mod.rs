@@ -1,21 +1,84 @@
-//! A web server whose every answer is a line of the test: path in, exact bytes out.
+//! The program as its user runs it, and a web server whose every answer is a line of the test: path in, exact bytes out.
+#![allow(
+    dead_code,
+    reason = "each test program is compiled with this module, and none uses all of it"
+)]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// The program, with none of the environment's proxies.
+pub(crate) fn crawler(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command
+            .env_remove(name)
+            .env_remove(name.to_ascii_uppercase());
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn find(args: &[&str]) -> Output {
+    let output = crawler(&["find"]).args(args).output();
+    output.expect("the program runs")
+}
+
+/// The lines in order.
+pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = String::from_utf8_lossy(bytes)
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    lines
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Serves on a free loopback port until the process ends; one exchange per connection.
 pub(crate) struct Script {
+    scheme: &'static str,
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<Vec<String>>>,
     most_at_once: Arc<AtomicUsize>,
 }
 
+trait Stream: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Stream for T {}
+
 impl Script {
     /// `answer` gets the method and the target, as in `GET /pub/`, and may block.
     pub(crate) fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::serve("http", |stream| Box::new(stream), answer)
+    }
+
+    /// The same over TLS.
+    pub(crate) fn start_tls(
+        config: Arc<ServerConfig>,
+        answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let open = move |stream| -> Box<dyn Stream> {
+            let session = ServerConnection::new(Arc::clone(&config)).expect("a session");
+            Box::new(StreamOwned::new(session, stream))
+        };
+        Self::serve("https", open, answer)
+    }
+
+    fn serve(
+        scheme: &'static str,
+        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
+        answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -31,6 +94,7 @@ impl Script {
                     Arc::clone(&most),
                 );
                 let answer = Arc::clone(&answer);
+                let stream = open(stream);
                 thread::spawn(move || {
                     most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     exchange(stream, &log, &*answer, || {
@@ -40,6 +104,7 @@ impl Script {
             }
         });
         Self {
+            scheme,
             address,
             log,
             most_at_once,
@@ -47,64 +112,74 @@ impl Script {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// The requests so far, in order of arrival.
     pub(crate) fn requests(&self) -> Vec<String> {
+        let heads = self.heads();
+        heads.iter().map(|head| request_of(head)).collect()
+    }
+
+    /// The whole heads of the requests so far.
+    pub(crate) fn heads(&self) -> Vec<String> {
         self.log.lock().expect("no test panicked here").clone()
     }
 
     /// The largest number of connections that were open at a time.
-    #[allow(
-        dead_code,
-        reason = "each test program is compiled with this module, and not all count connections"
-    )]
     pub(crate) fn most_at_once(&self) -> usize {
         self.most_at_once.load(Ordering::SeqCst)
     }
 }
 
+/// Method and target.
+fn request_of(head: &str) -> String {
+    let line = head.lines().next().unwrap_or("");
+    line.rsplit_once(' ')
+        .map_or("", |(request, _)| request)
+        .to_owned()
+}
+
 fn exchange(
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     log: &Mutex<Vec<String>>,
     answer: &dyn Fn(&str) -> Vec<u8>,
     before_end: impl FnOnce(),
 ) {
     let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    let mut request = String::new();
-    while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
-        if request.is_empty() {
-            request = line
-                .rsplit_once(' ')
-                .map_or("", |(request, _)| request)
-                .to_owned();
-        }
-        if line == "\r\n" {
-            break;
-        }
-        line.clear();
+    let head = read_head(&mut reader);
+    if head.is_empty() {
+        return before_end();
     }
-    log.lock()
-        .expect("no test panicked here")
-        .push(request.clone());
+    let request = request_of(&head);
+    log.lock().expect("no test panicked here").push(head);
     let response = answer(&request);
     before_end();
     // The client may have gone.
     let _ = reader.get_mut().write_all(&response);
 }
 
+/// A request's head; nothing if none comes.
+pub(crate) fn read_head(reader: &mut BufReader<impl Read>) -> String {
+    let mut head = String::new();
+    while reader.read_line(&mut head).is_ok_and(|n| n > 0) && !head.ends_with("\r\n\r\n") {}
+    head
+}
+
 /// An HTTP response with this status, these extra headers and this body; the connection closes after it.
-pub(crate) fn response(status: u16, headers: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n{body}")
-        .into_bytes()
+pub(crate) fn response(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let length = body.as_ref().len();
+    let mut response = format!(
+        "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n"
+    )
+    .into_bytes();
+    response.extend_from_slice(body.as_ref());
+    response
 }
 
 /// An index page as nginx writes it.
 pub(crate) fn page(hrefs: &[&str]) -> Vec<u8> {
-    response(200, "Content-Type: text/html\r\n", &index(hrefs))
+    response(200, "Content-Type: text/html\r\n", index(hrefs))
 }
 
 /// The body of [`page`].

@@ -6,7 +6,9 @@ mod openings;
 mod turn;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::openings::{Naming, Opening};
@@ -14,6 +16,8 @@ use self::turn::TurnLimit;
 use super::hosts::Hosts;
 use super::names::Names;
 use super::router::Router;
+use super::shared::host_hash;
+use super::stats::{Recorder, Stats};
 use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
@@ -42,6 +46,12 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     retry: Retry,
     late: LatePolicy,
     observer: Option<Observer>,
+    /// Written by this client alone, and read by anybody.
+    recorder: Option<Arc<Recorder>>,
+    /// Of the hosts, if there are other clients for the rest of them.
+    share: Option<Share>,
+    /// Calls that have been redirected to the others' hosts.
+    leaving: Vec<(CallId, usize, Traveller)>,
     /// What [`get`](Self::get) sends, for its buffers.
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
@@ -55,6 +65,10 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     readable: VecDeque<CallId>,
     /// Connections that speak another protocol now, with the calls that they came from.
     handed_over: Vec<(CallId, N::Stream)>,
+    /// Calls that were redirected, to be sent on once everything that has happened is handled.
+    following: VecDeque<Key>,
+    /// Somebody sends it commands from other threads, and looks for them after each step.
+    driven: bool,
     turn_began: Instant,
 }
 
@@ -73,7 +87,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
-            observer: config.observer,
+            observer: config.observer.map(Observer::for_client),
+            recorder: config.stats.then(|| Arc::new(Recorder::new())),
+            share: None,
+            leaving: Vec::new(),
             getter: None,
             placeholder: None,
             reactor: Reactor::new(
@@ -91,6 +108,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             done: VecDeque::new(),
             readable: VecDeque::new(),
             handed_over: Vec::new(),
+            following: VecDeque::new(),
+            driven: false,
         }
     }
 
@@ -112,8 +131,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// One turn, which a wake ends early.
     pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.driven = true;
         self.turn(timeout.map(TurnLimit::For), |client| {
-            !client.done.is_empty() || !client.readable.is_empty()
+            !client.done.is_empty() || !client.readable.is_empty() || !client.leaving.is_empty()
         })
     }
 
@@ -121,6 +141,58 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn next_done(&mut self) -> Option<Completion> {
         let key = self.done.pop_front()?;
         self.complete(key)
+    }
+
+    pub(super) fn record_to(&mut self, recorder: Arc<Recorder>) {
+        self.recorder = Some(recorder);
+    }
+
+    /// There are `count` clients for all hosts, and this is the one with that number.
+    pub(super) fn set_share(&mut self, index: usize, count: usize) {
+        self.share = (count > 1).then_some(Share { index, count });
+    }
+
+    /// Which other client has the host of a URL.
+    fn elsewhere(&self, url: &str) -> Option<usize> {
+        let Share { index, count } = self.share?;
+        let owner = (host_hash(url) % count as u64) as usize;
+        (owner != index).then_some(owner)
+    }
+
+    /// The next call that another client is to go on with. It is none of ours any more.
+    pub(super) fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
+        self.leaving.pop()
+    }
+
+    /// Goes on with a call of another client.
+    pub(super) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
+        call.place = Place::New;
+        call.host = Key::NONE;
+        call.armed = Armed::default();
+        let key = self.reactor.insert_call(*call);
+        self.incoming.push((key, CallTime::Running));
+        CallId(key)
+    }
+
+    /// As [`read_body`](Self::read_body), of all that is there, into an empty vector; copies nothing if nothing of it
+    /// has been taken before.
+    pub(super) fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+        let call = self.reactor.call(id.0);
+        if let Some(call) = call.filter(|call| call.head == HeadState::Given && call.taken == 0)
+            && !call.response.body().is_empty()
+        {
+            std::mem::swap(call.response.body_buffer(), chunk);
+            self.reactor.resume_read(id.0);
+            self.settle();
+            return Ok(Read::Data(chunk.len()));
+        }
+        self.read_body(id, &mut [0; 1])
+    }
+
+    pub(super) fn is_body_read(&self, id: CallId) -> bool {
+        self.reactor.call_ref(id.0).is_some_and(|call| {
+            call.taken == call.response.body().len() && matches!(call.place, Place::Ended(_))
+        })
     }
 
     pub(super) fn waker(&mut self) -> io::Result<Waker> {
@@ -200,6 +272,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return done.outcome.map(|()| (id, done.report));
             }
             if let Err(error) = self.turn(None, |client| position(client).is_some()) {
+                self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
         }
@@ -315,7 +388,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
-            Some((HeadState::Given, _)) => {
+            Some((HeadState::Given, call)) => {
+                if !matches!(call.place, Place::Ended(_)) {
+                    call.place = Place::Ended(Err(error));
+                    self.note_end(id.0);
+                }
                 if let Some(call) = self.forget_body(id) {
                     self.reactor.put_spare(call.response);
                 }
@@ -323,7 +400,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             Some((HeadState::Ready, call)) => {
                 // It completes with the error instead of the head.
                 call.head = HeadState::Awaited;
+                let was_over = matches!(call.place, Place::Ended(_));
                 call.place = Place::Ended(Err(error));
+                if !was_over {
+                    self.note_end(id.0);
+                }
             }
             _ => self.end_call(id.0, Err(error)),
         }
@@ -340,6 +421,28 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Connections by state, and calls that wait.
     pub fn counters(&self) -> Counters {
         self.hosts.counters()
+    }
+
+    /// What has become of the calls so far, if [`HostConfig::stats`] is on; else only how many are in flight.
+    ///
+    /// ```
+    /// # fn example(upstream: courser::Upstream) -> Result<(), courser::Error> {
+    /// use courser::{HostClient, HostConfig, Response};
+    ///
+    /// let config = HostConfig { stats: true, ..HostConfig::default() };
+    /// let mut client = HostClient::new(upstream, config)?;
+    /// client.get("/", &mut Response::new())?;
+    /// println!("{:?}", client.stats().total);
+    /// # Ok(()) }
+    /// ```
+    pub fn stats(&self) -> Stats {
+        let recorder = self.recorder.as_ref();
+        Stats {
+            in_flight: self.in_flight(),
+            ..recorder
+                .map(|recorder| recorder.snapshot())
+                .unwrap_or_default()
+        }
     }
 
     /// Closes all idle connections and returns how many they were.
@@ -373,7 +476,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .ok_or_else(unknown)?;
         let waiting = &call.response.body()[call.taken..];
         let n = waiting.len().min(buf.len());
-        if n > 0 {
+        if !waiting.is_empty() {
             buf[..n].copy_from_slice(&waiting[..n]);
             call.taken += n;
             // What is taken makes room, at a cost that stays in proportion to it.
@@ -419,6 +522,29 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
         let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
         Some(self.handed_over.swap_remove(at).1)
+    }
+}
+
+/// Which hosts are a client's, where several clients share all hosts: those whose hash leaves `index` when it is
+/// divided by `count`.
+#[derive(Clone, Copy)]
+struct Share {
+    index: usize,
+    count: usize,
+}
+
+/// A call on its way to another client.
+pub struct Traveller(Box<ActiveCall>);
+
+impl Traveller {
+    pub(super) fn into_buffers(self) -> (Request, Response) {
+        (self.0.request, self.0.response)
+    }
+}
+
+impl fmt::Debug for Traveller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Traveller").field(&self.0.request).finish()
     }
 }
 

@@ -15,6 +15,8 @@ mod proxy;
 mod router;
 mod shared;
 mod stats;
+#[cfg(feature = "tracing")]
+mod trace;
 mod upstream;
 
 use std::time::{Duration, Instant};
@@ -30,8 +32,8 @@ pub use interop::Unfit;
 pub use observe::{Moment, Observer};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use shared::{
-    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedConfig, Ticket,
-    completions,
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBody, SharedConfig,
+    Streaming, Ticket, completions,
 };
 #[cfg(feature = "tower")]
 pub use shared::{HttpService, ServiceError, ServiceFuture};
@@ -72,6 +74,8 @@ enum CallTime {
     Configured,
     Within(Duration),
     At(Instant),
+    /// It has been running before, with another client.
+    Running,
 }
 
 impl Call {
@@ -149,6 +153,7 @@ impl CallTime {
             Self::Configured => total.and_then(|total| now.checked_add(total)),
             Self::Within(timeout) => now.checked_add(timeout),
             Self::At(deadline) => Some(deadline),
+            Self::Running => None,
         }
     }
 }
@@ -160,6 +165,11 @@ pub struct CallId(Key);
 impl CallId {
     /// Of a call that no client has taken up.
     const NONE: Self = Self(Key::NONE);
+
+    /// Its place among the calls that a client has at a time.
+    fn place(self) -> usize {
+        self.0.place()
+    }
 }
 
 /// A call that is over, or, if it is a streaming one, whose response has begun.
@@ -209,23 +219,7 @@ impl Report {
 
     /// Times since the client took up the call.
     pub fn timings(&self) -> Timings {
-        let begun = self.marks.begun;
-        let opened = self.marks.opened.as_deref();
-        let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
-        Timings {
-            queued: since(self.marks.assigned),
-            resolve: opened.and_then(|opened| opened.resolve),
-            connect: opened.map(|opened| opened.connect),
-            proxy: opened.and_then(|opened| opened.proxy),
-            tls: opened.and_then(|opened| opened.tls),
-            sent: since(self.marks.sent),
-            first_byte: since(self.marks.first_byte),
-            total: self
-                .marks
-                .ended
-                .unwrap_or(self.now)
-                .saturating_duration_since(begun),
-        }
+        Timings::of(&self.marks, self.now)
     }
 
     /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
@@ -296,6 +290,24 @@ pub struct Timings {
     pub first_byte: Option<Duration>,
     /// Until the end, or, for a streaming call whose head is there, until now.
     pub total: Duration,
+}
+
+impl Timings {
+    fn of(marks: &Marks, now: Instant) -> Self {
+        let begun = marks.begun;
+        let opened = marks.opened.as_deref();
+        let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
+        Self {
+            queued: since(marks.assigned),
+            resolve: opened.and_then(|opened| opened.resolve),
+            connect: opened.map(|opened| opened.connect),
+            proxy: opened.and_then(|opened| opened.proxy),
+            tls: opened.and_then(|opened| opened.tls),
+            sent: since(marks.sent),
+            first_byte: since(marks.first_byte),
+            total: marks.ended.unwrap_or(now).saturating_duration_since(begun),
+        }
+    }
 }
 
 /// What [`HostClient::read_body`] found.

@@ -4,6 +4,8 @@
 //! the only thing allocated for it. The loop is woken only when it sleeps. Which call goes to which thread depends on
 //! its host alone, so that the limits per host hold over all threads.
 
+mod body;
+mod book;
 mod completions;
 mod sending;
 #[cfg(feature = "tower")]
@@ -19,34 +21,60 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{JoinHandle, ThreadId};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use body::{SharedBody, Streaming};
 pub use completions::{CompletionSender, Completions, completions};
 pub use sending::{Sending, Ticket};
 #[cfg(feature = "tower")]
 pub use service::{HttpService, ServiceError, ServiceFuture};
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender};
 
-use super::engine::Engine;
+use super::engine::{Engine, Traveller};
 use super::router::Router;
 use super::stats::{Recorder, Stats};
-use super::{Call, CallId, Completion, Report};
+use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
 use slot::{Delivery, Permit, Permits, Slot};
-use thread::{Command, Desk, Order, Port};
+pub(crate) use spread::host_hash;
+use thread::{Command, Crew, Desk, Order};
 
 /// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
 /// one.
 ///
 /// There are three ways to call: blocking ([`get`](Self::get), [`call`](Self::call)), with completions on a channel
-/// ([`submit`](Self::submit)), and as a future on any executor ([`send`](Self::send)). Bodies are buffered: streamed
-/// calls are refused so far. Connections that switch protocols (101, CONNECT) are closed.
+/// ([`submit`](Self::submit)), and as a future on any executor ([`send`](Self::send)). Bodies are streamed by
+/// [`open`](Self::open) and [`send_streaming`](Self::send_streaming). Connections that switch protocols (101, CONNECT)
+/// are closed.
+///
+/// With [`Client`](crate::Client)s, the hosts can be spread over several threads:
+///
+/// ```no_run
+/// use std::num::NonZeroUsize;
+/// use courser::{Client, Config, Redirects, Response, Shared, SharedConfig};
+///
+/// let config = Config { redirects: Redirects::limit(10), ..Config::default() };
+/// let threads = NonZeroUsize::new(4).unwrap();
+/// let client = Shared::spawn(
+///     SharedConfig { threads, ..SharedConfig::default() },
+///     move |_| Client::new(config.clone()),
+/// )?;
+/// let mut response = Response::new();
+/// client.get("https://www.example.com/", &mut response)?;
+/// # Ok::<(), courser::Error>(())
+/// ```
+///
+/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps of
+/// a host hold as they do with one thread. What a client has for all its hosts together, each thread has for its own:
+/// [`Config::max_connections`](crate::Config::max_connections) and the cache of names. A cookie jar is shared if the
+/// configurations have clones of it.
 ///
 /// ```
+/// // One upstream, and several threads that call:
 /// use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
 /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
 /// # let upstream: courser::Upstream = server.local_addr()?.to_string().parse()?;
@@ -108,8 +136,7 @@ impl Default for SharedConfig {
 }
 
 struct Inner {
-    ports: Box<[Arc<Port>]>,
-    ids: Box<[ThreadId]>,
+    crew: Arc<Crew>,
     /// Each thread returns how many calls it cut off. Empty once they are joined.
     threads: Mutex<Vec<JoinHandle<usize>>>,
     permits: Arc<Permits>,
@@ -133,36 +160,24 @@ impl<C: Drive> Shared<C> {
             return Err(early(Misuse::OneThread));
         }
         let build = Arc::new(build);
-        let mut started = Vec::new();
-        let mut failure = None;
-        for index in 0..count {
-            let build = Arc::clone(&build);
-            match start(index, move || build(index)) {
-                Ok(thread) => started.push(thread),
-                Err(error) => {
-                    failure = Some(error);
-                    break;
-                }
-            }
-        }
-        let ids = started.iter().map(|(_, thread)| thread.thread().id());
-        let ids = ids.collect();
-        let (ports, threads): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+        let (crew, queues) = Crew::new(count);
+        // Should one thread fail to start, those that have been started end with this.
         let inner = Inner {
-            ports: ports.into(),
-            ids,
-            threads: Mutex::new(threads),
+            crew: Arc::clone(&crew),
+            threads: Mutex::default(),
             permits: Arc::new(Permits::new(config.max_in_flight)),
             closed: AtomicBool::new(false),
         };
-        match failure {
-            // Those that have been started end with `inner`.
-            Some(error) => Err(error),
-            None => Ok(Self {
-                inner: Arc::new(inner),
-                client: PhantomData,
-            }),
+        for (index, queue) in queues.into_iter().enumerate() {
+            let build = Arc::clone(&build);
+            let thread = start(index, &crew, queue, move || build(index))?;
+            let mut threads = inner.threads.lock().unwrap_or_else(PoisonError::into_inner);
+            threads.push(thread);
         }
+        Ok(Self {
+            inner: Arc::new(inner),
+            client: PhantomData,
+        })
     }
 
     // ---- blocking
@@ -196,7 +211,7 @@ impl<C: Drive> Shared<C> {
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
         let call = Call::new(own_request, own_response);
-        let refused = if self.inner.is_own_thread() {
+        let refused = if self.inner.crew.is_own_thread() {
             Some(Refused {
                 error: early(Misuse::OwnThread),
                 call,
@@ -229,8 +244,9 @@ impl<C: Drive> Shared<C> {
     /// The call again, if it cannot be taken: [`LimitExceeded::InFlight`], [`Stopped`], or [`Misuse::Streamed`].
     pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
         let slot = Arc::new(Slot::new());
-        let port = self.begin(call, Arc::clone(&slot), Some(to.0.clone()), None)?;
-        Ok(Ticket { slot, port })
+        let call = buffered(call)?;
+        self.begin(call, Arc::clone(&slot), Some(to.0.clone()), None)?;
+        Ok(self.ticket(slot))
     }
 
     /// Sends a call; the future is ready with its completion, and cancels the call if it is dropped before. The call
@@ -253,12 +269,71 @@ impl<C: Drive> Shared<C> {
     }
 
     fn send_with(&self, call: Call, permit: Option<Permit>) -> Sending {
-        let slot = Arc::new(Slot::new());
-        let begun = self.begin(call, Arc::clone(&slot), None, permit);
-        Sending::new(begun.map(|port| Ticket { slot, port }))
+        Sending::new(buffered(call).and_then(|call| self.send_any(call, permit)))
     }
 
-    /// Calls that are with the client, those included whose completion waits in a channel.
+    fn send_any(&self, call: Call, permit: Option<Permit>) -> Result<Ticket, Refused> {
+        let slot = Arc::new(Slot::new());
+        self.begin(call, Arc::clone(&slot), None, permit)?;
+        Ok(self.ticket(slot))
+    }
+
+    fn ticket(&self, slot: Arc<Slot>) -> Ticket {
+        let crew = Arc::clone(&self.inner.crew);
+        Ticket { slot, crew }
+    }
+
+    // ---- streamed bodies
+
+    /// Sends a request, waits for the head of the response, and gives its body for reading.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn open(
+        &self,
+        request: &mut Request,
+        response: &mut Response,
+    ) -> Result<SharedBody, Error> {
+        if self.inner.crew.is_own_thread() {
+            return Err(early(Misuse::OwnThread));
+        }
+        let call = Call::new(std::mem::take(request), std::mem::take(response));
+        let (done_request, done_response, outcome) = match self.send_any(call.streaming(true), None)
+        {
+            Err(Refused { error, call }) => (call.request, call.response, Err(error)),
+            Ok(ticket) => {
+                let done = ticket.slot.wait();
+                let outcome = done.outcome.map(|()| SharedBody::new(ticket));
+                (done.request, done.response, outcome)
+            }
+        };
+        *request = done_request;
+        *response = done_response;
+        outcome
+    }
+
+    /// Sends a call; the future is ready when the head of the response is there, with the body for reading, and cancels
+    /// the call if it is dropped before. The call is on its way before the future is polled.
+    ///
+    /// ```
+    /// # async fn example(client: courser::Shared<courser::HostClient>) -> Result<(), courser::Error> {
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let (head, body) = client.send_streaming(Call::new(Request::get("/large"), Response::new())).await;
+    /// head.outcome?;
+    /// if let Some(mut body) = body {
+    ///     while let Some(chunk) = body.chunk().await? {
+    ///         println!("{} of {:?}", chunk.len(), head.response.header("content-length"));
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn send_streaming(&self, call: Call) -> Streaming {
+        Streaming::new(self.send_any(call.streaming(true), None))
+    }
+
+    /// Calls that are with the client, those included whose completion waits in a channel, or whose body is not read
+    /// to its end.
     pub fn in_flight(&self) -> usize {
         self.inner.permits.taken()
     }
@@ -266,8 +341,8 @@ impl<C: Drive> Shared<C> {
     /// What has become of the calls so far, over all threads. Calls that were refused are not counted.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for port in &self.inner.ports {
-            stats.merge(&port.recorder().snapshot());
+        for recorder in self.inner.crew.recorders() {
+            stats.merge(&recorder.snapshot());
         }
         stats.in_flight = self.in_flight();
         stats
@@ -283,26 +358,23 @@ impl<C: Drive> Shared<C> {
         slot: Arc<Slot>,
         channel: Option<Sender<completions::Delivered>>,
         permit: Option<Permit>,
-    ) -> Result<Arc<Port>, Refused> {
-        let inner = &*self.inner;
+    ) -> Result<(), Refused> {
+        let Inner { crew, permits, .. } = &*self.inner;
         let refuse = |error, call| Err(Refused { error, call });
         if self.is_closed() {
             return refuse(early(Stopped::ShutDown), call);
         }
-        if call.streaming {
-            return refuse(early(Misuse::Streamed), call);
-        }
-        let Some(permit) = permit.or_else(|| inner.permits.take()) else {
-            let limit = LimitExceeded::InFlight(inner.permits.max());
-            return refuse(early(limit), call);
+        let Some(permit) = permit.or_else(|| permits.take()) else {
+            return refuse(early(LimitExceeded::InFlight(permits.max())), call);
         };
-        let port = match &*inner.ports {
-            [one] => one,
-            many => &many[(C::spread(&call.request) % many.len() as u64) as usize],
+        let home = match crew.len() {
+            1 => 0,
+            count => (host_hash(call.request.target()) % count as u64) as usize,
         };
-        let delivery = Delivery::new(slot, channel, call.tag, permit);
-        port.send(Command::Begin(Order::new(call, delivery)));
-        Ok(Arc::clone(port))
+        slot.set_home(home);
+        let delivery = Delivery::new(slot, channel, call.tag, permit, crew.count());
+        crew.send(home, Command::Begin(Order::new(call, delivery)));
+        Ok(())
     }
 
     // ---- the end
@@ -324,24 +396,23 @@ impl<C: Drive> Shared<C> {
 /// Starts a thread and waits until it has its client.
 fn start<C: Drive>(
     index: usize,
+    crew: &Arc<Crew>,
+    queue: Receiver<Command>,
     build: impl Fn() -> Result<C, Error> + Send + 'static,
-) -> Result<(Arc<Port>, JoinHandle<usize>), Error> {
-    let (commands, queue) = unbounded();
+) -> Result<JoinHandle<usize>, Error> {
     let (report, reported) = mpsc::sync_channel(1);
-    let recorder = Arc::new(Recorder::new());
+    let crew = Arc::clone(crew);
     let thread = std::thread::Builder::new().name(format!("courser-{index}"));
     let thread = thread.spawn(move || {
+        let desk = Desk::new(index, crew, queue);
         let made = build().and_then(|mut client| {
-            let waker = client.waker().map_err(early)?;
-            Ok((
-                client,
-                Arc::new(Port::new(commands, waker, Arc::clone(&recorder))),
-            ))
+            desk.employ(&mut client).map_err(early)?;
+            Ok(client)
         });
         match made {
-            Ok((client, port)) => {
-                let _ = report.send(Ok(Arc::clone(&port)));
-                Desk::new(queue, recorder).run(client, &port, build)
+            Ok(client) => {
+                let _ = report.send(Ok(()));
+                desk.run(client, build)
             }
             Err(error) => {
                 let _ = report.send(Err(error));
@@ -350,17 +421,23 @@ fn start<C: Drive>(
         }
     });
     let thread = thread.map_err(early)?;
-    match reported.recv() {
-        Ok(Ok(port)) => Ok((port, thread)),
-        Ok(Err(error)) => {
-            let _ = thread.join();
-            Err(error)
-        }
+    let error = match reported.recv() {
+        Ok(Ok(())) => return Ok(thread),
+        Ok(Err(error)) => error,
         // It ended without a word: `build` has panicked.
-        Err(_) => {
-            let _ = thread.join();
-            Err(early(Stopped::Panicked))
-        }
+        Err(_) => early(Stopped::Panicked),
+    };
+    let _ = thread.join();
+    Err(error)
+}
+
+fn buffered(call: Call) -> Result<Call, Refused> {
+    match call.streaming {
+        false => Ok(call),
+        true => Err(Refused {
+            error: early(Misuse::Streamed),
+            call,
+        }),
     }
 }
 
@@ -372,20 +449,14 @@ fn early(kind: impl Into<ErrorKind>) -> Error {
 impl Inner {
     fn end(&self, until: Option<Instant>) -> usize {
         self.closed.store(true, Ordering::Release);
-        for port in &self.ports {
-            port.send(Command::Finish(until));
-        }
-        if self.is_own_thread() {
+        self.crew.finish(until);
+        if self.crew.is_own_thread() {
             return 0;
         }
         // Whoever comes second waits here until the threads have ended.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = threads.drain(..).map(|thread| thread.join().unwrap_or(0));
         ended.sum()
-    }
-
-    fn is_own_thread(&self) -> bool {
-        self.ids.contains(&std::thread::current().id())
     }
 }
 
@@ -407,7 +478,7 @@ impl<C> Clone for Shared<C> {
 impl<C> fmt::Debug for Shared<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("threads", &self.inner.ports.len())
+            .field("threads", &self.inner.crew.len())
             .field("in_flight", &self.inner.permits.taken())
             .finish_non_exhaustive()
     }
@@ -432,6 +503,16 @@ pub struct Refused {
     pub call: Call,
 }
 
+impl Refused {
+    fn into_completion(self) -> Completion {
+        let Self { error, call } = self;
+        Completion {
+            tag: call.tag,
+            ..slot::failed(error, Some((call.request, call.response)))
+        }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the call was not taken")
@@ -452,20 +533,24 @@ impl<R: Router + 'static> Drive for Engine<R> {}
 impl<R: Router + 'static> driver::Driver for Engine<R> {
     const SPREADS: bool = !R::KEEPS_HOSTS;
 
-    fn spread(request: &Request) -> u64 {
-        if Self::SPREADS {
-            spread::host_hash(request.target())
-        } else {
-            0
-        }
-    }
-
     fn waker(&mut self) -> io::Result<Waker> {
         self.waker()
     }
 
+    fn record_to(&mut self, recorder: Arc<Recorder>) {
+        self.record_to(recorder);
+    }
+
+    fn set_share(&mut self, index: usize, count: usize) {
+        self.set_share(index, count);
+    }
+
     fn submit(&mut self, call: Call) -> CallId {
         self.submit(call)
+    }
+
+    fn adopt(&mut self, call: Traveller) -> CallId {
+        self.adopt(call)
     }
 
     fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
@@ -476,8 +561,24 @@ impl<R: Router + 'static> driver::Driver for Engine<R> {
         self.next_done()
     }
 
-    fn cancel(&mut self, id: CallId) {
-        self.cancel(id);
+    fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
+        self.next_leaving()
+    }
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        self.readable_body()
+    }
+
+    fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+        self.read_chunk(id, chunk)
+    }
+
+    fn is_body_read(&self, id: CallId) -> bool {
+        self.is_body_read(id)
+    }
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        self.cancel(id)
     }
 
     fn resume(&mut self, id: CallId) {
@@ -492,31 +593,50 @@ impl<R: Router + 'static> driver::Driver for Engine<R> {
 /// What `Drive` asks for; out of reach, so that the trait is sealed.
 mod driver {
     use std::io;
+    use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::client::{Call, CallId, Completion};
+    use crate::client::engine::Traveller;
+    use crate::client::stats::Recorder;
+    use crate::client::{Call, CallId, Completion, Read};
+    use crate::error::Error;
     use crate::net::Waker;
-    use crate::proto::Request;
 
     pub trait Driver: 'static {
         /// Whether several clients can share the calls, each host being served by one of them.
         const SPREADS: bool;
 
-        /// A number that is the same for all calls to one host.
-        fn spread(request: &Request) -> u64;
-
         /// Ends a `step` early.
         fn waker(&mut self) -> io::Result<Waker>;
 
-        /// The call's tag comes back in its completion.
+        /// What becomes of calls is noted there from now on.
+        fn record_to(&mut self, recorder: Arc<Recorder>);
+
+        /// It serves the hosts whose hash leaves that remainder when it is divided by `count`.
+        fn set_share(&mut self, index: usize, count: usize);
+
         fn submit(&mut self, call: Call) -> CallId;
 
-        /// Waits for events once, unless there is a completion already, and handles them.
+        /// Goes on with a call of another client.
+        fn adopt(&mut self, call: Traveller) -> CallId;
+
+        /// Waits for events once, unless there is something for the caller already, and handles them.
         fn step(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
         fn next_done(&mut self) -> Option<Completion>;
 
-        fn cancel(&mut self, id: CallId);
+        /// A call that another client is to go on with, and which one.
+        fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)>;
+
+        fn readable_body(&mut self) -> Option<CallId>;
+
+        /// Takes what has come of a body, into an empty vector.
+        fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error>;
+
+        /// Whether the next read finds nothing but the body's end.
+        fn is_body_read(&self, id: CallId) -> bool;
+
+        fn cancel(&mut self, id: CallId) -> bool;
 
         fn resume(&mut self, id: CallId);
 

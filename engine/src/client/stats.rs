@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Report, Response};
+use super::Timings;
 use crate::error::{Error, ErrorKind};
 
 /// What has become of the calls of a client so far: a snapshot.
@@ -39,8 +39,13 @@ pub struct Stats {
     pub total: Histogram,
     /// Time until a call had a connection.
     pub queued: Histogram,
-    /// Time in which connections opened, counted by the calls that were the first on one.
+    /// Time in which names were looked up for new connections, counted by the calls that were the first on one; so too
+    /// the next two.
+    pub resolve: Histogram,
+    /// Time in which connections were opened.
     pub connect: Histogram,
+    /// Time of TLS handshakes with servers.
+    pub tls: Histogram,
     /// Time until the first byte of the response.
     pub first_byte: Histogram,
 }
@@ -48,17 +53,12 @@ pub struct Stats {
 impl Stats {
     /// Calls that failed, whatever the cause.
     pub fn failed(&self) -> u64 {
-        let Failures {
-            misuse,
-            peer,
-            limit,
-            io,
-            timeout,
-            cancelled,
-            stopped,
-            other,
-        } = self.failures;
-        misuse + peer + limit + io + timeout + cancelled + stopped + other
+        self.failures
+            .clone()
+            .each_mut()
+            .into_iter()
+            .map(|n| *n)
+            .sum()
     }
 
     /// Adds the numbers of another client.
@@ -76,7 +76,9 @@ impl Stats {
         self.in_flight += other.in_flight;
         self.total.merge(&other.total);
         self.queued.merge(&other.queued);
+        self.resolve.merge(&other.resolve);
         self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
         self.first_byte.merge(&other.first_byte);
     }
 }
@@ -95,12 +97,18 @@ pub struct Failures {
     pub io: u64,
     /// [`ErrorKind::Timeout`].
     pub timeout: u64,
+    /// [`ErrorKind::Tls`].
+    pub tls: u64,
+    /// [`ErrorKind::Dns`].
+    pub dns: u64,
+    /// [`ErrorKind::Proxy`].
+    pub proxy: u64,
+    /// [`ErrorKind::Denied`].
+    pub denied: u64,
     /// [`ErrorKind::Cancelled`].
     pub cancelled: u64,
     /// [`ErrorKind::Stopped`].
     pub stopped: u64,
-    /// All others.
-    pub other: u64,
 }
 
 impl Failures {
@@ -111,9 +119,12 @@ impl Failures {
             &mut self.limit,
             &mut self.io,
             &mut self.timeout,
+            &mut self.tls,
+            &mut self.dns,
+            &mut self.proxy,
+            &mut self.denied,
             &mut self.cancelled,
             &mut self.stopped,
-            &mut self.other,
         ]
     }
 }
@@ -126,14 +137,16 @@ fn failure_index(kind: &ErrorKind) -> usize {
         ErrorKind::Limit(_) => 2,
         ErrorKind::Io(_) => 3,
         ErrorKind::Timeout(_) => 4,
-        ErrorKind::Cancelled => 5,
-        ErrorKind::Stopped(_) => 6,
-        #[allow(unreachable_patterns, reason = "kinds to come")]
-        _ => FAILURES - 1,
+        ErrorKind::Tls(_) => 5,
+        ErrorKind::Dns(_) => 6,
+        ErrorKind::Proxy(_) => 7,
+        ErrorKind::Denied(_) => 8,
+        ErrorKind::Cancelled => 9,
+        ErrorKind::Stopped(_) => 10,
     }
 }
 
-const FAILURES: usize = 8;
+const FAILURES: usize = 11;
 
 /// How often which duration occurred, to within 1/16 of the duration, from 1 µs to 19 hours.
 ///
@@ -224,14 +237,16 @@ impl fmt::Debug for Histogram {
 /// Collects [`Stats`]. One thread records, any may look: there is one writer, so that plain loads and stores suffice,
 /// which cost no more than ordinary ones.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub struct Recorder {
     statuses: [AtomicU64; 10],
     failures: [AtomicU64; FAILURES],
     retries: AtomicU64,
     reused: AtomicU64,
     total: Recording,
     queued: Recording,
+    resolve: Recording,
     connect: Recording,
+    tls: Recording,
     first_byte: Recording,
 }
 
@@ -244,29 +259,33 @@ impl Recorder {
             reused: AtomicU64::new(0),
             total: Recording::new(),
             queued: Recording::new(),
+            resolve: Recording::new(),
             connect: Recording::new(),
+            tls: Recording::new(),
             first_byte: Recording::new(),
         }
     }
 
-    pub(super) fn record(&self, outcome: &Result<(), Error>, response: &Response, report: &Report) {
-        match outcome {
-            Ok(()) => {
-                let class = usize::from(response.status() / 100);
-                add(&self.statuses[class.min(9)], 1);
-            }
-            Err(error) => self.failed(error.kind()),
+    pub(super) fn record(
+        &self,
+        error: Option<&Error>,
+        status: u16,
+        attempts: u32,
+        reused: bool,
+        timings: &Timings,
+    ) {
+        match error {
+            None => add(&self.statuses[usize::from(status / 100).min(9)], 1),
+            Some(error) => self.failed(error.kind()),
         }
-        add(
-            &self.retries,
-            u64::from(report.attempts().saturating_sub(1)),
-        );
-        add(&self.reused, u64::from(report.reused()));
-        let timings = report.timings();
+        add(&self.retries, u64::from(attempts.saturating_sub(1)));
+        add(&self.reused, u64::from(reused));
         self.total.record(timings.total);
         let parts = [
             (&self.queued, timings.queued),
+            (&self.resolve, timings.resolve),
             (&self.connect, timings.connect),
+            (&self.tls, timings.tls),
             (&self.first_byte, timings.first_byte),
         ];
         for (recording, time) in parts {
@@ -297,7 +316,9 @@ impl Recorder {
             in_flight: 0,
             total: self.total.snapshot(),
             queued: self.queued.snapshot(),
+            resolve: self.resolve.snapshot(),
             connect: self.connect.snapshot(),
+            tls: self.tls.snapshot(),
             first_byte: self.first_byte.snapshot(),
         };
         stats.calls += stats.failed();

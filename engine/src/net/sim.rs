@@ -55,6 +55,7 @@ use std::time::{Duration, Instant};
 use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 mod http;
+mod names;
 mod random;
 mod server;
 #[cfg(test)]
@@ -63,6 +64,7 @@ mod trace;
 mod world;
 
 pub use http::{Behaviour, Heard, HttpServer};
+pub use names::{Asked, SimResolver};
 pub use random::{Odds, Random};
 pub use server::{Peer, SimServer};
 pub use trace::{Entry, Trace};
@@ -83,6 +85,17 @@ impl SimNet {
     /// are refused.
     pub fn listen(&self, at: Address, link: Link, server: impl SimServer + 'static) {
         self.world().listen(at, link, Box::new(server));
+    }
+
+    /// The resolver of this network, for [`Client::with_net`](crate::Client::with_net). `names` says what each question
+    /// gets; it runs inside `poll` and must not touch the network. Replaces the one before.
+    pub fn resolver(&self, names: impl FnMut(&mut Random, &str) -> Asked + 'static) -> SimResolver {
+        self.world().names.serve(Box::new(names))
+    }
+
+    /// Questions to the [`resolver`](Self::resolver) that were not answered yet.
+    pub fn open_questions(&self) -> usize {
+        self.world().names.open_questions().count()
     }
 
     /// Limits how many streams can be open at a time: connects beyond it fail with `EMFILE`. Default: none.

@@ -40,6 +40,8 @@ pub(crate) struct Reactor<N: Net> {
     happened: VecDeque<Happened>,
     /// Connections that have more to read than one turn allows.
     unread: Vec<Key>,
+    /// Connections that have more to send than one turn allows.
+    unsent: Vec<Key>,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
     idle_order: Option<Queue<Key>>,
@@ -105,6 +107,11 @@ impl ActiveCall {
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether it is to be sent, for the first time or to where it has been redirected.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.place, Place::New)
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -316,6 +323,7 @@ impl<N: Net> Reactor<N> {
             events: Vec::new(),
             happened: VecDeque::new(),
             unread: Vec::new(),
+            unsent: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
@@ -500,6 +508,8 @@ impl<N: Net> Reactor<N> {
         call.attempts += 1;
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
+        marks.sent = None;
+        marks.first_byte = None;
         marks.reused = conn.kept;
         marks.opened = conn.opened.take().filter(|_| !conn.kept);
         marks.remote = Some(conn.remote.clone());
@@ -620,7 +630,8 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
-    /// else false. When it is complete, [`Happened::Finished`] tells as ever.
+    /// else false. When it is complete, [`Happened::Finished`] tells as ever, and [`Happened::Failed`] when
+    /// the connection fails, or has failed already.
     pub(crate) fn discard_rest(&mut self, call_key: Key, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;
@@ -629,7 +640,7 @@ impl<N: Net> Reactor<N> {
             return false;
         };
         let Some(conn) = self.conns.get_mut(key) else {
-            return false;
+            return true;
         };
         let State::Busy(exchange, _) = &mut conn.state else {
             return true;
@@ -653,13 +664,14 @@ impl<N: Net> Reactor<N> {
     /// and timers.
     pub(crate) fn poll(&mut self, until: Option<Instant>) -> io::Result<()> {
         let mut until = [until, self.timers.next()].into_iter().flatten().min();
-        if !self.unread.is_empty() {
+        if !self.unread.is_empty() || !self.unsent.is_empty() {
             until = Some(self.now);
         }
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let unread = std::mem::take(&mut self.unread);
+        let unsent = std::mem::take(&mut self.unsent);
         let polled = self.net.poll(&mut events, timeout);
         self.read_clock();
         self.polled_at = self.now;
@@ -668,6 +680,10 @@ impl<N: Net> Reactor<N> {
         }
         self.events = events;
         self.read_on(unread);
+        for key in unsent {
+            self.drive_send(key);
+            self.arm_conn(key);
+        }
         self.handle_timers();
         polled
     }
@@ -821,7 +837,12 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
+        let mut writes = 0;
         loop {
+            if writes == WRITES_PER_TURN {
+                return self.unsent.push(key);
+            }
+            writes += 1;
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
                 Ok(SendStep::AwaitContinue(wait)) => {
@@ -912,7 +933,7 @@ impl<N: Net> Reactor<N> {
         };
         let had_head = exchange.has_head();
         if exchange.is_held() {
-            exchange.handle_room(response, &self.settings.limits)?;
+            exchange.handle_room(response, limits)?;
             return Ok(self.settle_held(key));
         }
         let (read, room) = match exchange.body_left() {
@@ -1213,6 +1234,14 @@ impl<N: Net> Reactor<N> {
 
     fn handle_timers(&mut self) {
         let owners = self.conns.len() + self.calls.len();
+        if self.timers.is_untidy(owners) {
+            let (conns, calls) = (&self.conns, &self.calls);
+            self.timers.tidy(|owner| match owner {
+                Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                Owner::Call(key) => calls.get(key).map(|call| call.armed),
+                Owner::Opening(_) | Owner::Host(_) => None,
+            });
+        }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
             let claim = |owner: Owner| match owner {
@@ -1220,7 +1249,6 @@ impl<N: Net> Reactor<N> {
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
                 Owner::Opening(_) | Owner::Host(_) => None,
             };
-            self.timers.tidy(owners, claim);
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
                 Some(Owner::Call(key)) => self.handle_call_timer(key),
@@ -1326,6 +1354,9 @@ const MOST_DIRECT: usize = 1024 * 1024;
 
 /// Reads on one connection before the others have their turn.
 const READS_PER_TURN: usize = 16;
+
+/// Writes on one connection before the others have their turn.
+const WRITES_PER_TURN: usize = 16;
 
 /// Spare responses kept for the next late answer or streamed body.
 const MOST_SPARE: usize = 16;

@@ -27,6 +27,11 @@ impl Key {
         generation: 0,
     };
 
+    /// The slot, which another key may name too, at another time.
+    pub(crate) fn place(self) -> usize {
+        self.index as usize
+    }
+
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }

@@ -1,5 +1,6 @@
 //! A server that answers each request with its target, unless the target says otherwise.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +9,11 @@ use std::thread::{self, JoinHandle};
 
 use courser::{HostClient, HostConfig, Shared, SharedConfig, Upstream};
 
-/// `/held...` is answered once [`Server::release`] was called, everything else at once.
+/// `/held...` is answered once [`Server::release`] was called, everything else at once. Answers are the target, but for
+/// - `.../redirect/REST`: to `http://REST`;
+/// - `/bytes/N`: so many bytes of [`pattern`], with a trailer;
+/// - `/drip`: `first`, and `second` once the server was released;
+/// - `/cut`: less than was promised.
 pub(crate) struct Server {
     address: SocketAddr,
     scene: Arc<Scene>,
@@ -21,6 +26,10 @@ struct Scene {
     change: Condvar,
     held: AtomicUsize,
     gone: AtomicUsize,
+    /// Of bodies of bytes.
+    written: AtomicUsize,
+    /// Connections by the `Host` of their first request: open now, and the most at a time.
+    hosts: Mutex<HashMap<String, (usize, usize)>>,
     stopped: AtomicBool,
 }
 
@@ -38,7 +47,11 @@ impl Server {
                     }
                     let (stream, scene) = (stream.unwrap(), &shared);
                     scope.spawn(move || {
-                        let _ = serve(stream, scene);
+                        let mut host = None;
+                        let _ = serve(stream, scene, &mut host);
+                        if let Some(host) = host {
+                            scene.hosts.lock().unwrap().get_mut(&host).unwrap().0 -= 1;
+                        }
                         scene.change(|| _ = scene.gone.fetch_add(1, Ordering::SeqCst));
                     });
                 }
@@ -60,6 +73,26 @@ impl Server {
         let upstream = self.upstream();
         let build = move |_| HostClient::new(upstream.clone(), host.clone());
         Shared::spawn(config, build).unwrap()
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// For each `Host`, the most connections that there were at a time.
+    #[allow(dead_code)]
+    pub(crate) fn most_connections(&self) -> HashMap<String, usize> {
+        let hosts = self.scene.hosts.lock().unwrap();
+        hosts
+            .iter()
+            .map(|(host, (_, most))| (host.clone(), *most))
+            .collect()
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn written(&self) -> usize {
+        self.scene.written.load(Ordering::SeqCst)
     }
 
     /// Answers the requests that are held, and all later ones.
@@ -109,7 +142,11 @@ impl Scene {
     }
 }
 
-fn serve(mut stream: TcpStream, scene: &Scene) -> std::io::Result<()> {
+fn serve(
+    mut stream: TcpStream,
+    scene: &Scene,
+    first_host: &mut Option<String>,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut target) = (String::new(), String::new());
@@ -125,21 +162,59 @@ fn serve(mut stream: TcpStream, scene: &Scene) -> std::io::Result<()> {
             if reader.read_line(&mut line)? == 0 {
                 return Ok(());
             }
+            if let (Some(host), None) = (line.strip_prefix("Host: "), &first_host) {
+                let host = host.trim_end().to_owned();
+                let mut hosts = scene.hosts.lock().unwrap();
+                let (open, most) = hosts.entry(host.clone()).or_default();
+                *open += 1;
+                *most = (*most).max(*open);
+                *first_host = Some(host);
+            }
         }
         if target.starts_with("/held") {
-            scene.change(|| _ = scene.held.fetch_add(1, Ordering::SeqCst));
-            let released = scene.released.lock().unwrap();
-            drop(
-                scene
-                    .change
-                    .wait_while(released, |released| !*released)
-                    .unwrap(),
-            );
+            hold(scene);
         }
-        let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{target}",
-            target.len()
-        );
-        stream.write_all(answer.as_bytes())?;
+        if let Some((_, location)) = target.split_once("/redirect/") {
+            let answer = format!(
+                "HTTP/1.1 302 Found\r\nLocation: http://{location}\r\nContent-Length: 0\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes())?;
+        } else if let Some(length) = target.strip_prefix("/bytes/") {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+            let length = length.parse().unwrap();
+            for at in (0..length).step_by(50_000) {
+                let bytes = pattern(at..length.min(at + 50_000));
+                write!(stream, "{:x}\r\n", bytes.len())?;
+                stream.write_all(&bytes)?;
+                stream.write_all(b"\r\n")?;
+                scene.written.fetch_add(bytes.len(), Ordering::SeqCst);
+            }
+            stream.write_all(b"0\r\nX-Sum: 7\r\n\r\n")?;
+        } else if target == "/drip" {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nfirst")?;
+            hold(scene);
+            stream.write_all(b"second")?;
+        } else if target == "/cut" {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nfirst")?;
+            return Ok(());
+        } else {
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{target}",
+                target.len()
+            );
+            stream.write_all(answer.as_bytes())?;
+        }
     }
+}
+
+fn hold(scene: &Scene) {
+    scene.change(|| _ = scene.held.fetch_add(1, Ordering::SeqCst));
+    let released = scene.released.lock().unwrap();
+    let waited = scene.change.wait_while(released, |released| !*released);
+    drop(waited.unwrap());
+}
+
+/// A part of an endless sequence in which no two places look alike.
+pub(crate) fn pattern(range: std::ops::Range<usize>) -> Vec<u8> {
+    range.map(|at| (at * 31 + at / 251) as u8).collect()
 }

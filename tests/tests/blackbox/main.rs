@@ -12,6 +12,7 @@ mod happy_eyeballs;
 mod policy;
 mod pool;
 mod proxy;
+mod redirects;
 mod regression;
 mod reuse;
 mod streaming;

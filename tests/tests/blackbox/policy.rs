@@ -1,1 +1,245 @@
+//! The guard against requests that are steered into one's own network: whatever a URL, a name or a redirect says, an
+//! address that the policy refuses sees not even a connection.
 
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use courser::{
+    AddressPolicy, Answer, Call, Config, ErrorKind, Misuse, Moment, Observer, Phase, Proxies,
+    Redirects, Reply, Request, Resolver, Response, Sent,
+};
+use tests::clients::{any_config, assert_none_left, named_client, run_any};
+use tests::script::{Behaviour, Server, connection, on_one_port};
+
+use crate::OK;
+
+/// Says these addresses of every name.
+#[derive(Clone)]
+struct Saying(Vec<IpAddr>);
+
+impl Resolver for Saying {
+    fn lookup(&mut self, _: &str, reply: Reply) {
+        reply.answer(Answer::found(self.0.iter().copied(), Duration::ZERO));
+    }
+}
+
+fn saying(ips: &[&str]) -> Saying {
+    Saying(ips.iter().map(|ip| ip.parse().unwrap()).collect())
+}
+
+/// The addresses that were connected to.
+type Tried = Arc<Mutex<Vec<String>>>;
+
+/// A configuration with that policy, and what it lets through.
+fn guarded(policy: AddressPolicy) -> (Config, Tried) {
+    let tried = Tried::default();
+    let seen = tried.clone();
+    let mut config = Config {
+        addresses: policy,
+        redirects: Redirects::limit(5),
+        ..any_config()
+    };
+    config.dns.min_ttl = Duration::ZERO;
+    config.host.observer = Some(Observer::new(move |moment| {
+        if let Moment::Connected { remote, .. } = moment {
+            seen.lock().unwrap().push(remote.to_string());
+        }
+    }));
+    (config, tried)
+}
+
+fn denied(outcome: Result<impl std::fmt::Debug, courser::Error>) -> IpAddr {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.sent(), Sent::Nothing);
+    match error.kind() {
+        ErrorKind::Denied(ip) => *ip,
+        _ => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn literals_in_every_form() {
+    let server = Server::every(connection().always(OK));
+    let port = server.address().port();
+    let (config, tried) = guarded(AddressPolicy::deny_private());
+    let mut client = named_client(config, saying(&[]));
+    let forms = [
+        "127.0.0.1",
+        "localhost",
+        "a.LOCALHOST.",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "[2002:7f00:1::]",
+        "0.0.0.0",
+        "[::]",
+        "169.254.169.254",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "10.0.0.1",
+        "192.168.1.1",
+        "172.16.0.1",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+    ];
+    for form in forms {
+        let outcome = client.get(&format!("http://{form}:{port}/"), &mut Response::new());
+        let error = outcome.as_ref().unwrap_err();
+        assert!(
+            matches!(error.phase(), Phase::Connect | Phase::Resolve),
+            "{form}: {error:?}"
+        );
+        denied(outcome);
+    }
+    // Other spellings of 127.0.0.1 are no URL in the first place.
+    for form in ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1."] {
+        let outcome = client.get(&format!("http://{form}:{port}/"), &mut Response::new());
+        let error = outcome.unwrap_err();
+        let refused = matches!(
+            error.kind(),
+            ErrorKind::Misuse(Misuse::Url { .. }) | ErrorKind::Denied(_)
+        );
+        assert!(refused, "{form}: {error:?}");
+    }
+    assert_eq!(client.counters().open, 0);
+    assert_eq!((server.accepted(), tried.lock().unwrap().len()), (0, 0));
+    assert_none_left(client, []);
+}
+
+#[test]
+fn names_are_judged_by_each_of_their_addresses() {
+    let server = Server::every(connection().always(OK));
+    let port = server.address().port();
+    let url = format!("http://innocent.example:{port}/");
+    let (config, tried) = guarded(AddressPolicy::deny_private());
+    for ips in [
+        &["127.0.0.1"][..],
+        &["10.0.0.1", "127.0.0.1", "::1"],
+        &["::ffff:127.0.0.1"],
+        &["64:ff9b::7f00:1"],
+    ] {
+        let mut client = named_client(config.clone(), saying(ips));
+        let ip = denied(client.get(&url, &mut Response::new()));
+        assert!(ips.iter().any(|text| text.parse() == Ok(ip)), "{ip}");
+        assert_none_left(client, []);
+    }
+    // One fixed for the name is no exception.
+    let mut fixed = config.clone();
+    fixed
+        .dns
+        .resolve("innocent.example", None, ["127.0.0.1".parse().unwrap()]);
+    let mut client = named_client(fixed, saying(&[]));
+    denied(client.get(&url, &mut Response::new()));
+    assert_eq!((server.accepted(), tried.lock().unwrap().len()), (0, 0));
+}
+
+#[test]
+fn what_is_allowed_is_used_and_the_rest_passed_over() {
+    let both = on_one_port(&["127.0.0.1", "127.0.0.2"], |at| {
+        Server::start_at(at, Behaviour::Every(connection().always(OK)))
+    });
+    let port = both[0].address().port();
+    let policy = AddressPolicy::deny_private().allow("127.0.0.2".parse().unwrap());
+    let (config, tried) = guarded(policy);
+    let mut client = named_client(config, saying(&["10.0.0.1", "127.0.0.1", "127.0.0.2"]));
+    let url = format!("http://mixed.example:{port}/");
+    client.get(&url, &mut Response::new()).unwrap();
+    assert_eq!((both[0].accepted(), both[1].accepted()), (0, 1));
+    assert_eq!(*tried.lock().unwrap(), [format!("127.0.0.2:{port}")]);
+    assert_none_left(client, &both);
+}
+
+#[test]
+fn a_name_that_is_bound_anew_between_two_calls_is_judged_again() {
+    let server = Server::every(connection().request().send(crate::CLOSING).close());
+    let port = server.address().port();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let policy = AddressPolicy::allow_all().hook(Arc::new(move |ip| {
+        let mut asked = seen.lock().unwrap();
+        asked.push(ip);
+        asked.len() == 1
+    }));
+    let (config, _) = guarded(policy);
+    let mut client = named_client(config, saying(&["127.0.0.1"]));
+    let url = format!("http://rebound.example:{port}/");
+    client.get(&url, &mut Response::new()).unwrap();
+    denied(client.get(&url, &mut Response::new()));
+    assert_eq!(server.accepted(), 1);
+    assert_eq!(asked.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn redirects_lead_nowhere_private() {
+    let secret = Server::every(connection().always(OK));
+    let private = secret.address().port();
+    let open = Server::answer(move |request| {
+        let location = match request.target().as_str() {
+            "/literal" => format!("http://127.0.0.1:{private}/"),
+            "/mapped" => format!("http://[::ffff:127.0.0.1]:{private}/"),
+            "/localhost" => format!("http://localhost:{private}/"),
+            _ => format!("http://metadata.example:{private}/"),
+        };
+        format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+    });
+    let public = open.address().port();
+    // The port decides nothing: what is allowed here is a hook's business, which sees the first address only.
+    let first = Arc::new(Mutex::new(true));
+    let hook = {
+        let first = first.clone();
+        move |_| std::mem::take(&mut *first.lock().unwrap())
+    };
+    let (config, tried) = guarded(AddressPolicy::allow_all().hook(Arc::new(hook)));
+    for path in ["literal", "mapped", "localhost", "name"] {
+        for streaming in [false, true] {
+            *first.lock().unwrap() = true;
+            let mut client = named_client(config.clone(), saying(&["127.0.0.1"]));
+            let request = Request::get(format!("http://127.0.0.1:{public}/{path}"));
+            let call = Call::new(request, Response::new()).streaming(streaming);
+            let done = run_any(&mut client, [call]).remove(0);
+            let error = done.outcome.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Denied(_)),
+                "{path}: {error:?}"
+            );
+            assert_eq!(done.report.redirects().len(), 1, "{path}");
+            assert_none_left(client, []);
+        }
+    }
+    assert_eq!(secret.accepted(), 0);
+    assert!(
+        tried
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|at| at.ends_with(&public.to_string()))
+    );
+}
+
+#[test]
+fn a_proxy_is_no_way_around() {
+    let proxy = Server::every(connection().always(OK));
+    let port = proxy.address().port();
+    let policy = AddressPolicy::deny_private().allow("127.0.0.1".parse().unwrap());
+    for scheme in ["http", "socks5", "socks5h"] {
+        let (mut config, _) = guarded(policy.clone());
+        let url = format!("{scheme}://127.0.0.1:{port}");
+        config.proxies = Proxies::all(url.parse().unwrap());
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        for host in ["10.0.0.1", "[::ffff:10.0.0.1]", "169.254.169.254"] {
+            let outcome = client.get(&format!("http://{host}/"), &mut Response::new());
+            denied(outcome);
+        }
+        if scheme == "socks5" {
+            // We look the name up, so that we can judge it.
+            denied(client.get("http://inside.example/", &mut Response::new()));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+}

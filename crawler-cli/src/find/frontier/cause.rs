@@ -11,6 +11,8 @@ use crate::find::listing::Shape;
 pub enum Cause {
     /// The exchange failed: connection, protocol, limit or time. What the engine says.
     Transfer(Box<dyn Error + Send + Sync>),
+    /// The proxy of this name, or what is behind it, could not be reached. What the engine says.
+    Proxy(String, Box<dyn Error + Send + Sync>),
     /// The server answered with this status.
     Status(u16),
     /// The page ended before its end tag.
@@ -37,16 +39,16 @@ pub enum Cause {
     Loop(usize),
     /// More directories on one host than this.
     TooManyDirectories(usize),
-    /// The URL's scheme cannot be fetched yet.
+    /// URLs of this scheme cannot be fetched.
     Scheme(String),
-    /// Host names other than localhost cannot be resolved yet.
-    HostName(String),
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transfer(error) => error.fmt(f),
+            Self::Proxy(proxy, error) => write!(f, "through {proxy}: {error}"),
+            Self::Status(407) => f.write_str("the proxy asks for credentials (status 407)"),
             Self::Status(status) => write!(f, "the server answered {status}"),
             Self::CutShort(Shape::Generic) => {
                 f.write_str("the listing was cut short: the connection closed before </html>")
@@ -88,11 +90,9 @@ impl fmt::Display for Cause {
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }
-            Self::Scheme(scheme) => write!(f, "{scheme} URLs are not supported yet, only http"),
-            Self::HostName(name) => write!(
-                f,
-                "the host name {name} cannot be resolved: only localhost and IP addresses are supported yet"
-            ),
+            Self::Scheme(scheme) => {
+                write!(f, "{scheme} URLs are not supported, only http and https")
+            }
         }
     }
 }
@@ -101,7 +101,7 @@ impl Error for Cause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             // `Display` says what the engine's error says, so its source is next.
-            Self::Transfer(error) => error.source(),
+            Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
             _ => None,
         }
     }

@@ -78,6 +78,10 @@ pub enum Blame {
     Request,
     /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
     Host,
+    /// The same, and more attempts will not help: there is no such name, or nobody trusts its certificate. Ends the
+    /// crawl of a host that has never replied. One that has is taken to be away, as with [`Host`](Self::Host): one
+    /// server of several can be at fault.
+    HostFinal,
 }
 
 /// One result.

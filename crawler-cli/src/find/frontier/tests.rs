@@ -351,6 +351,27 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
     }
 }
 
+/// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
+#[test]
+fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
+    let outcome = Crawl::of(&["/a/", "/b/"]).run(|_, _, _| Answer::Fail(Blame::HostFinal));
+    assert_eq!(outcome.counts.requests, 1);
+    let urls: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
+    assert_eq!(urls, ["http://h:8080/a/", "http://h:8080/b/"]);
+
+    // One that has been of use is away.
+    let mut failures = 3;
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => page(&["a/"]),
+        _ if failures > 0 => {
+            failures -= 1;
+            Answer::Fail(Blame::HostFinal)
+        }
+        _ => page(&["x"]),
+    });
+    assert_eq!((outcome.urls().len(), outcome.unread), (3, vec![]));
+}
+
 /// The trap: any status but 200 drops a subtree without a word.
 #[test]
 fn every_url_that_cannot_be_read_is_named_with_its_cause() {
@@ -365,6 +386,7 @@ fn every_url_that_cannot_be_read_is_named_with_its_cause() {
         (Answer::Fail(Blame::Final), "connection reset"),
         (Answer::Fail(Blame::Request), "connection reset"),
         (Answer::Fail(Blame::Host), "connection reset"),
+        (Answer::Fail(Blame::HostFinal), "connection reset"),
         (
             Answer::Typed("application/json"),
             "not a directory listing: its content type is application/json",

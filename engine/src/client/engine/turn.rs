@@ -3,9 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::Engine;
+use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
-use crate::client::{CallId, CallTime, Completion, Moment, Report};
+use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     ) -> io::Result<()> {
         let stale = self.reactor.begin_turn();
         self.turn_began = self.reactor.now();
-        let until = match limit {
+        let mut until = match limit {
             Some(TurnLimit::For(timeout)) => self.turn_began.checked_add(timeout),
             Some(TurnLimit::Until(at)) => Some(at),
             None => None,
@@ -34,6 +34,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
             self.settle();
+            if self.driven {
+                // That poll may have taken a wake for commands that nobody has looked at yet.
+                until = Some(self.reactor.now());
+            }
         }
         self.begin_incoming();
         self.settle();
@@ -65,6 +69,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !matches!(call.place, Place::New) {
             return; // cancelled before it was begun
         }
+        if matches!(time, CallTime::Running) {
+            if self.observer.is_some() {
+                self.tell_of_begin(key);
+            }
+            return self.send_in_time(key);
+        }
         call.marks.begun = now;
         let own = call
             .overrides
@@ -74,7 +84,28 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.deadline = time.expires_at(now, total);
         call.response.clear();
         call.request.reset();
-        if call.is_late(now) {
+        if self.observer.is_some() {
+            self.tell_of_begin(key);
+        }
+        self.send_in_time(key);
+    }
+
+    /// Tells the observer of a call that begins, or goes on here.
+    #[cold]
+    fn tell_of_begin(&self, key: Key) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
+            observer.tell(&Moment::Begun {
+                call: CallId(key),
+                tag: call.tag,
+                method: call.request.method_now(),
+                target: call.request.url(),
+            });
+        }
+    }
+
+    fn send_in_time(&mut self, key: Key) {
+        let now = self.reactor.now();
+        if self.reactor.call(key).is_some_and(|call| call.is_late(now)) {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             return self.end_call(key, Err(late));
         }
@@ -168,6 +199,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         loop {
             while let Some(happened) = self.reactor.next() {
                 self.handle(happened);
+            }
+            if let Some(key) = self.following.pop_front() {
+                if self.reactor.call(key).is_some_and(|call| call.is_new()) {
+                    self.send_in_time(key);
+                }
+                continue;
             }
             // Whoever has no connection at all comes before those who want more.
             let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
@@ -293,7 +330,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.hosts.must_yield() {
                     return self.close(conn);
                 }
+                let full = self.hosts.is_full();
                 if let Some(host) = self.hosts.get(at.host) {
+                    if full && host.pool.needs_fresh() {
+                        // The oldest waiter cannot use this connection, and there is no room for one that it can.
+                        return self.close(conn);
+                    }
                     let next = host.pool.released(now, at.slot, keep_alive);
                     self.put(conn, next);
                 }
@@ -317,7 +359,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         // A call whose time is over, though its timer has not been handled yet, is not begun any more.
         while let Next::Assign(key) = next
             && let Some(at) = self.reactor.place(conn)
-            && self.reactor.call(key).is_some_and(|call| call.is_late(now))
+            && self
+                .reactor
+                .call_ref(key)
+                .is_none_or(|call| call.is_late(now))
         {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             self.end_call(key, Err(late));
@@ -362,6 +407,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
+        if matches!(call.place, Place::Ended(_)) {
+            return; // by the head of the same response
+        }
         if call.rerouted {
             return self.follow(key);
         }
@@ -379,6 +427,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
     fn handle_head(&mut self, key: Key) {
+        // A connection that fails tells of the head again.
+        let is_news = self.reactor.call_ref(key).is_some_and(|call| {
+            call.head == HeadState::Awaited
+                && !call.rerouted
+                && !matches!(call.place, Place::Ended(_))
+        });
+        if !is_news {
+            return;
+        }
         if self.observer.is_some() {
             self.tell_of_head(key);
         }
@@ -415,7 +472,6 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Sends a call to where it has been redirected.
     fn follow(&mut self, key: Key) {
-        let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -436,11 +492,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.failures = 0;
         call.sent_before = Sent::Nothing;
         call.response.clear();
-        if call.is_late(now) {
-            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-            return self.end_call(key, Err(late));
+        let call = self.reactor.call_ref(key);
+        match call.and_then(|call| self.elsewhere(call.request.url())) {
+            // Not at once: connections that look idle may be dead, and the word of it on the way.
+            None => self.following.push_back(key),
+            Some(owner) => {
+                if let Some(call) = self.reactor.remove_call(key) {
+                    if let Some(observer) = &self.observer {
+                        observer.tell(&Moment::HandedOver {
+                            call: CallId(key),
+                            tag: call.tag,
+                        });
+                    }
+                    let traveller = Traveller(Box::new(call));
+                    self.leaving.push((CallId(key), owner, traveller));
+                }
+            }
         }
-        self.send(key);
     }
 
     /// An attempt has failed: again, or the end of the call.
@@ -449,8 +517,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.failures += 1;
+        if matches!(call.place, Place::Ended(_)) {
+            return; // by the head of the same response
+        }
         let late = call.is_late(now);
+        if call.rerouted && !late {
+            return self.follow(key); // only a body that nobody wants was missing
+        }
+        call.failures += 1;
         let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
         let retry = own.unwrap_or(&self.retry);
         let failed = FailedAttempt {
@@ -563,17 +637,43 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         call.place = Place::Ended(outcome.map_err(|error| error.after(call.sent_before)));
         call.marks.ended = Some(now);
-        if let (Some(observer), Place::Ended(outcome)) = (&self.observer, &call.place) {
-            observer.tell(&Moment::Ended {
-                call: CallId(key),
-                tag: call.tag,
-                error: outcome.as_ref().err(),
-            });
+        let head = call.head;
+        if self.observer.is_some() || self.recorder.is_some() {
+            self.note_end(key);
         }
-        if call.head == HeadState::Awaited {
+        if head == HeadState::Awaited {
             self.done.push_back(key);
         } else {
             self.tell(key);
+        }
+    }
+
+    /// Tells those who want to know that a call, or its streamed body, has ended.
+    #[cold]
+    pub(super) fn note_end(&self, key: Key) {
+        let Some(call) = self.reactor.call_ref(key) else {
+            return;
+        };
+        let Place::Ended(outcome) = &call.place else {
+            return;
+        };
+        let error = outcome.as_ref().err();
+        if let Some(observer) = &self.observer {
+            observer.tell(&Moment::Ended {
+                call: CallId(key),
+                tag: call.tag,
+                error,
+            });
+        }
+        if let Some(recorder) = &self.recorder {
+            let timings = Timings::of(&call.marks, self.reactor.now());
+            recorder.record(
+                error,
+                call.response.status(),
+                call.attempts,
+                call.marks.reused,
+                &timings,
+            );
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Refused;
-use super::slot::{Slot, failed};
-use super::thread::{Command, Port};
+use super::slot::Slot;
+use super::thread::{Command, Crew};
 use crate::client::Completion;
 
 /// A call on its way: a future, for any executor, of its completion. Dropping it before its end cancels the call.
@@ -55,14 +55,7 @@ impl Future for Sending {
                     return Poll::Pending;
                 }
             },
-            State::Refused(Refused { error, call }) => {
-                let tag = call.tag;
-                let buffers = Some((call.request, call.response));
-                Completion {
-                    tag,
-                    ..failed(error, buffers)
-                }
-            }
+            State::Refused(refused) => refused.into_completion(),
             State::Over => panic!("polled again after it was ready"),
         };
         Poll::Ready(completion)
@@ -92,18 +85,19 @@ impl Drop for Sending {
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub(super) slot: Arc<Slot>,
-    pub(super) port: Arc<Port>,
+    pub(super) crew: Arc<Crew>,
 }
 
 impl Ticket {
     /// Ends the call: it completes with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), unless it is over by
     /// then.
     pub fn cancel(&self) {
-        self.port.send(Command::Cancel(Arc::clone(&self.slot)));
+        self.crew.cancel(&self.slot);
     }
 
     /// The body source of the call, which had nothing to send, has something again.
     pub fn resume(&self) {
-        self.port.send(Command::Resume(Arc::clone(&self.slot)));
+        let resume = Command::Resume(Arc::clone(&self.slot));
+        self.crew.send(self.slot.home(), resume);
     }
 }

@@ -9,23 +9,49 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 
 use super::completions::Delivered;
+use super::thread::Counted;
 use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
 use crate::reactor::{Key, Marks};
 
-/// One call, seen from both threads. The only thing that is allocated for it.
+/// One call, seen from both threads. The only thing that is allocated for it, unless its body is streamed.
 #[derive(Debug)]
 pub(super) struct Slot {
     state: Mutex<State>,
-    /// Under which key the client's thread knows the call; `Key::NONE` before it does.
+    /// Under which name the client's thread knows the call; `Key::NONE` before it does.
     key: AtomicU64,
+    /// The number of the thread that has it, or will find it in its queue.
+    home: AtomicUsize,
+    /// For a thread that takes over the call from another one.
+    cancelled: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     completion: Option<Completion>,
+    /// Of a streamed call, from its head on.
+    body: Option<Box<Body>>,
     waiter: Waiter,
+}
+
+/// A body between its thread and its reader.
+#[derive(Debug, Default)]
+struct Body {
+    /// Empty while the reader is faster.
+    chunk: Vec<u8>,
+    /// Behind the chunk.
+    end: Option<BodyEnd>,
+}
+
+/// How a body ended; with its trailers in the response.
+pub(super) type BodyEnd = Result<Box<(Report, Response)>, Error>;
+
+/// What a reader found.
+#[derive(Debug)]
+pub(super) enum Took {
+    Chunk,
+    End(BodyEnd),
 }
 
 #[derive(Debug, Default)]
@@ -41,15 +67,39 @@ impl Slot {
         Self {
             state: Mutex::default(),
             key: AtomicU64::new(Key::NONE.to_bits()),
+            home: AtomicUsize::new(0),
+            cancelled: AtomicBool::new(false),
         }
     }
 
-    /// Blocks until the call is over.
+    /// Blocks until the call is over, or the head of a streamed one is there.
     pub(super) fn wait(&self) -> Completion {
+        self.wait_for(|state| state.completion.take())
+    }
+
+    /// Blocks until there is more of the body, and takes it into `chunk`, which is empty.
+    pub(super) fn wait_chunk(&self, chunk: &mut Vec<u8>) -> Took {
+        self.wait_for(|state| state.take_chunk(chunk))
+    }
+
+    pub(super) fn poll(&self, context: &task::Context<'_>) -> task::Poll<Completion> {
+        self.poll_for(context, |state| state.completion.take())
+    }
+
+    /// As [`wait_chunk`](Self::wait_chunk), without blocking.
+    pub(super) fn poll_chunk(
+        &self,
+        context: &task::Context<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> task::Poll<Took> {
+        self.poll_for(context, |state| state.take_chunk(chunk))
+    }
+
+    fn wait_for<T>(&self, mut take: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let mut state = self.lock();
-            if let Some(completion) = state.completion.take() {
-                return completion;
+            if let Some(taken) = take(&mut state) {
+                return taken;
             }
             if !matches!(state.waiter, Waiter::Thread(_)) {
                 state.waiter = Waiter::Thread(thread::current());
@@ -59,10 +109,14 @@ impl Slot {
         }
     }
 
-    pub(super) fn poll(&self, context: &task::Context<'_>) -> task::Poll<Completion> {
+    fn poll_for<T>(
+        &self,
+        context: &task::Context<'_>,
+        take: impl FnOnce(&mut State) -> Option<T>,
+    ) -> task::Poll<T> {
         let mut state = self.lock();
-        if let Some(completion) = state.completion.take() {
-            return task::Poll::Ready(completion);
+        if let Some(taken) = take(&mut state) {
+            return task::Poll::Ready(taken);
         }
         let known = matches!(&state.waiter, Waiter::Task(task) if task.will_wake(context.waker()));
         if !known {
@@ -75,17 +129,82 @@ impl Slot {
         task::Poll::Pending
     }
 
-    pub(super) fn key(&self) -> Key {
-        Key::from_bits(self.key.load(Ordering::Acquire))
+    /// The call's name with its thread, once that has it.
+    pub(super) fn id(&self) -> Option<CallId> {
+        let key = Key::from_bits(self.key.load(Ordering::Acquire));
+        (key != Key::NONE).then_some(CallId(key))
     }
 
-    pub(super) fn set_key(&self, key: Key) {
-        self.key.store(key.to_bits(), Ordering::Release);
+    pub(super) fn home(&self) -> usize {
+        self.home.load(Ordering::SeqCst)
+    }
+
+    /// The call is about to be in that thread's queue.
+    pub(super) fn set_home(&self, home: usize) {
+        self.home.store(home, Ordering::SeqCst);
+    }
+
+    /// That thread has it, under that name.
+    pub(super) fn set_place(&self, home: usize, id: CallId) {
+        self.key.store(id.0.to_bits(), Ordering::Release);
+        self.home.store(home, Ordering::SeqCst);
+    }
+
+    pub(super) fn mark_cancelled(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Whether the head of a streamed response has been given.
+    pub(super) fn has_body(&self) -> bool {
+        self.lock().body.is_some()
+    }
+
+    /// A buffer for the next chunk, if the reader has taken the last one.
+    pub(super) fn empty_chunk(&self) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        let body = state.body.as_mut()?;
+        (body.chunk.is_empty() && body.end.is_none()).then(|| std::mem::take(&mut body.chunk))
+    }
+
+    pub(super) fn put_chunk(&self, chunk: Vec<u8>) {
+        let is_news = !chunk.is_empty();
+        self.change(is_news, |state| {
+            if let Some(body) = &mut state.body {
+                body.chunk = chunk;
+            }
+        });
+    }
+
+    fn put_end(&self, chunk: Option<Vec<u8>>, end: BodyEnd) {
+        self.change(true, |state| {
+            let body = state.body.get_or_insert_default();
+            if let Some(chunk) = chunk {
+                body.chunk = chunk;
+            }
+            body.end = Some(end);
+        });
     }
 
     fn fill(&self, completion: Completion) {
+        self.change(true, |state| {
+            if completion.body.is_some() {
+                state.body = Some(Box::default());
+            }
+            state.completion = Some(completion);
+        });
+    }
+
+    /// Wakes whoever waits, if there is something for it.
+    fn change(&self, is_news: bool, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
-        state.completion = Some(completion);
+        change(&mut state);
+        if !is_news {
+            return;
+        }
         let waiter = std::mem::take(&mut state.waiter);
         drop(state);
         match waiter {
@@ -101,6 +220,17 @@ impl Slot {
     }
 }
 
+impl State {
+    fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<Took> {
+        let body = self.body.as_mut()?;
+        if !body.chunk.is_empty() {
+            std::mem::swap(&mut body.chunk, chunk);
+            return Some(Took::Chunk);
+        }
+        body.end.take().map(Took::End)
+    }
+}
+
 /// The duty to complete one call. Whatever drops it, be it a panic, a queue that nobody reads any more, or a thread
 /// that ends, completes the call, so that nobody waits for ever.
 #[derive(Debug)]
@@ -111,6 +241,7 @@ pub(super) struct Delivery {
     tag: u64,
     /// `None` when the call is completed.
     permit: Option<Permit>,
+    counted: Option<Counted>,
 }
 
 impl Delivery {
@@ -119,12 +250,14 @@ impl Delivery {
         channel: Option<Sender<Delivered>>,
         tag: u64,
         permit: Permit,
+        counted: Option<Counted>,
     ) -> Self {
         Self {
             slot,
             channel,
             tag,
             permit: Some(permit),
+            counted,
         }
     }
 
@@ -138,10 +271,33 @@ impl Delivery {
         }
     }
 
+    /// The head of a streamed response; its body is still to come.
+    pub(super) fn give_head(&self, mut completion: Completion) {
+        completion.tag = self.tag;
+        self.slot.fill(completion);
+    }
+
+    /// The last chunk of a streamed body, which may be empty, and its end.
+    pub(super) fn give_end(mut self, chunk: Vec<u8>, end: BodyEnd) {
+        drop(self.permit.take());
+        self.slot.put_end(Some(chunk), end);
+    }
+
     /// Completes the call with an error of which nobody else knows. Its buffers come back if they are given.
     pub(super) fn fail(mut self, kind: impl Into<ErrorKind>, buffers: Option<(Request, Response)>) {
-        if let Some(permit) = self.permit.take() {
-            self.deliver(failed(cut_off(kind.into()), buffers), permit);
+        self.give_up(kind.into(), buffers);
+    }
+
+    fn give_up(&mut self, kind: ErrorKind, buffers: Option<(Request, Response)>) {
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        if self.slot.has_body() {
+            drop(permit);
+            let error = Error::new(kind, Phase::Body, Sent::Partial);
+            self.slot.put_end(None, Err(error));
+        } else {
+            self.deliver(failed(cut_off(kind), buffers), permit);
         }
     }
 
@@ -160,9 +316,9 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            self.deliver(failed(cut_off(Stopped::ShutDown.into()), None), permit);
-        }
+        self.give_up(Stopped::ShutDown.into(), None);
+        // Only now: a thread that ends because nothing is open any more must have nothing left to do.
+        drop(self.counted.take());
     }
 }
 

@@ -1,38 +1,38 @@
 //! Which thread serves which host.
 
-#![allow(dead_code)] // until there is a client of several hosts
+use std::net::IpAddr;
+
+use crate::proto::{Scheme, Url};
 
 /// A number that is the same for all URLs of one scheme, host and port, whichever way they are written; with it, all
 /// calls to a host meet on one thread, and its caps stay exact. What is no URL gets a number too: the client will say
 /// what is wrong with it.
-pub(super) fn host_hash(url: &str) -> u64 {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let host_port = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    // The colons of an IPv6 address stand in brackets.
-    let colon = host_port
-        .rfind(':')
-        .filter(|colon| host_port.rfind(']').is_none_or(|bracket| bracket < *colon));
-    let (host, port) = match colon {
-        Some(colon) => (&host_port[..colon], &host_port[colon + 1..]),
-        None => (host_port, ""),
+pub(crate) fn host_hash(url: &str) -> u64 {
+    let Ok(url) = Url::parse(url) else {
+        return 0;
     };
-    let port = match (port.trim_start_matches('0'), port) {
-        (_, "") if scheme.eq_ignore_ascii_case("https") => "443",
-        (_, "") => "80",
-        (digits, _) => digits,
+    let scheme = match url.scheme() {
+        Scheme::Http => 0,
+        Scheme::Https => 1,
     };
-    let parts = [scheme.as_bytes(), host.as_bytes(), port.as_bytes()];
-    let mut hash = FNV_OFFSET;
-    for part in parts {
-        for byte in part.iter().map(u8::to_ascii_lowercase).chain([0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
-        }
-    }
+    let [port_high, port_low] = url.port().to_be_bytes();
+    let hash = hash(FNV_OFFSET, [scheme, port_high, port_low]);
+    let hash = match url.ip() {
+        Some(IpAddr::V4(ip)) => self::hash(hash, ip.octets()),
+        Some(IpAddr::V6(ip)) => self::hash(hash, ip.octets()),
+        None => self::hash(
+            hash,
+            url.host().bytes().map(|byte| byte.to_ascii_lowercase()),
+        ),
+    };
     // The low bits of the sum depend on few bits of the text; these depend on all.
     hash ^ (hash >> 32)
+}
+
+fn hash(start: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
+    })
 }
 
 /// FNV-1a: short, and good enough for spreading. A crowd of hosts that all go to one thread is no worse than one
@@ -53,6 +53,11 @@ mod tests {
             ("https://h/", "https://user:p@h:443/"),
             ("http://[::1]/", "http://[::1]:80"),
             ("http://h:/", "http://h:80/@x:1"),
+            ("http://[::1]/", "http://[0:0:0:0:0:0:0:1]/"),
+            (
+                "http://b\u{fc}cher.example/",
+                "http://xn--bcher-kva.example/",
+            ),
         ] {
             assert_eq!(host_hash(url), host_hash(same), "{url} {same}");
         }

@@ -2,113 +2,221 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::thread::{self, ThreadId};
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::Drive;
+use super::book::{Book, Pending};
 use super::slot::{Delivery, Slot};
+use crate::client::engine::Traveller;
 use crate::client::stats::Recorder;
-use crate::client::{Call, CallId};
+use crate::client::{Call, CallId, Read};
 use crate::error::{Error, ErrorKind, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
-use crate::reactor::{Key, Slab};
+
+/// The threads of a shared client, as callers and the threads themselves see them.
+#[derive(Debug)]
+pub(super) struct Crew {
+    ports: Box<[Port]>,
+    /// Calls that a thread has, or will find in its queue. Counted if there are several threads: none may end while
+    /// another one can hand it a call.
+    open: AtomicUsize,
+    /// They are to end.
+    ending: AtomicBool,
+}
 
 /// The way to a client's thread.
 #[derive(Debug)]
-pub(super) struct Port {
+struct Port {
     commands: Sender<Command>,
     /// Of the thread's present client.
     waker: RwLock<Waker>,
     /// Of the thread's calls, over all its clients.
     recorder: Arc<Recorder>,
+    thread: OnceLock<ThreadId>,
 }
 
 /// What a client's thread is asked to do.
 #[derive(Debug)]
 pub(super) enum Command {
-    Begin(Order),
+    Begin(Order<Call>),
+    /// To go on with a call that has been redirected to one of its hosts.
+    GoOn(Order<Traveller>),
     Cancel(Arc<Slot>),
     Resume(Arc<Slot>),
+    /// The reader of a streamed body has taken a chunk.
+    More(Arc<Slot>),
     /// To end when nothing is in flight any more, at that time at the latest.
     Finish(Option<Instant>),
 }
 
 /// A call in the queue. Dropped there, it completes like any other, and gives its buffers back.
 #[derive(Debug)]
-pub(super) struct Order(Option<(Call, Delivery)>);
+pub(super) struct Order<T: Owner>(Option<(T, Delivery)>);
 
-impl Port {
-    pub(super) fn new(commands: Sender<Command>, waker: Waker, recorder: Arc<Recorder>) -> Self {
-        Self {
-            commands,
-            waker: RwLock::new(waker),
-            recorder,
-        }
+impl Crew {
+    /// With the queues of its threads.
+    pub(super) fn new(count: usize) -> (Arc<Self>, Vec<Receiver<Command>>) {
+        let (ports, queues) = (0..count).map(|_| Port::new()).unzip::<_, _, Vec<_>, _>();
+        let crew = Self {
+            ports: ports.into(),
+            open: AtomicUsize::new(0),
+            ending: AtomicBool::new(false),
+        };
+        (Arc::new(crew), queues)
     }
 
-    pub(super) fn recorder(&self) -> &Recorder {
-        &self.recorder
+    pub(super) fn len(&self) -> usize {
+        self.ports.len()
     }
 
-    /// Leaves a command for the thread and wakes it if it sleeps (the network's waker knows). The command is in the
+    pub(super) fn recorders(&self) -> impl Iterator<Item = &Arc<Recorder>> {
+        self.ports.iter().map(|port| &port.recorder)
+    }
+
+    /// Whether this is one of its threads.
+    pub(super) fn is_own_thread(&self) -> bool {
+        let current = thread::current().id();
+        self.ports
+            .iter()
+            .any(|port| port.thread.get() == Some(&current))
+    }
+
+    /// Leaves a command for a thread and wakes it if it sleeps (the network's waker knows). The command is in the
     /// queue before the wake, and the thread empties the queue after each poll: nothing is left lying.
     ///
     /// If there is no thread any more, the command is dropped, which completes its call.
-    pub(super) fn send(&self, command: Command) {
-        if self.commands.send(command).is_ok() {
-            let waker = self.waker.read().unwrap_or_else(PoisonError::into_inner);
-            waker.wake();
+    pub(super) fn send(&self, to: usize, command: Command) {
+        let port = &self.ports[to];
+        if port.commands.send(command).is_ok() {
+            port.wake();
         }
+    }
+
+    /// Ends the call of that slot, whichever thread has it. A thread that takes the call over looks for the mark after
+    /// it has put its name on the slot, so that either it sees the mark or we see the name.
+    pub(super) fn cancel(&self, slot: &Arc<Slot>) {
+        slot.mark_cancelled();
+        self.send(slot.home(), Command::Cancel(Arc::clone(slot)));
+    }
+
+    pub(super) fn finish(&self, until: Option<Instant>) {
+        self.ending.store(true, Ordering::SeqCst);
+        for to in 0..self.len() {
+            self.send(to, Command::Finish(until));
+        }
+    }
+
+    /// Counts a call until that is dropped.
+    pub(super) fn count(self: &Arc<Self>) -> Option<Counted> {
+        if self.len() == 1 {
+            return None;
+        }
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Some(Counted(Arc::clone(self)))
+    }
+
+    /// No thread has a call that it could hand to another one.
+    fn is_quiet(&self) -> bool {
+        self.open.load(Ordering::SeqCst) == 0
     }
 
     /// Wakes go to that client from now on. A command whose wake went to the old one is found by the thread, which
     /// looks into the queue before it sleeps for the first time with the new one.
-    fn set_waker(&self, waker: Waker) {
-        *self.waker.write().unwrap_or_else(PoisonError::into_inner) = waker;
+    fn set_waker(&self, of: usize, waker: Waker) {
+        let place = &self.ports[of].waker;
+        *place.write().unwrap_or_else(PoisonError::into_inner) = waker;
     }
 }
 
-impl Order {
-    pub(super) fn new(call: Call, delivery: Delivery) -> Self {
+impl Port {
+    fn new() -> (Self, Receiver<Command>) {
+        let (commands, queue) = unbounded();
+        let port = Self {
+            commands,
+            waker: RwLock::new(Waker::new(|| {})),
+            recorder: Arc::new(Recorder::new()),
+            thread: OnceLock::new(),
+        };
+        (port, queue)
+    }
+
+    fn wake(&self) {
+        let waker = self.waker.read().unwrap_or_else(PoisonError::into_inner);
+        waker.wake();
+    }
+}
+
+/// A call that has not been delivered.
+#[derive(Debug)]
+pub(super) struct Counted(Arc<Crew>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let Self(crew) = self;
+        if crew.open.fetch_sub(1, Ordering::SeqCst) == 1 && crew.ending.load(Ordering::SeqCst) {
+            crew.ports.iter().for_each(Port::wake);
+        }
+    }
+}
+
+impl<T: Owner> Order<T> {
+    pub(super) fn new(call: T, delivery: Delivery) -> Self {
         Self(Some((call, delivery)))
     }
 
+    fn slot(&self) -> Option<&Arc<Slot>> {
+        self.0.as_ref().map(|(_, delivery)| delivery.slot())
+    }
+
     /// Completes the call without having begun it.
-    pub(super) fn refuse(mut self, kind: impl Into<ErrorKind>) {
+    fn refuse(mut self, kind: impl Into<ErrorKind>) {
         if let Some((call, delivery)) = self.0.take() {
-            delivery.fail(kind, Some(buffers(call)));
+            delivery.fail(kind, Some(call.into_buffers()));
         }
     }
 }
 
-impl Drop for Order {
+impl<T: Owner> Drop for Order<T> {
     fn drop(&mut self) {
         if let Some((call, delivery)) = self.0.take() {
-            delivery.fail(Stopped::ShutDown, Some(buffers(call)));
+            delivery.fail(Stopped::ShutDown, Some(call.into_buffers()));
         }
     }
 }
 
-fn buffers(call: Call) -> (Request, Response) {
-    (call.request, call.response)
+/// What owns the buffers of a call.
+pub(super) trait Owner {
+    fn into_buffers(self) -> (Request, Response);
+}
+
+impl Owner for Call {
+    fn into_buffers(self) -> (Request, Response) {
+        (self.request, self.response)
+    }
+}
+
+impl Owner for Traveller {
+    fn into_buffers(self) -> (Request, Response) {
+        self.into_buffers()
+    }
 }
 
 /// What the thread works with, beside its client.
 pub(super) struct Desk {
+    /// Its number in the crew.
+    index: usize,
+    crew: Arc<Crew>,
     commands: Receiver<Command>,
-    /// Calls that the client has, by the tag under which it has them.
-    pending: Slab<Pending>,
+    /// Calls that the client has.
+    pending: Book,
     /// Set once it is to end.
     finish: Option<Finish>,
-    recorder: Arc<Recorder>,
-}
-
-struct Pending {
-    id: CallId,
-    delivery: Delivery,
 }
 
 #[derive(Clone, Copy)]
@@ -117,21 +225,31 @@ struct Finish {
 }
 
 impl Desk {
-    pub(super) fn new(commands: Receiver<Command>, recorder: Arc<Recorder>) -> Self {
+    /// Of the current thread.
+    pub(super) fn new(index: usize, crew: Arc<Crew>, commands: Receiver<Command>) -> Self {
+        let _ = crew.ports[index].thread.set(thread::current().id());
         Self {
+            index,
+            crew,
             commands,
-            recorder,
-            pending: Slab::new(),
+            pending: Book::default(),
             finish: None,
         }
     }
 
-    /// The thread's life; returns how many calls it cut off. A panic of foreign code (a body source, a hook, a task's waker) leaves the client in a state
-    /// that nobody knows: its calls fail, and a new client takes its place.
+    /// Makes the client ready for this thread.
+    pub(super) fn employ<C: Drive>(&self, client: &mut C) -> io::Result<()> {
+        client.record_to(Arc::clone(self.recorder()));
+        client.set_share(self.index, self.crew.len());
+        self.crew.set_waker(self.index, client.waker()?);
+        Ok(())
+    }
+
+    /// The thread's life; returns how many calls it cut off. A panic of foreign code (a body source, a hook, a task's
+    /// waker) leaves the client in a state that nobody knows: its calls fail, and a new client takes its place.
     pub(super) fn run<C: Drive>(
         mut self,
         mut client: C,
-        port: &Port,
         build: impl Fn() -> Result<C, Error>,
     ) -> usize {
         let cut_off = loop {
@@ -145,14 +263,11 @@ impl Desk {
             self.fail_all(&cause);
             let anew = catch_unwind(AssertUnwindSafe(|| {
                 let mut client = build().ok()?;
-                let waker = client.waker().ok()?;
-                Some((client, waker))
+                self.employ(&mut client).ok()?;
+                Some(client)
             }));
             match anew {
-                Ok(Some((next, waker))) => {
-                    client = next;
-                    port.set_waker(waker);
-                }
+                Ok(Some(next)) => client = next,
                 _ => return self.refuse_all(),
             }
         };
@@ -167,7 +282,8 @@ impl Desk {
             let mut timeout = None;
             if let Some(Finish { until }) = self.finish {
                 let now = Instant::now();
-                if self.pending.len() == 0 || until.is_some_and(|until| until <= now) {
+                let is_done = self.pending.is_empty() && self.crew.is_quiet();
+                if is_done || until.is_some_and(|until| until <= now) {
                     return Ok(self.cut_off(client));
                 }
                 timeout = until.map(|until| until - now);
@@ -181,15 +297,23 @@ impl Desk {
     fn take_commands<C: Drive>(&mut self, client: &mut C) {
         for _ in 0..self.commands.len() {
             match self.commands.try_recv() {
-                Ok(Command::Begin(order)) => self.begin(client, order),
-                Ok(Command::Cancel(slot)) => {
-                    if let Some(id) = self.find(&slot) {
-                        client.cancel(id);
+                Ok(Command::Begin(order)) => self.begin(order, |call| client.submit(call)),
+                Ok(Command::GoOn(order)) => {
+                    let slot = order.slot().cloned();
+                    self.begin(order, |call| client.adopt(call));
+                    if let Some(slot) = slot.filter(|slot| slot.is_cancelled()) {
+                        self.cancel(client, &slot);
                     }
                 }
+                Ok(Command::Cancel(slot)) => self.cancel(client, &slot),
                 Ok(Command::Resume(slot)) => {
                     if let Some(id) = self.find(&slot) {
                         client.resume(id);
+                    }
+                }
+                Ok(Command::More(slot)) => {
+                    if let Some(id) = self.find(&slot) {
+                        self.hand_out(client, id);
                     }
                 }
                 Ok(Command::Finish(until)) => self.finish_by(until),
@@ -206,28 +330,89 @@ impl Desk {
         });
     }
 
-    fn begin<C: Drive>(&mut self, client: &mut C, mut order: Order) {
+    fn begin<T: Owner>(&mut self, mut order: Order<T>, submit: impl FnOnce(T) -> CallId) {
         if let Some((call, delivery)) = order.0.take() {
-            let key = self.pending.next_key();
-            delivery.slot().set_key(key);
-            let id = client.submit(call.tag(key.to_bits()));
+            let id = submit(call);
+            delivery.slot().set_place(self.index, id);
             self.pending.insert(Pending { id, delivery });
         }
     }
 
+    fn cancel<C: Drive>(&mut self, client: &mut C, slot: &Arc<Slot>) {
+        let Some(id) = self.find(slot) else {
+            return;
+        };
+        client.cancel(id);
+        // The client says nothing more about a body that is cancelled; all else completes.
+        if slot.has_body()
+            && let Some(pending) = self.pending.remove(id)
+        {
+            pending.delivery.fail(ErrorKind::Cancelled, None);
+        }
+    }
+
     fn find(&self, slot: &Arc<Slot>) -> Option<CallId> {
-        let pending = self.pending.get(slot.key())?;
+        let pending = self.pending.get(slot.id()?)?;
         Arc::ptr_eq(pending.delivery.slot(), slot).then_some(pending.id)
     }
 
     fn deliver<C: Drive>(&mut self, client: &mut C) {
         while let Some(done) = client.next_done() {
+            if done.body.is_some() {
+                match self.pending.get(done.id) {
+                    Some(pending) => pending.delivery.give_head(done),
+                    None => _ = client.cancel(done.id),
+                }
+                continue;
+            }
             // There is no way to hand a connection over to another thread.
             client.discard_stream(done.id);
-            if let Some(pending) = self.pending.remove(Key::from_bits(done.tag)) {
-                self.recorder
-                    .record(&done.outcome, &done.response, &done.report);
+            if let Some(pending) = self.pending.remove(done.id) {
                 pending.delivery.complete(done);
+            }
+        }
+        while let Some((id, to, call)) = client.next_leaving() {
+            if let Some(pending) = self.pending.remove(id) {
+                let order = Order::new(call, pending.delivery);
+                self.crew.send(to, Command::GoOn(order));
+            }
+        }
+        while let Some(id) = client.readable_body() {
+            self.hand_out(client, id);
+        }
+    }
+
+    /// Gives the reader of a streamed body its next chunk, unless it has not taken the last one: what comes meanwhile
+    /// waits in the client, which stops reading when that is enough.
+    fn hand_out<C: Drive>(&mut self, client: &mut C, id: CallId) {
+        let Some(pending) = self.pending.get(id) else {
+            return;
+        };
+        let slot = Arc::clone(pending.delivery.slot());
+        let Some(mut chunk) = slot.empty_chunk() else {
+            return;
+        };
+        let mut read = client.read_chunk(id, &mut chunk);
+        if let Ok(Read::Data(_)) = read {
+            // The end goes along, if it is there.
+            read = if client.is_body_read(id) {
+                client.read_chunk(id, &mut Vec::new())
+            } else {
+                Ok(Read::Pending)
+            };
+        }
+        let end = match read {
+            Ok(Read::Data(_) | Read::Pending) => None,
+            Ok(Read::End { report, trailers }) => Some(Ok(Box::new((report, trailers)))),
+            Err(error) => Some(Err(error)),
+        };
+        match end {
+            None => slot.put_chunk(chunk),
+            Some(end) => {
+                client.discard_stream(id);
+                if let Some(pending) = self.pending.remove(id) {
+                    pending.delivery.give_end(chunk, end);
+                }
             }
         }
     }
@@ -235,8 +420,8 @@ impl Desk {
     /// Ends everything in flight; the calls get their buffers back.
     fn cut_off<C: Drive>(&mut self, client: &mut C) -> usize {
         let count = self.pending.len();
-        for pending in self.pending.iter() {
-            client.cancel(pending.id);
+        for slot in self.pending.slots() {
+            self.cancel(client, &slot);
         }
         self.deliver(client);
         count
@@ -244,7 +429,7 @@ impl Desk {
 
     fn fail_all(&mut self, cause: &Cause) {
         for pending in self.pending.drain() {
-            self.recorder.failed(&cause.kind());
+            self.crew.ports[self.index].recorder.failed(&cause.kind());
             // Waking whoever waits is foreign code.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 pending.delivery.fail(cause.kind(), None);
@@ -255,17 +440,30 @@ impl Desk {
     /// Without a client, until it is to end.
     fn refuse_all(mut self) -> usize {
         while self.finish.is_none() {
-            match self.commands.recv() {
+            let refuse = match self.commands.recv() {
                 Ok(Command::Begin(order)) => {
                     let refuse = AssertUnwindSafe(|| order.refuse(Stopped::NoClient));
-                    let _ = catch_unwind(refuse);
+                    catch_unwind(refuse)
                 }
-                Ok(Command::Finish(until)) => self.finish_by(until),
-                Ok(Command::Cancel(_) | Command::Resume(_)) => {}
+                Ok(Command::GoOn(order)) => {
+                    let refuse = AssertUnwindSafe(|| order.refuse(Stopped::NoClient));
+                    catch_unwind(refuse)
+                }
+                Ok(Command::Finish(until)) => {
+                    self.finish_by(until);
+                    Ok(())
+                }
+                Ok(Command::Cancel(_) | Command::Resume(_) | Command::More(_)) => Ok(()),
                 Err(_) => break,
-            }
+            };
+            // Whoever was woken has panicked; the call is completed all the same.
+            drop(refuse);
         }
         0
+    }
+
+    fn recorder(&self) -> &Arc<Recorder> {
+        &self.crew.ports[self.index].recorder
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::names::Names;
 use super::server::Step;
 use super::{Entry, Failure, Link, Odds, Peer, Random, SimServer, Trace};
 use crate::net::{Address, Event, Token};
@@ -25,6 +26,7 @@ pub(super) struct World {
     /// Orders what is due at the same time.
     scheduled: u64,
     hosts: BTreeMap<Address, Host>,
+    pub(super) names: Names,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
     /// Connections with an edge that no poll has reported yet.
@@ -57,6 +59,7 @@ impl World {
             elapsed: Duration::ZERO,
             jitter: random.fork(),
             random,
+            names: Names::new(seed),
             queue: BinaryHeap::new(),
             scheduled: 0,
             hosts: BTreeMap::new(),
@@ -86,11 +89,12 @@ impl World {
     }
 
     pub(super) fn advance(&mut self, time: Duration) {
+        self.names.take_questions(self.elapsed);
         let end = self.elapsed + time;
-        while let Some(Reverse(due)) = self.queue.peek()
-            && due.at <= end
+        while let Some(at) = self.next_due()
+            && at <= end
         {
-            self.elapsed = self.elapsed.max(due.at);
+            self.elapsed = self.elapsed.max(at);
             self.run_due();
         }
         self.elapsed = end;
@@ -318,6 +322,7 @@ impl World {
     pub(super) fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) {
         let began = self.elapsed;
         self.calls_before = self.calls;
+        self.names.take_questions(began);
         let mut until = timeout.map(|timeout| began.saturating_add(timeout));
         let mut steps = 0;
         loop {
@@ -325,7 +330,7 @@ impl World {
             if self.woken.swap(false, Ordering::Acquire) || !self.ready.is_empty() {
                 break;
             }
-            let next = self.queue.peek().map(|Reverse(due)| due.at);
+            let next = self.next_due();
             let wait_ends = match (next, until) {
                 (None, None) => panic!("simulation deadlock: {}", self.scene()),
                 (Some(next), None) => next,
@@ -407,7 +412,13 @@ impl World {
         }
     }
 
+    fn next_due(&self) -> Option<Duration> {
+        let next = self.queue.peek().map(|Reverse(due)| due.at);
+        next.into_iter().chain(self.names.next_due()).min()
+    }
+
     fn run_due(&mut self) {
+        self.names.answer_due(self.elapsed);
         while let Some(Reverse(due)) = self.queue.peek()
             && due.at <= self.elapsed
             && let Some(Reverse(due)) = self.queue.pop()
@@ -702,6 +713,9 @@ impl World {
                 "  open: #{id} to {}, {:?}",
                 connection.to, connection.stage
             );
+        }
+        for name in self.names.open_questions() {
+            let _ = writeln!(scene, "  asked: {name}");
         }
         for entry in &self.trace[self.trace.len().saturating_sub(SCENE_LINES)..] {
             let _ = writeln!(scene, "  {entry}");

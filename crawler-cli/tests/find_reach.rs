@@ -1,0 +1,391 @@
+//! How `crawler-cli find` reaches hosts: over TLS, by name, through proxies, several at once; and content codings.
+
+mod common;
+
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Output;
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use tempfile::NamedTempFile;
+
+/// An authority that nobody trusts unless told to.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// Its certificate, for `--cacert`.
+    fn file(&self) -> NamedTempFile {
+        let mut file = NamedTempFile::new().expect("a file");
+        file.write_all(self.0.pem().as_bytes()).expect("written");
+        file
+    }
+
+    /// A server with a certificate for that host.
+    fn server(&self, host: &str) -> Arc<ServerConfig> {
+        let params = CertificateParams::new(vec![host.to_owned()]).expect("a host");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("known versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into());
+        Arc::new(config.expect("they fit"))
+    }
+}
+
+fn small_tree(request: &str) -> Vec<u8> {
+    match request {
+        "GET /pub/" => page(&["a/", "x.iso"]),
+        "GET /pub/a/" => page(&["y.iso"]),
+        _ => response(404, "", ""),
+    }
+}
+
+fn path_of(file: &NamedTempFile) -> &str {
+    file.path().to_str().expect("UTF-8")
+}
+
+/// What `small_tree` has, below that URL.
+fn all_of(url: &str) -> Vec<String> {
+    ["", "a/", "a/y.iso", "x.iso"]
+        .map(|path| format!("{url}{path}"))
+        .into()
+}
+
+/// Exit 1, nothing found, one request that was not repeated, and this about the URL.
+fn assert_unread(output: &Output, url: &str, cause: &str) {
+    let stderr = stderr(output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(output.stdout, b"");
+    let line = format!("crawler-cli find: {url}: {cause}");
+    assert!(stderr.starts_with(&line), "{line} in {stderr}");
+    assert!(stderr.contains("; 1 request ("), "{stderr}");
+    assert!(stderr.ends_with("; 1 UNREAD\n"), "{stderr}");
+}
+
+// ---- TLS
+
+#[test]
+fn https_is_searched_if_its_authority_is_trusted() {
+    let authority = Authority::new("ours");
+    let server = Script::start_tls(authority.server("127.0.0.1"), small_tree);
+    let start = server.url("/pub/");
+    assert!(start.starts_with("https://"));
+    let file = authority.file();
+    for args in [
+        &[start.as_str(), "--cacert", path_of(&file)][..],
+        &[&start, "-k"],
+        &[&start, "--insecure"],
+    ] {
+        let output = find(args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(lines(&output.stdout), all_of(&start));
+    }
+    let asked = server.requests().len();
+    assert_unread(
+        &find(&[&start]),
+        &start,
+        "the certificate's issuer is not trusted\n",
+    );
+    // Another authority is trusted now, in place of the usual ones.
+    let other = Authority::new("another one").file();
+    assert_unread(
+        &find(&[&start, "--cacert", path_of(&other)]),
+        &start,
+        "the certificate's issuer is not trusted\n",
+    );
+    assert_eq!(server.requests().len(), asked);
+}
+
+#[test]
+fn what_is_wrong_with_tls_is_said() {
+    let authority = Authority::new("ours");
+    let server = Script::start_tls(authority.server("localhost"), small_tree);
+    let file = authority.file();
+    let start = server.url("/pub/");
+    assert_unread(
+        &find(&[&start, "--cacert", path_of(&file)]),
+        &start,
+        "the certificate is not for 127.0.0.1 but for localhost\n",
+    );
+    let by_name = format!("https://localhost:{}/pub/", server.address.port());
+    let output = find(&[&by_name, "--cacert", path_of(&file)]);
+    assert_eq!(lines(&output.stdout), all_of(&by_name));
+
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let start = format!("https://{}/", plain.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut stream in plain.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    assert_unread(
+        &find(&[&start]),
+        &start,
+        "the server does not speak TLS on this port\n",
+    );
+}
+
+// ---- names
+
+#[test]
+fn a_name_of_the_hosts_file_is_searched() {
+    let server = Script::start(small_tree);
+    let start = format!("http://LocalHost:{}/pub/", server.address.port());
+    let output = find(&[&start]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let shown = format!("http://localhost:{}/pub/", server.address.port());
+    assert_eq!(lines(&output.stdout), all_of(&shown));
+    let host = format!("\r\nHost: localhost:{}\r\n", server.address.port());
+    assert!(server.heads()[0].contains(&host), "{:?}", server.heads());
+}
+
+/// No name server is asked for `.invalid` (RFC 6761 §6.4), and no attempt is repeated.
+#[test]
+fn a_name_that_does_not_exist_is_told_at_once_and_others_are_searched() {
+    for start in [
+        "http://nowhere.invalid/pub/",
+        "https://nowhere.invalid/pub/",
+    ] {
+        assert_unread(&find(&[start]), start, "no such host\n");
+    }
+    let server = Script::start(small_tree);
+    let output = find(&["http://nowhere.invalid/", &server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(lines(&output.stdout), all_of(&server.url("/pub/")));
+}
+
+// ---- several hosts
+
+/// Neither host answers its first request before the other one has got its own.
+#[test]
+fn hosts_are_searched_at_the_same_time_each_with_its_own_limit() {
+    let both_asked = Arc::new(Barrier::new(2));
+    let names: Arc<Vec<String>> = Arc::new((0..50).map(|i| format!("d{i}/")).collect());
+    let servers = [(); 2].map(|()| {
+        let (both_asked, names) = (Arc::clone(&both_asked), Arc::clone(&names));
+        Script::start(move |request| match request {
+            "GET /" => {
+                both_asked.wait();
+                page(&names.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            _ => page(&["f"]),
+        })
+    });
+    let starts = servers.each_ref().map(|server| server.url("/"));
+    let output = find(&[&starts[0], &starts[1], "-type", "f", "-j", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let stderr = stderr(&output);
+    assert!(
+        stderr.starts_with("100 found among 100 files and 102 directories in "),
+        "{stderr}"
+    );
+    assert!(stderr.contains("; 102 requests ("), "{stderr}");
+    for (server, start) in servers.iter().zip(&starts) {
+        let found = lines(&output.stdout);
+        let of_it = found.iter().filter(|url| url.starts_with(start.as_str()));
+        assert_eq!(of_it.count(), 50);
+        assert_eq!(server.requests().len(), 51);
+        assert!(server.most_at_once() <= 3, "{}", server.most_at_once());
+    }
+}
+
+// ---- content codings
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes()).expect("into memory");
+    encoder.finish().expect("into memory")
+}
+
+const GZIPPED: &str = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+
+#[test]
+fn a_gzipped_listing_is_read() {
+    let server = Script::start(|request| match request {
+        "GET /" => response(200, GZIPPED, gzip(&index(&["a/", "x.iso"]))),
+        _ => page(&["y.iso"]),
+    });
+    let start = server.url("/");
+    let output = find(&[&start]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), all_of(&start));
+    for head in server.heads() {
+        let offer = "\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n";
+        assert!(head.contains(offer), "{head}");
+    }
+}
+
+/// The trap: what was decoded up to a limit, or up to where the server died, is taken for the listing.
+#[test]
+fn a_gzipped_listing_that_is_not_whole_is_an_error() {
+    let names: Vec<String> = (0..200).map(|i| format!("a-long-name-{i}")).collect();
+    let listing = index(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let whole = gzip(&listing);
+    assert!(whole.len() < 2048 && listing.len() > 2048);
+    let large = whole.clone();
+    let server = Script::start(move |_| response(200, GZIPPED, &large));
+    assert_unread(
+        &find(&[&server.url("/"), "--max-body", "2K"]),
+        &server.url("/"),
+        "decoded response body over 2048 bytes\n",
+    );
+
+    let server = Script::start(move |_| {
+        let mut response = format!("HTTP/1.0 200 OK\r\n{GZIPPED}\r\n").into_bytes();
+        response.extend_from_slice(&whole[..whole.len() - 10]);
+        response
+    });
+    assert_unread(
+        &find(&[&server.url("/"), "--retries", "0"]),
+        &server.url("/"),
+        "broken content coding in the response\n",
+    );
+}
+
+// ---- proxies
+
+/// A proxy for CONNECT alone. It refuses those without credentials if it wants some.
+struct Proxy {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    fn start(wants_credentials: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&heads);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let log = Arc::clone(&log);
+                // The client may go at any time.
+                thread::spawn(move || tunnel(stream, wants_credentials, &log));
+            }
+        });
+        Self { address, heads }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().expect("no test panicked here").clone()
+    }
+}
+
+fn tunnel(client: TcpStream, wants_credentials: bool, log: &Mutex<Vec<String>>) -> io::Result<()> {
+    let mut reader = BufReader::new(client);
+    let head = read_head(&mut reader);
+    // A client that has said nothing but this before it has an answer leaves nothing in the buffer.
+    let mut client = reader.into_inner();
+    let refused = wants_credentials && !head.contains("\r\nProxy-Authorization: Basic dTpw\r\n");
+    let target = head.split(' ').nth(1).unwrap_or("").to_owned();
+    log.lock().expect("no test panicked here").push(head);
+    if refused {
+        return client.write_all(&response(407, "", ""));
+    }
+    let mut server = TcpStream::connect(target)?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    let (mut from_server, mut to_client) = (server.try_clone()?, client.try_clone()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut from_server, &mut to_client);
+        to_client.shutdown(std::net::Shutdown::Write)
+    });
+    io::copy(&mut client, &mut server)?;
+    server.shutdown(std::net::Shutdown::Write)
+}
+
+#[test]
+fn http_goes_through_the_proxy_of_the_option_or_the_environment() {
+    // It answers itself, as a proxy with a cache would; there is no such host.
+    let proxy = Script::start(|request| match request.split_once("//mirror.example") {
+        Some(("GET http:", path)) => small_tree(&format!("GET {path}")),
+        _ => response(400, "", ""),
+    });
+    let address = proxy.address.to_string();
+    let start = "http://mirror.example/pub/";
+    let by_option = find(&["-x", &address, start]);
+    let mut command = crawler(&["find", start]);
+    let by_environment = command.env("http_proxy", &address).output().expect("runs");
+    for output in [by_option, by_environment] {
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(lines(&output.stdout), all_of(start));
+    }
+    assert_eq!(proxy.requests().len(), 4);
+
+    let direct = Script::start(small_tree);
+    let start = direct.url("/pub/");
+    let output = find(&[&start, "--proxy", &address, "--noproxy", "127.0.0.1"]);
+    assert_eq!(lines(&output.stdout), all_of(&start));
+    assert_eq!(proxy.requests().len(), 4);
+}
+
+#[test]
+fn https_goes_through_a_tunnel() {
+    let authority = Authority::new("ours");
+    let server = Script::start_tls(authority.server("127.0.0.1"), small_tree);
+    let (start, file) = (server.url("/pub/"), authority.file());
+    let proxy = Proxy::start(true);
+    let with_credentials = format!("http://u:p@{}", proxy.address);
+    let output = find(&[
+        &start,
+        "--cacert",
+        path_of(&file),
+        "-x",
+        &with_credentials,
+        "-j",
+        "1",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), all_of(&start));
+    let heads = proxy.heads();
+    let connect = format!("CONNECT {} HTTP/1.1\r\n", server.address);
+    assert!(
+        heads.iter().all(|head| head.starts_with(&connect)),
+        "{heads:?}"
+    );
+
+    let without = proxy.address.to_string();
+    assert_unread(
+        &find(&[&start, "-x", &without]),
+        &start,
+        &format!("through http://{without}: the proxy asks for credentials (status 407)\n"),
+    );
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_told_apart_from_the_host() {
+    // A port that was free a moment ago; nobody listens on it.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let gone = closed.local_addr().expect("an address");
+    drop(closed);
+    let start = "http://127.0.0.1:1/";
+    let args = [start, "--retries", "0", "-x", &gone.to_string()];
+    let cause = format!("through http://{gone}: connecting failed: Connection refused");
+    assert_unread(&find(&args), start, &cause);
+
+    let cause = "through socks5h://nowhere.invalid:1080: the proxy's name: no such host\n";
+    let args = [start, "-x", "socks5h://u:secret@nowhere.invalid"];
+    assert_unread(&find(&args), start, cause);
+}

@@ -1,0 +1,297 @@
+//! `Shared<Client>`: many hosts over several threads. All hosts are one server, which tells them apart by `Host`.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
+use std::thread::ThreadId;
+
+use courser::{Client, Config, ConnectTo, Moment, Observer, Redirects};
+
+use super::*;
+
+const HOSTS: usize = 8;
+
+/// Every URL leads to the server.
+fn config(server: &Server, host_cap: usize) -> Config {
+    Config {
+        host: HostConfig {
+            max_connections: NonZeroUsize::new(host_cap).unwrap(),
+            idle_timeout: LONG,
+            ..HostConfig::default()
+        },
+        redirects: Redirects::limit(5),
+        connect_to: vec![ConnectTo {
+            host: String::new(),
+            port: None,
+            to_host: "127.0.0.1".into(),
+            to_port: Some(server.address().port()),
+        }],
+        ..Config::default()
+    }
+}
+
+fn spawn(threads: usize, config: Config) -> Shared<Client> {
+    let shared = SharedConfig {
+        threads: NonZeroUsize::new(threads).unwrap(),
+        ..SharedConfig::default()
+    };
+    Shared::spawn(shared, move |_| Client::new(config.clone())).unwrap()
+}
+
+/// One of several spellings of a host.
+fn url(host: usize, spelling: usize, path: &str) -> String {
+    match spelling % 3 {
+        0 => format!("http://host-{host}.example{path}"),
+        1 => format!("HTTP://Host-{host}.EXAMPLE:80{path}"),
+        _ => format!("http://host-{host}.example:080{path}"),
+    }
+}
+
+fn assert_caps(server: &Server, cap: usize) {
+    let most = server.most_connections();
+    assert_eq!(most.len(), HOSTS);
+    assert!(most.values().all(|most| *most <= cap), "{most:?}");
+}
+
+#[test]
+fn hosts_spread_over_threads_and_each_keeps_its_cap() {
+    let server = Server::start();
+    let seen: Arc<Mutex<HashMap<String, HashSet<ThreadId>>>> = Arc::default();
+    let mut config = config(&server, 2);
+    config.host.observer = Some(Observer::new({
+        let seen = Arc::clone(&seen);
+        move |moment| {
+            if let Moment::Sending { head, .. } = moment {
+                let head = String::from_utf8_lossy(head);
+                let host = head.lines().find_map(|line| line.strip_prefix("Host: "));
+                let mut seen = seen.lock().unwrap();
+                let threads = seen.entry(host.unwrap().to_owned()).or_default();
+                threads.insert(thread::current().id());
+            }
+        }
+    }));
+    let client = spawn(3, config);
+    thread::scope(|scope| {
+        for caller in 0..16 {
+            let client = &client;
+            scope.spawn(move || {
+                let mut response = Response::new();
+                for turn in 0..100 {
+                    let path = format!("/{caller}/{turn}");
+                    let url = url((caller + turn) % HOSTS, caller + turn / HOSTS, &path);
+                    client.get(&url, &mut response).unwrap();
+                    assert_eq!(response.body(), path.as_bytes());
+                }
+            });
+        }
+    });
+    assert_caps(&server, 2);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), HOSTS);
+    assert!(seen.values().all(|threads| threads.len() == 1), "{seen:?}");
+    let threads: HashSet<_> = seen.values().flatten().collect();
+    assert_eq!(threads.len(), 3);
+    assert_eq!(client.stats().statuses[2], 1_600);
+}
+
+#[test]
+fn a_redirect_to_a_host_of_another_thread_keeps_that_hosts_cap() {
+    let server = Server::start();
+    let client = spawn(3, config(&server, 1));
+    thread::scope(|scope| {
+        for caller in 0..16 {
+            let client = &client;
+            scope.spawn(move || {
+                let mut response = Response::new();
+                for turn in 0..50 {
+                    let (from, over, to) = (caller % HOSTS, turn % HOSTS, (caller + turn) % HOSTS);
+                    let path = format!(
+                        "/a/redirect/host-{over}.example/b/redirect/host-{to}.example/{caller}/{turn}"
+                    );
+                    let report = client
+                        .call(&mut Request::get(url(from, turn, &path)), &mut response)
+                        .unwrap();
+                    assert_eq!(response.body(), format!("/{caller}/{turn}").as_bytes());
+                    assert_eq!(report.redirects().len(), 2);
+                    assert_eq!(report.attempts(), 3);
+                }
+            });
+        }
+    });
+    assert_caps(&server, 1);
+    let stats = client.stats();
+    assert_eq!((stats.calls, stats.statuses[2]), (800, 800));
+    assert_eq!((client.in_flight(), client.shutdown(LONG)), (0, 0));
+}
+
+#[test]
+fn a_call_is_cancelled_on_whichever_thread_it_is() {
+    let server = Server::start();
+    let client = spawn(2, config(&server, 512));
+    let (sender, arrived) = courser::completions();
+    let tickets: Vec<_> = (0..HOSTS * HOSTS)
+        .map(|pair| {
+            let (from, to) = (pair / HOSTS, pair % HOSTS);
+            let path = format!("/redirect/host-{to}.example/held");
+            let call = call(&url(from, 0, &path)).tag(pair as u64);
+            client.submit(call, &sender).unwrap()
+        })
+        .collect();
+    server.wait_held(HOSTS * HOSTS);
+    tickets.iter().for_each(courser::Ticket::cancel);
+    drop(sender);
+    let mut tags: Vec<u64> = arrived
+        .map(|done| {
+            let error = done.outcome.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Cancelled));
+            done.tag
+        })
+        .collect();
+    tags.sort_unstable();
+    assert!(tags.into_iter().eq(0..(HOSTS * HOSTS) as u64));
+}
+
+#[test]
+fn calls_are_cancelled_at_any_moment() {
+    let server = Server::start();
+    let client = spawn(2, config(&server, 4));
+    for round in 0..200 {
+        let path = format!("/redirect/host-{}.example/held", round % HOSTS);
+        let future = client.send(call(&url(round / HOSTS % HOSTS, 0, &path)));
+        for _ in 0..round % 7 {
+            thread::yield_now();
+        }
+        drop(future);
+    }
+    while client.in_flight() > 0 {
+        thread::yield_now();
+    }
+    assert_eq!(client.shutdown(LONG), 0);
+}
+
+#[test]
+fn a_graceful_shutdown_waits_for_calls_that_change_threads() {
+    let server = Server::start();
+    let client = spawn(3, config(&server, 512));
+    let futures: Vec<_> = (0..HOSTS * HOSTS)
+        .map(|pair| {
+            let (from, to) = (pair / HOSTS, pair % HOSTS);
+            let path = format!("/held/redirect/host-{to}.example/end/{pair}");
+            client.send(call(&url(from, 0, &path)))
+        })
+        .collect();
+    server.wait_held(HOSTS * HOSTS);
+    let ending = thread::spawn({
+        let client = client.clone();
+        move || client.shutdown(LONG)
+    });
+    while client
+        .get("http://host-0.example/probe", &mut Response::new())
+        .is_ok()
+    {}
+    server.release();
+    for (pair, future) in futures.into_iter().enumerate() {
+        let done = block_on(future);
+        done.outcome.unwrap();
+        assert_eq!(done.response.body(), format!("/end/{pair}").as_bytes());
+    }
+    assert_eq!(ending.join().unwrap(), 0);
+}
+
+#[test]
+fn a_shutdown_cuts_off_on_all_threads() {
+    let server = Server::start();
+    let client = spawn(3, config(&server, 512));
+    let futures: Vec<_> = (0..HOSTS)
+        .map(|host| client.send(call(&url(host, 0, "/held"))))
+        .collect();
+    server.wait_held(HOSTS);
+    assert_eq!(client.shutdown_now(), HOSTS);
+    for future in futures {
+        assert!(matches!(
+            block_on(future).outcome.unwrap_err().kind(),
+            ErrorKind::Cancelled
+        ));
+    }
+}
+
+#[test]
+fn a_body_is_streamed_from_behind_a_redirect() {
+    use std::io::Read;
+
+    let server = Server::start();
+    let client = spawn(3, config(&server, 2));
+    for to in 0..HOSTS {
+        let url = url(0, 0, &format!("/redirect/host-{to}.example/bytes/300000"));
+        let (mut request, mut response) = (Request::get(url), Response::new());
+        let mut body = client.open(&mut request, &mut response).unwrap();
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes).unwrap();
+        assert!(bytes == server::pattern(0..300_000));
+        assert_eq!(body.finish().unwrap().redirects().len(), 1);
+    }
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn names_and_localhost() {
+    let server = Server::start();
+    let port = server.address().port();
+    let mut config = Config::default();
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    config.dns.resolve("name.example", None, [here]);
+    let client = spawn(2, config);
+    let mut response = Response::new();
+    for host in ["localhost", "127.0.0.1", "name.example"] {
+        client
+            .get(&format!("http://{host}:{port}/{host}"), &mut response)
+            .unwrap();
+        assert_eq!(response.body(), format!("/{host}").as_bytes());
+    }
+    for wrong in ["/path", "ftp://h/", "http://", ""] {
+        let error = client.get(wrong, &mut response).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{wrong}");
+    }
+}
+
+#[test]
+fn a_thousand_threads_share_clients_of_many_hosts() {
+    let server = Server::start();
+    load(spawn(2, config(&server, 16)), |thread, turn| {
+        url((thread + turn) % HOSTS, 0, &format!("/{thread}/{turn}"))
+    });
+    assert_caps(&server, 16);
+}
+
+#[test]
+fn a_service_takes_absolute_uris() {
+    use std::future::poll_fn;
+    use tower_service::Service as _;
+
+    let server = Server::start();
+    let client = spawn(2, config(&server, 4));
+    let mut service = client.service();
+    for host in 0..HOSTS {
+        let uri = url(host, 0, "/over/redirect/host-5.example/at/the/end");
+        let response = block_on(async {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            let request = http::Request::get(uri).header("x-a", "1");
+            service
+                .call(request.body(bytes::Bytes::new()).unwrap())
+                .await
+        });
+        let response = response.unwrap();
+        assert_eq!(&response.body()[..], b"/at/the/end");
+        let report = response.extensions().get::<courser::Report>().unwrap();
+        assert_eq!(report.redirects().len(), 1);
+    }
+    assert_caps(&server, 4);
+    let relative = http::Request::get("/path")
+        .body(bytes::Bytes::new())
+        .unwrap();
+    let error = block_on(client.service().call(relative)).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        Some(ErrorKind::Misuse(Misuse::Url { .. }))
+    ));
+}
