@@ -1,50 +1,119 @@
 //! Courser, an HTTP/1.1 client engine for programs that send very many requests.
 //!
-//! A [`HostClient`] talks to one upstream over a bounded pool of connections, on the thread that drives it: no thread
-//! of its own, no lock and, once its buffers have grown, no allocation on the path of a request.
+//! A [`Client`] takes any `http` or `https` URL; a [`HostClient`] talks to one upstream. Both have bounded pools of
+//! connections and no thread of their own: the thread that calls drives them, without a lock and, once their buffers
+//! have grown, without an allocation on the path of a request. [`Shared`] puts either on threads of its own, for
+//! programs with many threads, and for async ones.
+//!
+//! # Three ways of use
+//! One call at a time. The response keeps its buffers for the next call:
 //!
 //! ```
-//! use courser::{Call, HostClient, HostConfig, Request, Response};
-//! # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
-//! # let address = server.local_addr()?.to_string();
-//! # std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
-//! #     let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
-//! #         if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+//! use courser::{Client, Config, Redirects, Response};
+//! # let url = doc_server();
 //!
-//! // One call at a time: `response` keeps its buffers for the next one.
-//! let mut client = HostClient::new(address.parse()?, HostConfig::default())?;
+//! let mut client = Client::new(Config { redirects: Redirects::limit(10), ..Config::default() })?;
 //! let mut response = Response::new();
-//! client.get("/", &mut response)?;
-//! assert_eq!(response.body(), b"hi");
+//! client.get(&url, &mut response)?;
+//! assert_eq!((response.status(), response.body()), (200, &b"hi"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # fn doc_server() -> String {
+//! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", server.local_addr().unwrap());
+//! #     std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+//! #         let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+//! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+//! #     url
+//! # }
+//! ```
 //!
-//! // Many in flight on the same thread: buffers move in with the call and come back with its completion.
+//! Thousands in flight on that same thread. Buffers move in with the call, and come back with its completion:
+//!
+//! ```
+//! use courser::{Call, Client, Config, Request, Response};
+//! # let url = doc_server();
+//!
+//! let mut client = Client::new(Config::default())?;
 //! for number in 0..100 {
-//!     client.submit(Call::new(Request::get(format!("/{number}")), Response::new()).tag(number));
+//!     client.submit(Call::new(Request::get(format!("{url}?{number}")), Response::new()).tag(number));
 //! }
 //! while let Some(done) = client.wait(None)? {
 //!     done.outcome?;
-//!     assert_eq!(done.response.status(), 200);
+//!     println!("{}: {} in {:?}", done.tag, done.response.status(), done.report.timings().total);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # fn doc_server() -> String {
+//! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", server.local_addr().unwrap());
+//! #     std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+//! #         let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+//! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+//! #     url
+//! # }
+//! ```
+//!
+//! Shared between threads, or awaited on any executor:
+//!
+//! ```
+//! use courser::{Call, Client, Config, Request, Response, Shared, SharedConfig};
+//! # let url = doc_server();
+//!
+//! let client = Shared::spawn(SharedConfig::default(), |_| Client::new(Config::default()))?;
+//! std::thread::scope(|scope| {
+//!     for _ in 0..4 {
+//!         scope.spawn(|| client.get(&url, &mut Response::new()).unwrap());
+//!     }
+//! });
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! let done = client.send(Call::new(Request::get(&url), Response::new())).await;
+//! done.outcome?;
+//! assert_eq!(done.response.body(), b"hi");
+//! # Ok::<(), courser::Error>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # fn doc_server() -> String {
+//! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", server.local_addr().unwrap());
+//! #     std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+//! #         let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+//! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+//! #     url
+//! # }
 //! ```
 //!
 //! # In scope
-//! HTTP/1.1 and 1.0 over TCP and Unix sockets; pooling with exact bounds; one deadline over a whole call with limits for
-//! its phases; retry by how far a request got; content codings; streamed bodies in both directions with back-pressure; the protocol core
-//! by itself ([`proto`]); a network of one's own ([`net::Net`]), a simulated one included (feature `sim`).
+//! - HTTP/1.1 and 1.0 over TCP and Unix sockets; `http` and `https` URLs by name or address; redirects on request.
+//! - Pooling with exact bounds, for each host and over all; one deadline over a whole call, with limits for its phases;
+//!   retry by how far a request got.
+//! - TLS ([`TlsConfig`]), with errors that tell what is wrong with a certificate.
+//! - Names: a cache with stale answers ([`DnsConfig`]) in front of a [`Resolver`], a race over the addresses, and a
+//!   policy on which may be connected to ([`AddressPolicy`]).
+//! - Proxies: HTTP, HTTPS and SOCKS5 ([`Proxies`]).
+//! - Content codings ([`Codings`]), streamed bodies in both directions with back-pressure, upgrades and tunnels.
+//! - Timings of each call ([`Report`]), statistics ([`Stats`]), and what happens while it happens ([`Observer`]).
+//! - The protocol core by itself ([`proto`]), and a network of one's own ([`net::Net`]).
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `cookies` | a cookie jar for [`Client`] |
+//! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
+//! | `http` | conversions from and to the types of the `http` crate |
+//! | `tower` | [`Shared`] as a `tower::Service` |
+//! | `tracing` | a span for each call, and events for what happens to it |
+//! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
 //! # Out of scope so far
-//! TLS, names other than `localhost`, redirects, proxies, pipelining, HTTP/2. Unix systems only.
+//! HTTP/2, pipelining. Unix systems only.
 //!
 //! # Layers
 //! Each knows only those below it.
 //!
 //! | layer | what it is |
 //! |---|---|
-//! | client | [`HostClient`], [`Call`], [`Completion`]: what a user holds |
+//! | client | [`Client`], [`HostClient`], [`Shared`], [`Call`], [`Completion`]: what a user holds |
 //! | reactor | the event loop: connections, timers and calls, over any [`net::Net`]; decides nothing |
-//! | policy | pool and queue, deadlines, retry, dial order: pure, time is an argument |
-//! | [`proto`] | requests, responses, framing, the exchange: bytes in, bytes out |
+//! | policy | pool and queue, deadlines, retry, redirects, names and addresses: pure, time is an argument |
+//! | [`proto`] | URLs, requests, responses, framing, the exchange, handshakes with proxies: bytes in, bytes out |
 //! | [`net`] | the only door to the operating system, or to the simulation |
 #![warn(missing_docs)]
 

@@ -6,4 +6,5 @@ pub mod clients;
 pub mod dns;
 pub mod script;
 pub mod servers;
+pub mod tls;
 pub mod tree;

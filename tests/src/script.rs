@@ -18,7 +18,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
+
+use crate::tls::{Acceptor, Layers, Session};
 
 /// The longest that any step, and any wait of a test for a step, takes before it is given up.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -133,6 +135,26 @@ impl Server {
     /// Bytes that came where no script expected any.
     pub fn stray(&self) -> Vec<u8> {
         self.shared.log().stray.clone()
+    }
+
+    /// What [`Script::take`] has read, in order.
+    pub fn taken(&self) -> Vec<Vec<u8>> {
+        self.shared.log().taken.clone()
+    }
+
+    /// The TLS handshakes that were completed, in order.
+    pub fn sessions(&self) -> Vec<Session> {
+        self.shared.log().sessions.clone()
+    }
+
+    /// Why TLS handshakes were not completed.
+    pub fn refusals(&self) -> Vec<String> {
+        self.shared.log().refusals.clone()
+    }
+
+    /// How many TLS sessions the client has ended with `close_notify`.
+    pub fn notified(&self) -> usize {
+        self.shared.log().notified
     }
 
     /// Waits until `count` connections have been accepted.
@@ -279,6 +301,26 @@ impl Script {
         self.then(Step::Read(count))
     }
 
+    /// Reads exactly `count` bytes and records them.
+    pub fn take(self, count: usize) -> Self {
+        self.then(Step::Take(count))
+    }
+
+    /// Serves a TLS handshake. All further steps speak through that session; a second one lies over the first.
+    pub fn tls(self, acceptor: &Acceptor) -> Self {
+        self.then(Step::Tls(acceptor.clone()))
+    }
+
+    /// Ends the TLS session with `close_notify`, and nothing else.
+    pub fn close_notify(self) -> Self {
+        self.then(Step::CloseNotify)
+    }
+
+    /// Connects to `address`, and passes on what comes from either side until both have ended. Not through TLS.
+    pub fn relay(self, address: SocketAddr) -> Self {
+        self.then(Step::Relay(address))
+    }
+
     /// Sends exactly these bytes.
     pub fn send(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Send(bytes.as_ref().into()))
@@ -287,6 +329,11 @@ impl Script {
     /// Sends exactly these bytes, each by a write of its own.
     pub fn drip(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Drip(bytes.as_ref().into()))
+    }
+
+    /// Sends exactly these bytes, with a pause of a few milliseconds after each: never silent, never done.
+    pub fn trickle(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::Trickle(bytes.as_ref().into()))
     }
 
     /// Sends `bytes` again and again until the client closes.
@@ -496,6 +543,11 @@ enum Step {
     Request,
     Head,
     Read(usize),
+    Take(usize),
+    Tls(Acceptor),
+    CloseNotify,
+    Relay(SocketAddr),
+    Trickle(Arc<[u8]>),
     Send(Arc<[u8]>),
     Drip(Arc<[u8]>),
     Flood(Arc<[u8]>),
@@ -555,6 +607,10 @@ struct Log {
     ended: usize,
     requests: Vec<Request>,
     stray: Vec<u8>,
+    taken: Vec<Vec<u8>>,
+    sessions: Vec<Session>,
+    refusals: Vec<String>,
+    notified: usize,
     /// How each connection's script ended, for the message of a failing test.
     endings: Vec<String>,
     /// Connections that a dropped server shuts down.
@@ -568,6 +624,8 @@ impl std::fmt::Debug for Log {
             .field("ended", &self.ended)
             .field("requests", &self.requests)
             .field("stray", &self.stray.len())
+            .field("sessions", &self.sessions)
+            .field("refusals", &self.refusals)
             .field("endings", &self.endings)
             .finish()
     }
@@ -613,6 +671,7 @@ fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
         thread::spawn(move || {
             let mut connection = Connection {
                 index,
+                layers: Layers::new(Arc::clone(&socket)),
                 socket,
                 received: VecDeque::new(),
                 shared: Arc::clone(&shared),
@@ -635,6 +694,8 @@ fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
 struct Connection {
     index: usize,
     socket: Arc<Socket>,
+    /// The same socket, under the TLS sessions there are.
+    layers: Layers,
     /// Received and not yet consumed by a step.
     received: VecDeque<u8>,
     shared: Arc<Shared>,
@@ -678,13 +739,25 @@ impl Connection {
                         None => return Ok(Ending::ByClient),
                     }
                 }
-                Step::Read(count) => {
+                Step::Read(count) | Step::Take(count) => {
                     while self.received.len() < *count {
                         if self.receive()? == 0 {
                             return Ok(Ending::ByClient);
                         }
                     }
-                    self.received.drain(..*count);
+                    let bytes = self.received.drain(..*count).collect();
+                    if matches!(step, Step::Take(_)) {
+                        self.shared.change(|log| log.taken.push(bytes));
+                    }
+                }
+                Step::Tls(acceptor) => self.secure(acceptor)?,
+                Step::CloseNotify => self.layers.close_notify()?,
+                Step::Relay(address) => return self.relay(*address),
+                Step::Trickle(bytes) => {
+                    for byte in bytes.iter() {
+                        self.write(std::slice::from_ref(byte))?;
+                        thread::sleep(TRICKLE_PAUSE);
+                    }
                 }
                 Step::Send(bytes) => self.write(bytes)?,
                 Step::Drip(bytes) => {
@@ -714,6 +787,41 @@ impl Connection {
             }
         }
         self.await_end()
+    }
+
+    fn secure(&mut self, acceptor: &Acceptor) -> io::Result<()> {
+        if !self.received.is_empty() {
+            return Err(io::Error::other("bytes of the client before its handshake"));
+        }
+        match self.layers.accept(acceptor) {
+            Ok(session) => self.shared.change(|log| log.sessions.push(session)),
+            Err(error) => {
+                let text = error.to_string();
+                self.shared.change(|log| log.refusals.push(text));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn relay(&mut self, address: SocketAddr) -> io::Result<Ending> {
+        let there = TcpStream::connect(address)?;
+        there.set_read_timeout(Some(PATIENCE))?;
+        there.set_nodelay(true)?;
+        let here = Arc::clone(&self.socket);
+        let back = thread::spawn({
+            let mut there = there.try_clone()?;
+            move || {
+                let _ = io::copy(&mut there, &mut &*here);
+                let _ = here.shutdown(Shutdown::Write);
+            }
+        });
+        let early: Vec<u8> = self.received.drain(..).collect();
+        (&there).write_all(&early)?;
+        let copied = io::copy(&mut &*self.socket, &mut &there);
+        let _ = there.shutdown(Shutdown::Write);
+        let _ = back.join();
+        copied.map(|_| Ending::ByClient)
     }
 
     /// Waits for the client to close; what it still sends is recorded as stray.
@@ -854,13 +962,25 @@ impl Connection {
 
     fn receive(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 64 * 1024];
-        let count = (&*self.socket).read(&mut buffer)?;
+        let count = match self.layers.read(&mut buffer) {
+            Ok(0) if self.layers.is_secure() => {
+                self.shared.change(|log| log.notified += 1);
+                0
+            }
+            // The end of the connection without `close_notify`.
+            Err(error)
+                if self.layers.is_secure() && error.kind() == io::ErrorKind::UnexpectedEof =>
+            {
+                0
+            }
+            read => read?,
+        };
         self.received.extend(&buffer[..count]);
         Ok(count)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        (&*self.socket).write_all(bytes)
+        self.layers.write_all(bytes)
     }
 
     fn record(&self, request: Request) {
@@ -889,14 +1009,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Less than a loopback segment would need smaller writes, each waiting for a delayed acknowledgement.
 const SMALL_BUFFER: usize = 128 * 1024;
+/// Long against the time that a byte takes, short against the limits that tests set.
+const TRICKLE_PAUSE: Duration = Duration::from_millis(2);
 const LISTEN_BACKLOG: i32 = 1024;
 /// A loopback handshake takes microseconds; one that has not happened by then is not going to.
 const FILLER_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
-
     use super::*;
 
     fn read_all(stream: &mut TcpStream) -> io::Result<String> {

@@ -36,6 +36,15 @@ fn nginx_that_closes_every_third_connection() {
 }
 
 #[test]
+#[ignore = "needs nginx"]
+fn nginx_that_compresses() {
+    let kind = Kind::Nginx {
+        extra: "gzip on; gzip_min_length 1;".to_owned(),
+    };
+    finds_the_tree(&kind, Hidden::Dotted);
+}
+
+#[test]
 #[ignore = "needs apache2"]
 fn apache_plain() {
     finds_the_tree(&Kind::apache(""), Hidden::Nothing);
@@ -153,6 +162,7 @@ fn finds_the_tree(kind: &Kind, hidden: Hidden) {
 fn find(url: &str, arguments: &[&str]) -> Output {
     let output = Command::new(&*PROGRAM)
         .arg("find")
+        .args(["-x", ""])
         .arg(url)
         .args(arguments)
         .output()

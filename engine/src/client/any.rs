@@ -9,13 +9,13 @@ use super::engine::Engine;
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
 use super::router::{Reroute, Router};
-use super::{Config, Proxies, Proxy, ProxyKind};
+use super::{Config, HostConfig, Proxies, Proxy, ProxyKind};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
-use crate::net::tls::TlsIdentity;
-use crate::policy::{AddressPolicy, DnsCounters, Follow, PoolConfig, Redirects};
+use crate::net::tls::{TlsConfig, TlsIdentity};
+use crate::policy::{AddressPolicy, DnsCounters, Follow, PoolConfig, Redirects, literal};
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{Key, Step};
 
@@ -49,6 +49,8 @@ pub struct AnyHost {
     user_agent: Option<String>,
     redirects: Redirects,
     tls: TlsIdentity,
+    /// For proxies: without what is meant for servers.
+    proxy_tls: TlsIdentity,
     proxies: Proxies,
     addresses: AddressPolicy,
     codings: Codings,
@@ -90,13 +92,26 @@ impl<N: Net> Client<N> {
         resolver: impl Resolver + 'static,
     ) -> Result<Self, Error> {
         let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
-        let tls = config.tls.build();
+        let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
+        let tls = config.tls.build().map_err(tls_failed)?;
+        let for_servers = config.tls.client.is_some() || config.tls.server_name.is_some();
+        let proxy_tls = if for_servers {
+            let config = TlsConfig {
+                client: None,
+                server_name: None,
+                ..config.tls
+            };
+            config.build().map_err(tls_failed)?
+        } else {
+            tls.clone()
+        };
         let router = AnyHost {
             hosts: HashMap::new(),
             name: Vec::new(),
             user_agent: config.host.user_agent.clone(),
             redirects: config.redirects,
-            tls: tls.map_err(|error| unsent(Misuse::TlsConfig(error).into()))?,
+            tls,
+            proxy_tls,
             proxies: config.proxies,
             addresses: config.addresses.clone(),
             codings: config.host.codings,
@@ -107,7 +122,11 @@ impl<N: Net> Client<N> {
             cookie: Vec::new(),
         };
         let hosts = Hosts::new(config.max_connections.get());
-        let mut client = Self::assemble(router, hosts, config.host, net);
+        let host_config = HostConfig {
+            min_idle: 0,
+            ..config.host
+        };
+        let mut client = Self::assemble(router, hosts, host_config, net);
         let names = Names::new(config.dns, Box::new(resolver));
         client
             .set_names(names, config.addresses)
@@ -153,8 +172,9 @@ impl Router for AnyHost {
         let text = request.url();
         let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
         #[cfg(feature = "cookies")]
+        self.cookie.clear();
+        #[cfg(feature = "cookies")]
         if let Some(jar) = &self.cookies {
-            self.cookie.clear();
             jar.push_header(&url, &mut self.cookie);
         }
         self.name.clear();
@@ -175,9 +195,7 @@ impl Router for AnyHost {
             }
         };
         #[cfg(feature = "cookies")]
-        if self.cookies.is_some() {
-            request.set_cookies(&self.cookie);
-        }
+        request.set_cookies(&self.cookie);
         Ok(host)
     }
 
@@ -252,11 +270,13 @@ impl AnyHost {
         let mut socks_target = None;
         if let Some(proxy) = &proxy {
             // The proxy would connect to it.
-            if let Some(denied) = url.ip().filter(|ip| !self.addresses.allows(*ip)) {
+            let fixed = literal(to_host);
+            let mut fixed = fixed.iter().flat_map(|ips| ips.iter());
+            if let Some(&denied) = fixed.find(|ip| !self.addresses.allows(**ip)) {
                 return Err(ErrorKind::Denied(denied));
             }
             if proxy.kind() == ProxyKind::Https {
-                steps.push(Step::ProxyTls(self.tls.clone(), proxy.host().into()));
+                steps.push(Step::ProxyTls(self.proxy_tls.clone(), proxy.host().into()));
             }
             let credentials = proxy.credentials().cloned();
             match (proxy.kind(), url.scheme()) {
@@ -272,7 +292,7 @@ impl AnyHost {
                 }
                 (ProxyKind::Http | ProxyKind::Https, Scheme::Https) => {
                     steps.push(Step::Tunnel {
-                        host_port: format!("{to_host}:{to_port}").into(),
+                        host_port: host_port(to_host, to_port).into(),
                         user_agent: user_agent.map(Into::into),
                         credentials,
                     });
@@ -303,8 +323,9 @@ impl AnyHost {
     /// Where the connections for a URL go.
     fn destination<'a>(&'a self, url: &'a Url<'_>) -> (&'a str, u16) {
         let matching = self.connect_to.iter().find(|rule| {
-            let host = rule.host.is_empty() || rule.host.eq_ignore_ascii_case(url.host());
-            host && rule.port.is_none_or(|port| port == url.port())
+            let host = bare(&rule.host);
+            let any = host.is_empty() || host.eq_ignore_ascii_case(bare(url.host()));
+            any && rule.port.is_none_or(|port| port == url.port())
         });
         match matching {
             None => (url.host(), url.port()),
@@ -313,6 +334,21 @@ impl AnyHost {
             }
             Some(rule) => (&rule.to_host, rule.to_port.unwrap_or(url.port())),
         }
+    }
+}
+
+/// An IPv6 address without its brackets.
+fn bare(host: &str) -> &str {
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bracketed.unwrap_or(host)
+}
+
+fn host_port(host: &str, port: u16) -> String {
+    match bare(host) {
+        v6 if v6.contains(':') => format!("[{v6}]:{port}"),
+        host => format!("{host}:{port}"),
     }
 }
 

@@ -45,10 +45,11 @@ pub struct HostConfig {
     /// Calls that a connection serves at the most. Default: without limit.
     pub max_requests: Option<NonZeroU64>,
     /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
-    /// and kept while the client is driven.
+    /// and kept while the client is driven. Only for [`HostClient`](crate::HostClient): hosts that a
+    /// [`Client`](crate::Client) does not use any more are let go.
     pub min_idle: usize,
-    /// How long an address is tried before another one is tried beside it; the first that is reached is used. Default
-    /// 250 ms (RFC 8305 §8).
+    /// How long an address is tried before another one is tried beside it; the first that is reached is used. Shorter
+    /// where [`Timeouts::connect`] would not leave time for all addresses. Default 250 ms (RFC 8305 §8).
     pub attempt_delay: Duration,
     /// For how long an address that failed is tried last. Default 30 s.
     pub avoid_failed: Duration,

@@ -65,6 +65,10 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     readable: VecDeque<CallId>,
     /// Connections that speak another protocol now, with the calls that they came from.
     handed_over: Vec<(CallId, N::Stream)>,
+    /// Calls that were redirected, to be sent on once everything that has happened is handled.
+    following: VecDeque<Key>,
+    /// Somebody sends it commands from other threads, and looks for them after each step.
+    driven: bool,
     turn_began: Instant,
 }
 
@@ -83,7 +87,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
-            observer: config.observer,
+            observer: config.observer.map(Observer::for_client),
             recorder: config.stats.then(|| Arc::new(Recorder::new())),
             share: None,
             leaving: Vec::new(),
@@ -104,6 +108,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             done: VecDeque::new(),
             readable: VecDeque::new(),
             handed_over: Vec::new(),
+            following: VecDeque::new(),
+            driven: false,
         }
     }
 
@@ -129,6 +135,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// One turn, which a wake ends early.
     pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.driven = true;
         self.turn(timeout.map(TurnLimit::For), |client| {
             !client.done.is_empty() || !client.readable.is_empty() || !client.leaving.is_empty()
         })
@@ -269,6 +276,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return done.outcome.map(|()| (id, done.report));
             }
             if let Err(error) = self.turn(None, |client| position(client).is_some()) {
+                self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
         }
@@ -472,7 +480,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .ok_or_else(unknown)?;
         let waiting = &call.response.body()[call.taken..];
         let n = waiting.len().min(buf.len());
-        if n > 0 {
+        if !waiting.is_empty() {
             buf[..n].copy_from_slice(&waiting[..n]);
             call.taken += n;
             // What is taken makes room, at a cost that stays in proportion to it.

@@ -305,6 +305,7 @@ impl Hosts {
             return None;
         }
         self.unused.pop_front();
+        self.hosts.get_mut(front.host)?.unused = None;
         self.hosts.remove(front.host)
     }
 }

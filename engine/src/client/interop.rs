@@ -76,7 +76,11 @@ impl TryFrom<http::Request<Bytes>> for Request {
                 }
                 continue;
             }
-            request.header(name.as_str(), value.as_bytes());
+            if value.is_sensitive() {
+                request.sensitive_header(name.as_str(), value.as_bytes());
+            } else {
+                request.header(name.as_str(), value.as_bytes());
+            }
         }
         if !body.is_empty() {
             request.body(Vec::from(body));

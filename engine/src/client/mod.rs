@@ -15,6 +15,8 @@ mod proxy;
 mod router;
 mod shared;
 mod stats;
+#[cfg(feature = "tracing")]
+mod trace;
 mod upstream;
 
 use std::time::{Duration, Instant};

@@ -28,16 +28,38 @@ use crate::proto::Response;
 /// };
 /// ```
 #[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(&Moment<'_>) + Send + Sync>);
+pub struct Observer(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    One(Arc<dyn Fn(&Moment<'_>) + Send + Sync>),
+    Each(Arc<dyn Fn() -> Observer + Send + Sync>),
+}
 
 impl Observer {
     /// Calls that for each moment.
     pub fn new(observe: impl Fn(&Moment<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(observe))
+        Self(Kind::One(Arc::new(observe)))
+    }
+
+    /// Makes an observer for each client that gets this one, or a clone of it. [`CallId`]s tell the calls of one client
+    /// apart, so an observer that remembers calls needs this.
+    pub fn each_client(make: impl Fn() -> Self + Send + Sync + 'static) -> Self {
+        Self(Kind::Each(Arc::new(make)))
+    }
+
+    /// The observer of a new client.
+    pub(super) fn for_client(self) -> Self {
+        match self.0 {
+            Kind::One(_) => self,
+            Kind::Each(make) => make().for_client(),
+        }
     }
 
     pub(super) fn tell(&self, moment: &Moment<'_>) {
-        (self.0)(moment);
+        if let Kind::One(observe) = &self.0 {
+            observe(moment);
+        }
     }
 }
 
@@ -85,6 +107,17 @@ pub enum Moment<'a> {
         /// The head of the proxy's answer to CONNECT, if there was one.
         proxy_head: Option<&'a [u8]>,
     },
+    /// A call has begun.
+    Begun {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+        /// Its request's method.
+        method: &'a str,
+        /// Its request's target, as the caller gave it, with user information if there is any.
+        target: &'a str,
+    },
     /// A request is being sent.
     Sending {
         /// The call.
@@ -115,6 +148,14 @@ pub enum Moment<'a> {
         tag: u64,
         /// Where to.
         url: &'a str,
+    },
+    /// The call has been redirected to a host that another client of the same [`Shared`](crate::Shared) serves, where
+    /// it goes on; as `call` it is over.
+    HandedOver {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
     },
     /// An attempt has failed, and there will be another one.
     Retrying {

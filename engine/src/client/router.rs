@@ -50,7 +50,17 @@ impl Router for OneHost {
     const KEEPS_HOSTS: bool = true;
 
     #[inline]
-    fn route(&mut self, _: &mut Request, _: &mut Hosts, _: &PoolConfig) -> Result<Key, ErrorKind> {
+    fn route(
+        &mut self,
+        request: &mut Request,
+        _: &mut Hosts,
+        _: &PoolConfig,
+    ) -> Result<Key, ErrorKind> {
+        // Another client's jar may have left some in it.
+        #[cfg(feature = "cookies")]
+        request.set_cookies(&[]);
+        #[cfg(not(feature = "cookies"))]
+        let _ = request;
         Ok(self.0)
     }
 

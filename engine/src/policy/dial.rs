@@ -77,6 +77,7 @@ pub(crate) struct Race {
     next_at: Instant,
     /// How many attempts were given up for want of room.
     replaced: usize,
+    delay: Duration,
 }
 
 /// What to do in a race.
@@ -93,9 +94,10 @@ pub(crate) enum RaceStep {
 }
 
 impl Race {
-    /// A race over addresses in that order.
-    pub(crate) fn new(now: Instant, order: Vec<Address>) -> Self {
+    /// A race over addresses in that order, where each has `delay` before another one is tried beside it.
+    pub(crate) fn new(now: Instant, order: Vec<Address>, delay: Duration) -> Self {
         Self {
+            delay,
             addresses: order.len(),
             queue: order.into(),
             running: 0,
@@ -106,7 +108,7 @@ impl Race {
 
     /// `room`: another connection may be begun beside those of this race. Without room the slowest gives way, and is
     /// tried again later, each round with twice the patience, so that an address that is only slow is reached too.
-    pub(crate) fn poll(&mut self, now: Instant, delay: Duration, room: bool) -> RaceStep {
+    pub(crate) fn poll(&mut self, now: Instant, room: bool) -> RaceStep {
         match self.running {
             0 if self.queue.is_empty() => return RaceStep::Lost,
             0 => {}
@@ -122,7 +124,7 @@ impl Race {
         };
         self.running += 1;
         let round = (self.replaced / self.addresses).min(MOST_ROUNDS) as u32;
-        self.next_at = later(now, delay.saturating_mul(1 << round));
+        self.next_at = later(now, self.delay.saturating_mul(1 << round));
         RaceStep::Begin(address)
     }
 
@@ -203,42 +205,36 @@ mod tests {
     fn the_next_attempt_begins_after_the_delay_or_a_failure() {
         let (now, all) = (Instant::now(), addresses(3));
         let delay = Duration::from_millis(250);
-        let mut race = Race::new(now, all.clone());
+        let mut race = Race::new(now, all.clone(), delay);
         let begin = |n: usize| RaceStep::Begin(all[n].clone());
-        assert_eq!(race.poll(now, delay, false), begin(0));
-        assert_eq!(
-            race.poll(now, delay, true),
-            RaceStep::Wait(Some(now + delay))
-        );
+        assert_eq!(race.poll(now, false), begin(0));
+        assert_eq!(race.poll(now, true), RaceStep::Wait(Some(now + delay)));
         // Black-holed: the second one after the delay; refused: the third one at once.
-        assert_eq!(race.poll(now + delay, delay, true), begin(1));
+        assert_eq!(race.poll(now + delay, true), begin(1));
         race.handle_failed(now + delay);
-        assert_eq!(race.poll(now + delay, delay, true), begin(2));
-        assert_eq!(race.poll(now + delay, delay, true), RaceStep::Wait(None));
+        assert_eq!(race.poll(now + delay, true), begin(2));
+        assert_eq!(race.poll(now + delay, true), RaceStep::Wait(None));
         race.handle_failed(now + delay);
         race.handle_failed(now + delay);
-        assert_eq!(race.poll(now + delay, delay, true), RaceStep::Lost);
+        assert_eq!(race.poll(now + delay, true), RaceStep::Lost);
     }
 
     #[test]
     fn without_room_the_slowest_gives_way_with_growing_patience() {
         let (mut now, all) = (Instant::now(), addresses(2));
         let delay = Duration::from_millis(250);
-        let mut race = Race::new(now, all.clone());
+        let mut race = Race::new(now, all.clone(), delay);
         for (attempt, patience) in [(0, 250), (1, 250), (0, 500), (1, 500), (0, 1000)] {
-            assert_eq!(
-                race.poll(now, delay, false),
-                RaceStep::Begin(all[attempt].clone())
-            );
+            assert_eq!(race.poll(now, false), RaceStep::Begin(all[attempt].clone()));
             let due = now + Duration::from_millis(patience);
-            assert_eq!(race.poll(now, delay, false), RaceStep::Wait(Some(due)));
+            assert_eq!(race.poll(now, false), RaceStep::Wait(Some(due)));
             now = due;
-            assert_eq!(race.poll(now, delay, false), RaceStep::Replace);
+            assert_eq!(race.poll(now, false), RaceStep::Replace);
             race.handle_replaced(all[attempt].clone());
         }
         // A single address has nobody to give way to.
-        let mut race = Race::new(now, addresses(1));
-        assert!(matches!(race.poll(now, delay, false), RaceStep::Begin(_)));
-        assert_eq!(race.poll(now + delay, delay, false), RaceStep::Wait(None));
+        let mut race = Race::new(now, addresses(1), delay);
+        assert!(matches!(race.poll(now, false), RaceStep::Begin(_)));
+        assert_eq!(race.poll(now + delay, false), RaceStep::Wait(None));
     }
 }

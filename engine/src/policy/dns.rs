@@ -441,7 +441,7 @@ pub(crate) fn interleave(
 }
 
 /// The addresses that a host says by itself: a literal, or `localhost` and the names below it (RFC 6761 §6.3).
-fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
+pub(crate) fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))

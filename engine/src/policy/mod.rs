@@ -19,7 +19,7 @@ pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
-pub(crate) use dns::{Found, NameCache, interleave};
+pub(crate) use dns::{Found, NameCache, interleave, literal};
 pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};

@@ -293,11 +293,17 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
     /// closed.
     pub(crate) fn in_the_way(&self) -> Option<C> {
-        if self.waiting_fresh.len() > self.connecting.len() && self.is_full() {
+        if self.needs_fresh() && self.is_full() {
             self.any_idle()
         } else {
             None
         }
+    }
+
+    /// Whether a call waits for a new connection that is not being opened.
+    #[inline]
+    pub(crate) fn needs_fresh(&self) -> bool {
+        self.waiting_fresh.len() > self.connecting.len()
     }
 
     /// When `wants_open` may change by itself.
@@ -396,7 +402,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
     fn hand_on_used(&mut self, now: Instant, at: u32) -> Next<W> {
-        if self.waiting_fresh.len() > self.connecting.len() && self.is_full() {
+        if self.needs_fresh() && self.is_full() {
             // The oldest waiters cannot use this connection, and there is no room for one that they can.
             self.free_slot(at);
             return Next::Close;

@@ -40,6 +40,8 @@ pub(crate) struct Reactor<N: Net> {
     happened: VecDeque<Happened>,
     /// Connections that have more to read than one turn allows.
     unread: Vec<Key>,
+    /// Connections that have more to send than one turn allows.
+    unsent: Vec<Key>,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
     idle_order: Option<Queue<Key>>,
@@ -105,6 +107,11 @@ impl ActiveCall {
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether it is to be sent, for the first time or to where it has been redirected.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.place, Place::New)
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -232,6 +239,8 @@ struct Conn<S> {
     hurried: bool,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
+    /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
+    set_up: bool,
     /// The peer has closed its side, or the connection has failed.
     closed: bool,
     write_error: Option<io::Error>,
@@ -314,6 +323,7 @@ impl<N: Net> Reactor<N> {
             events: Vec::new(),
             happened: VecDeque::new(),
             unread: Vec::new(),
+            unsent: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
@@ -407,8 +417,14 @@ impl<N: Net> Reactor<N> {
 
     // ---- connections
 
-    /// Begins to connect to an address, as part of an opening.
-    pub(crate) fn connect(&mut self, at: At, opening: Key, address: &Address) -> io::Result<Key> {
+    /// Begins to connect to an address, as part of an opening. `set_up`: handshakes follow.
+    pub(crate) fn connect(
+        &mut self,
+        at: At,
+        opening: Key,
+        address: &Address,
+        set_up: bool,
+    ) -> io::Result<Key> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self.net.connect(token, address, &self.settings.socket)?;
         Ok(self.conns.insert(Conn {
@@ -425,6 +441,7 @@ impl<N: Net> Reactor<N> {
             deadline: None,
             hurried: false,
             unread: None,
+            set_up,
             closed: false,
             write_error: None,
             armed: Armed::default(),
@@ -491,6 +508,8 @@ impl<N: Net> Reactor<N> {
         call.attempts += 1;
         let marks = &mut call.marks;
         marks.assigned = Some(self.now);
+        marks.sent = None;
+        marks.first_byte = None;
         marks.reused = conn.kept;
         marks.opened = conn.opened.take().filter(|_| !conn.kept);
         marks.remote = Some(conn.remote.clone());
@@ -645,13 +664,14 @@ impl<N: Net> Reactor<N> {
     /// and timers.
     pub(crate) fn poll(&mut self, until: Option<Instant>) -> io::Result<()> {
         let mut until = [until, self.timers.next()].into_iter().flatten().min();
-        if !self.unread.is_empty() {
+        if !self.unread.is_empty() || !self.unsent.is_empty() {
             until = Some(self.now);
         }
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let unread = std::mem::take(&mut self.unread);
+        let unsent = std::mem::take(&mut self.unsent);
         let polled = self.net.poll(&mut events, timeout);
         self.read_clock();
         self.polled_at = self.now;
@@ -660,6 +680,10 @@ impl<N: Net> Reactor<N> {
         }
         self.events = events;
         self.read_on(unread);
+        for key in unsent {
+            self.drive_send(key);
+            self.arm_conn(key);
+        }
         self.handle_timers();
         polled
     }
@@ -700,7 +724,7 @@ impl<N: Net> Reactor<N> {
                 };
                 conn.local = self.net.local_address(conn.stream.stream());
                 // This event is over: nothing else will tell of what came along with the connection.
-                if readable {
+                if readable && !conn.set_up {
                     match conn.stream.read(&mut self.net, &mut self.buffer) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
@@ -813,7 +837,12 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
+        let mut writes = 0;
         loop {
+            if writes == WRITES_PER_TURN {
+                return self.unsent.push(key);
+            }
+            writes += 1;
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
                 Ok(SendStep::AwaitContinue(wait)) => {
@@ -904,7 +933,7 @@ impl<N: Net> Reactor<N> {
         };
         let had_head = exchange.has_head();
         if exchange.is_held() {
-            exchange.handle_room(response, &self.settings.limits)?;
+            exchange.handle_room(response, limits)?;
             return Ok(self.settle_held(key));
         }
         let (read, room) = match exchange.body_left() {
@@ -1205,6 +1234,14 @@ impl<N: Net> Reactor<N> {
 
     fn handle_timers(&mut self) {
         let owners = self.conns.len() + self.calls.len();
+        if self.timers.is_untidy(owners) {
+            let (conns, calls) = (&self.conns, &self.calls);
+            self.timers.tidy(|owner| match owner {
+                Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                Owner::Call(key) => calls.get(key).map(|call| call.armed),
+                Owner::Opening(_) | Owner::Host(_) => None,
+            });
+        }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
             let claim = |owner: Owner| match owner {
@@ -1212,7 +1249,6 @@ impl<N: Net> Reactor<N> {
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
                 Owner::Opening(_) | Owner::Host(_) => None,
             };
-            self.timers.tidy(owners, claim);
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
                 Some(Owner::Call(key)) => self.handle_call_timer(key),
@@ -1318,6 +1354,9 @@ const MOST_DIRECT: usize = 1024 * 1024;
 
 /// Reads on one connection before the others have their turn.
 const READS_PER_TURN: usize = 16;
+
+/// Writes on one connection before the others have their turn.
+const WRITES_PER_TURN: usize = 16;
 
 /// Spare responses kept for the next late answer or streamed body.
 const MOST_SPARE: usize = 16;

@@ -29,6 +29,8 @@ impl Owner {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, Owner)>>,
+    /// How many of them are the client's.
+    alarms: usize,
 }
 
 /// An owner's side of its entry: the time of the one entry that counts.
@@ -56,6 +58,7 @@ impl Timers {
 
     /// Wakes the client for an opening or a host at that time.
     pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+        self.alarms += 1;
         self.heap.push(Reverse((at, owner)));
     }
 
@@ -68,7 +71,11 @@ impl Timers {
         loop {
             let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
             self.heap.pop();
-            if owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
+            if owner.is_client() {
+                self.alarms -= 1;
+                return Some(owner);
+            }
+            if claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
                 return Some(owner);
             }
         }
@@ -79,14 +86,18 @@ impl Timers {
         self.heap.peek().map(|entry| entry.0.0)
     }
 
-    /// Drops entries that no longer count once they outnumber the owners by far: those of connections and calls that
-    /// ended long before their deadlines.
-    pub(crate) fn tidy(&mut self, owners: usize, mut claim: impl FnMut(Owner) -> Option<Armed>) {
-        if self.heap.len() > 64 + 4 * owners {
-            self.heap.retain(|&Reverse((at, owner))| {
-                owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
-            });
-        }
+    /// Whether entries that no longer count outnumber the owners by far: those of connections and calls that ended long
+    /// before their deadlines.
+    #[inline]
+    pub(crate) fn is_untidy(&self, owners: usize) -> bool {
+        self.heap.len() > 64 + 4 * owners + self.alarms
+    }
+
+    /// Drops entries that no longer count.
+    pub(crate) fn tidy(&mut self, mut claim: impl FnMut(Owner) -> Option<Armed>) {
+        self.heap.retain(|&Reverse((at, owner))| {
+            owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
+        });
     }
 }
 
@@ -111,6 +122,6 @@ mod tests {
         assert_eq!(timers.pop(at(9), |_| Some(armed)), Some(owner));
         // The entry at 5 s has been replaced.
         assert_eq!(timers.pop(at(9), |_| Some(Armed::default())), None);
-        timers.tidy(0, |_| None);
+        timers.tidy(|_| None);
     }
 }

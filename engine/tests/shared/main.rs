@@ -499,6 +499,75 @@ fn stats_count_what_has_become_of_the_calls() {
 }
 
 #[test]
+fn a_client_counts_what_becomes_of_its_calls_if_it_is_asked_to() {
+    use courser::{AddressPolicy, Answer, Client, Config, DnsError, Reply, Resolver};
+
+    struct NoNames;
+    impl Resolver for NoNames {
+        fn lookup(&mut self, _: &str, reply: Reply) {
+            reply.answer(Answer::failed(DnsError::NoSuchName));
+        }
+    }
+    let server = Server::start();
+    let mut config = Config::default();
+    let mut response = Response::new();
+    let url = format!("http://{}/", server.address());
+    let mut silent = Client::with_resolver(config.clone(), NoNames).unwrap();
+    silent.get(&url, &mut response).unwrap();
+    silent.submit(call(&url));
+    assert_eq!((silent.stats().calls, silent.stats().in_flight), (0, 1));
+    drop(silent);
+
+    config.host.stats = true;
+    let mut client = Client::with_resolver(config.clone(), NoNames).unwrap();
+    client.get(&url, &mut response).unwrap();
+    client.get(&url, &mut response).unwrap();
+    client
+        .get("http://name.example/", &mut response)
+        .unwrap_err();
+    let (mut request, bytes) = (Request::get(format!("{url}bytes/100000")), 100_000);
+    let mut body = client.open(&mut request, &mut response).unwrap();
+    let read = std::io::copy(&mut body, &mut std::io::sink()).unwrap();
+    assert_eq!(read, bytes);
+    drop(body);
+    request.set_target(&format!("{url}drip"));
+    drop(client.open(&mut request, &mut response).unwrap());
+    let stats = client.stats();
+    assert_eq!((stats.calls, stats.statuses[2], stats.in_flight), (5, 3, 0));
+    assert_eq!((stats.failures.dns, stats.failures.cancelled), (1, 1));
+    assert_eq!((stats.connect.count(), stats.resolve.count()), (1, 0));
+
+    config.addresses = AddressPolicy::deny_private();
+    let mut client = Client::with_resolver(config, NoNames).unwrap();
+    client.get(&url, &mut response).unwrap_err();
+    assert_eq!(client.stats().failures.denied, 1);
+}
+
+#[test]
+fn observers_see_the_tags_of_the_callers() {
+    let server = Server::start();
+    let tags = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let host = HostConfig {
+        observer: Some(courser::Observer::new({
+            let tags = Arc::clone(&tags);
+            move |moment| match *moment {
+                courser::Moment::Begun { tag, .. }
+                | courser::Moment::Sending { tag, .. }
+                | courser::Moment::Ended { tag, .. } => tags.lock().unwrap().push(tag),
+                _ => {}
+            }
+        })),
+        ..HostConfig::default()
+    };
+    let client = server.client(SharedConfig::default(), host);
+    for tag in [77, u64::MAX] {
+        block_on(client.send(call("/").tag(tag))).outcome.unwrap();
+    }
+    let end = u64::MAX;
+    assert_eq!(*tags.lock().unwrap(), [77, 77, 77, end, end, end]);
+}
+
+#[test]
 fn a_service_answers_http_requests_and_waits_for_its_turn() {
     use std::future::poll_fn;
     use tower_service::Service as _;

@@ -239,6 +239,18 @@ fn the_limit_on_connecting_is_over_all_addresses() {
 }
 
 #[test]
+fn a_limit_shorter_than_the_delay_leaves_each_address_its_turn() {
+    let (port, all) = place(&['b', 'b', 'o']);
+    let (mut client, tried) = client_of(3, |config| {
+        config.host.attempt_delay = NEVER;
+        config.host.timeouts.connect = Some(PATIENCE / 20);
+    });
+    client.get(&url(port), &mut Response::new()).unwrap();
+    assert_eq!(tried.take(), ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    assert_none_left(client, servers(&all));
+}
+
+#[test]
 fn caps_hold_while_addresses_are_raced() {
     let (port, all) = place(&['b', 'o']);
     for (per_host, total) in [(1, 100), (2, 100), (100, 1), (100, 2), (3, 5)] {

@@ -17,6 +17,7 @@ mod reuse;
 mod streaming;
 mod system;
 mod timeouts;
+mod tls;
 mod uploads;
 mod wire;
 

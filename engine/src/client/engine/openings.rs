@@ -106,6 +106,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             error: None,
         });
         host.pool.set_conn(at.slot, key);
+        self.hosts.use_host(host_key);
         self.hosts.touch(host_key);
         self.resolve(key);
     }
@@ -236,9 +237,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn begin_race(&mut self, key: Key, order: Vec<Address>) {
         let now = self.reactor.now();
         let limit = self.timeouts.connect;
+        // A short limit is shared out, lest the first address use it up.
+        let share = limit.map(|limit| limit / order.len().max(1) as u32);
+        let delay = share.into_iter().chain([self.attempt_delay]).min();
+        let delay = delay.unwrap_or_default();
         if let Some(opening) = self.openings.get_mut(key) {
             opening.stage = Stage::Racing {
-                race: Race::new(now, order),
+                race: Race::new(now, order, delay),
                 running: Vec::new(),
                 until: limit.and_then(|limit| now.checked_add(limit)),
             };
@@ -264,7 +269,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             let before = running.len();
             let room = !host.pool.is_full();
-            match race.poll(now, self.attempt_delay, room && !self.hosts.is_full()) {
+            let set_up = !host.set_up.is_empty();
+            match race.poll(now, room && !self.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     if let Some(observer) = &self.observer {
                         observer.tell(&Moment::Connecting { remote: &address });
@@ -273,7 +279,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => self
                             .reactor
-                            .connect(at, key, &address)
+                            .connect(at, key, &address, set_up)
                             .map_err(ErrorKind::from),
                     };
                     match connected {

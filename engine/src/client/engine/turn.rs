@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     ) -> io::Result<()> {
         let stale = self.reactor.begin_turn();
         self.turn_began = self.reactor.now();
-        let until = match limit {
+        let mut until = match limit {
             Some(TurnLimit::For(timeout)) => self.turn_began.checked_add(timeout),
             Some(TurnLimit::Until(at)) => Some(at),
             None => None,
@@ -34,6 +34,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
             self.settle();
+            if self.driven {
+                // That poll may have taken a wake for commands that nobody has looked at yet.
+                until = Some(self.reactor.now());
+            }
         }
         self.begin_incoming();
         self.settle();
@@ -66,6 +70,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             return; // cancelled before it was begun
         }
         if matches!(time, CallTime::Running) {
+            if self.observer.is_some() {
+                self.tell_of_begin(key);
+            }
             return self.send_in_time(key);
         }
         call.marks.begun = now;
@@ -77,7 +84,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.deadline = time.expires_at(now, total);
         call.response.clear();
         call.request.reset();
+        if self.observer.is_some() {
+            self.tell_of_begin(key);
+        }
         self.send_in_time(key);
+    }
+
+    /// Tells the observer of a call that begins, or goes on here.
+    #[cold]
+    fn tell_of_begin(&self, key: Key) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
+            observer.tell(&Moment::Begun {
+                call: CallId(key),
+                tag: call.tag,
+                method: call.request.method_now(),
+                target: call.request.url(),
+            });
+        }
     }
 
     fn send_in_time(&mut self, key: Key) {
@@ -176,6 +199,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         loop {
             while let Some(happened) = self.reactor.next() {
                 self.handle(happened);
+            }
+            if let Some(key) = self.following.pop_front() {
+                if self.reactor.call(key).is_some_and(|call| call.is_new()) {
+                    self.send_in_time(key);
+                }
+                continue;
             }
             // Whoever has no connection at all comes before those who want more.
             let free = !self.hosts.is_full();
@@ -304,7 +333,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.hosts.must_yield() {
                     return self.close(conn);
                 }
+                let full = self.hosts.is_full();
                 if let Some(host) = self.hosts.get(at.host) {
+                    if full && host.pool.needs_fresh() {
+                        // The oldest waiter cannot use this connection, and there is no room for one that it can.
+                        return self.close(conn);
+                    }
                     let next = host.pool.released(now, at.slot, keep_alive);
                     self.put(conn, next);
                 }
@@ -328,7 +362,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         // A call whose time is over, though its timer has not been handled yet, is not begun any more.
         while let Next::Assign(key) = next
             && let Some(at) = self.reactor.place(conn)
-            && self.reactor.call(key).is_some_and(|call| call.is_late(now))
+            && self
+                .reactor
+                .call_ref(key)
+                .is_none_or(|call| call.is_late(now))
         {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             self.end_call(key, Err(late));
@@ -460,9 +497,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.response.clear();
         let call = self.reactor.call_ref(key);
         match call.and_then(|call| self.elsewhere(call.request.url())) {
-            None => self.send_in_time(key),
+            // Not at once: connections that look idle may be dead, and the word of it on the way.
+            None => self.following.push_back(key),
             Some(owner) => {
                 if let Some(call) = self.reactor.remove_call(key) {
+                    if let Some(observer) = &self.observer {
+                        observer.tell(&Moment::HandedOver {
+                            call: CallId(key),
+                            tag: call.tag,
+                        });
+                    }
                     let traveller = Traveller(Box::new(call));
                     self.leaving.push((CallId(key), owner, traveller));
                 }

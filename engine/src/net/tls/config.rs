@@ -8,17 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
 };
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
     SignatureScheme, SupportedProtocolVersion, version,
 };
 
+use super::fault::is_authority_as_server;
 use super::{ALPN, parse_name};
 
 /// What a TLS connection trusts, offers and asks for.
@@ -39,12 +41,13 @@ use super::{ALPN, parse_name};
 pub struct TlsConfig {
     /// Which authorities are trusted, beside `extra_roots`. Default: Mozilla's, as compiled in.
     pub roots: TlsRoots,
-    /// Certificates that are trusted as well: of authorities, or of servers themselves. Default: none.
+    /// Certificates that are trusted as well: of authorities, or of servers themselves, self-signed ones too. Default:
+    /// none.
     pub extra_roots: Vec<PemOrDer>,
     /// What we show when a server asks who we are. Default: nothing.
     pub client: Option<ClientCertificate>,
     /// Certificate revocation lists. With any, every certificate of a chain must be covered by one that is up to
-    /// date, unless `allow_unknown_revocation`. Default: none.
+    /// date, unless `allow_unknown_revocation`, and self-signed ones of authorities pass no more. Default: none.
     pub crls: Vec<PemOrDer>,
     /// Certificates that no list in `crls` covers pass. Default: no.
     pub allow_unknown_revocation: bool,
@@ -148,9 +151,15 @@ impl TlsConfig {
     fn verifier(
         &self,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<WebPkiServerVerifier>, TlsConfigError> {
-        let mut builder =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(self.root_store()?), provider);
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsConfigError> {
+        let mut given = Vec::new();
+        for source in &self.extra_roots {
+            for certificate in source.certificates(TlsPart::Roots)? {
+                given.push((certificate, source.path()));
+            }
+        }
+        let roots = Arc::new(self.root_store(&given)?);
+        let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider);
         for source in &self.crls {
             builder = builder.with_crls(source.crls()?);
         }
@@ -159,16 +168,27 @@ impl TlsConfig {
         if self.allow_unknown_revocation {
             builder = builder.allow_unknown_revocation_status();
         }
-        builder.build().map_err(|error| {
+        let chains = builder.build().map_err(|error| {
             let part = match error {
                 rustls::client::VerifierBuilderError::NoRootAnchors => TlsPart::Roots,
                 _ => TlsPart::Crl,
             };
             TlsConfigError::invalid(part, None, error)
-        })
+        })?;
+        if given.is_empty() || !self.crls.is_empty() {
+            return Ok(chains);
+        }
+        let given = given.into_iter().map(|(certificate, _)| certificate);
+        Ok(Arc::new(GivenOrChained {
+            given: given.collect(),
+            chains,
+        }))
     }
 
-    fn root_store(&self) -> Result<RootCertStore, TlsConfigError> {
+    fn root_store(
+        &self,
+        given: &[(CertificateDer<'static>, Option<&Path>)],
+    ) -> Result<RootCertStore, TlsConfigError> {
         let mut store = RootCertStore::empty();
         match self.roots {
             TlsRoots::WebPki => store
@@ -178,12 +198,10 @@ impl TlsConfig {
             TlsRoots::Native => add_native_roots(&mut store)?,
             TlsRoots::None => {}
         }
-        for source in &self.extra_roots {
-            for certificate in source.certificates(TlsPart::Roots)? {
-                store.add(certificate).map_err(|error| {
-                    TlsConfigError::invalid(TlsPart::Roots, source.path(), error)
-                })?;
-            }
+        for (certificate, path) in given {
+            store
+                .add(certificate.clone())
+                .map_err(|error| TlsConfigError::invalid(TlsPart::Roots, *path, error))?;
         }
         Ok(store)
     }
@@ -507,6 +525,65 @@ impl fmt::Display for TlsPart {
             Self::ServerName => "server name",
             Self::KeyLog => "key log",
         })
+    }
+}
+
+/// Trusts a chain that ends in a root, and a certificate that was given itself. WebPKI alone refuses the latter if it
+/// says to be an authority's, as self-signed ones usually do.
+#[derive(Debug)]
+struct GivenOrChained {
+    given: Vec<CertificateDer<'static>>,
+    chains: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for GivenOrChained {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let by_chain = self.chains.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match by_chain {
+            // Its validity in time is checked before this error; its name would be after it.
+            Err(rustls::Error::InvalidCertificate(error))
+                if is_authority_as_server(&error) && self.given.contains(end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            by_chain => by_chain,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
     }
 }
 

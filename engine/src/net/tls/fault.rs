@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use rustls::pki_types::UnixTime;
-use rustls::{AlertDescription, CertificateError, Error, PeerMisbehaved};
+use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 
 /// Why a TLS session could not begin or could not go on.
 ///
@@ -214,9 +214,21 @@ impl TlsFault {
                     ago: between(next_update, time),
                 }
             }
+            error if is_authority_as_server(&error) => Self::BadCertificate(
+                "it is self-signed or an authority's, and not itself among those trusted"
+                    .to_owned(),
+            ),
             error => Self::BadCertificate(error.to_string()),
         }
     }
+}
+
+/// Whether the server showed a certificate that says to be an authority's.
+pub(super) fn is_authority_as_server(error: &CertificateError) -> bool {
+    let CertificateError::Other(OtherError(error)) = error else {
+        return false;
+    };
+    matches!(error.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
 /// The number of a TLS alert (RFC 8446 §6).

@@ -423,6 +423,56 @@ fn each_bad_certificate_has_its_fault() {
     ));
 }
 
+/// As `openssl req -x509` makes them: authorities of themselves.
+#[test]
+fn a_self_signed_certificate_is_trusted_if_it_is_given() {
+    let self_signed = |last_year| {
+        let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = date_time_ymd(last_year, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let chain = vec![params.self_signed(&key).unwrap().der().clone()];
+        Leaf { chain, key }
+    };
+    let giving = |given: &Leaf| TlsConfig {
+        roots: TlsRoots::None,
+        extra_roots: vec![given.chain[0].to_vec().into()],
+        ..TlsConfig::default()
+    };
+    let meet = |config: &TlsConfig, leaf: &Leaf, name| {
+        Pair::new(&config.build().unwrap(), leaf.server(), name)
+    };
+    let ours = self_signed(4000);
+    meet(&giving(&ours), &ours, "a.example")
+        .handshake()
+        .unwrap();
+    assert!(matches!(
+        meet(&giving(&ours), &ours, "b.example").fault(),
+        TlsFault::WrongName { .. }
+    ));
+    let expired = self_signed(2020);
+    assert!(matches!(
+        meet(&giving(&expired), &expired, "a.example").fault(),
+        TlsFault::Expired { .. }
+    ));
+    let TlsFault::BadCertificate(why) =
+        meet(&giving(&self_signed(4000)), &ours, "a.example").fault()
+    else {
+        panic!()
+    };
+    assert!(why.contains("self-signed"), "{why}");
+    // Nobody can revoke it.
+    let authority = Authority::new("authority");
+    let with_lists = TlsConfig {
+        crls: vec![authority.crl(&[], 4000)],
+        ..giving(&ours)
+    };
+    assert!(matches!(
+        meet(&with_lists, &ours, "a.example").fault(),
+        TlsFault::BadCertificate(_)
+    ));
+}
+
 #[test]
 fn the_server_hears_why_its_certificate_is_refused() {
     let authority = Authority::new("authority");

@@ -1,0 +1,138 @@
+//! What happens to calls, for `tracing`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tracing::field::{Empty, display};
+use tracing::{Span, debug, debug_span, trace};
+
+use super::{CallId, Moment, Observer};
+use crate::proto::{Url, redacted};
+
+impl Observer {
+    /// Gives `tracing` a span for each call and events for what happens to it: `sent`, `head`, `redirected`, `retrying`
+    /// and `failed`. What happens to connections, which are opened for no call in particular, is told in events without
+    /// a span: `resolved`, `connecting`, `connected`, `ready` and `not connected`. All of it is of the level `DEBUG`, and
+    /// `connecting` of `TRACE`.
+    ///
+    /// A span has the fields `method`, `url` (without user information), `tag`, and, as soon as they are known,
+    /// `remote`, `status` and `error`. It is a child of the span that the client's thread is in when the call begins. A
+    /// call that goes on on another thread of a [`Shared`](crate::Shared) client has another span there.
+    ///
+    /// ```
+    /// use courser::{HostConfig, Observer};
+    ///
+    /// let config = HostConfig { observer: Some(Observer::tracing()), ..HostConfig::default() };
+    /// ```
+    pub fn tracing() -> Self {
+        Self::each_client(|| {
+            let spans = Mutex::new(HashMap::new());
+            Self::new(move |moment| {
+                observe(
+                    &mut spans.lock().unwrap_or_else(PoisonError::into_inner),
+                    moment,
+                );
+            })
+        })
+    }
+}
+
+/// `spans` holds the calls that are not over, if somebody wants to know of them.
+fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
+    match *moment {
+        Moment::Resolved { name, addresses } => debug!(name, ?addresses, "resolved"),
+        Moment::Connecting { remote } => trace!(%remote, "connecting"),
+        Moment::ConnectFailed { error } => {
+            debug!(remote = error.remote().map(display), %error, "not connected");
+        }
+        Moment::Connected { remote, local } => {
+            debug!(%remote, local = local.map(display), "connected");
+        }
+        Moment::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
+        Moment::Begun {
+            call,
+            tag,
+            method,
+            target,
+        } => {
+            let span = debug_span!(
+                "call",
+                method,
+                url = %shown(target),
+                tag,
+                remote = Empty,
+                status = Empty,
+                error = Empty,
+            );
+            if !span.is_disabled() {
+                spans.insert(call, span);
+            }
+        }
+        Moment::Sending {
+            call,
+            remote,
+            reused,
+            ..
+        } => {
+            if let Some(span) = spans.get(&call) {
+                span.record("remote", display(remote));
+                debug!(parent: span, %remote, reused, "sent");
+            }
+        }
+        Moment::Head { call, response, .. } => {
+            if let Some(span) = spans.get(&call) {
+                span.record("status", response.status());
+                debug!(parent: span, status = response.status(), "head");
+            }
+        }
+        Moment::Redirected { call, url, .. } => {
+            if let Some(span) = spans.get(&call) {
+                debug!(parent: span, url = %shown(url), "redirected");
+            }
+        }
+        Moment::Retrying { call, error, .. } => {
+            if let Some(span) = spans.get(&call) {
+                debug!(parent: span, %error, "retrying");
+            }
+        }
+        Moment::HandedOver { call, .. } => {
+            if let Some(span) = spans.remove(&call) {
+                debug!(parent: &span, "goes on on another thread");
+            }
+        }
+        Moment::Ended { call, error, .. } => {
+            if let (Some(span), Some(error)) = (spans.remove(&call), error) {
+                span.record("error", display(error));
+                debug!(parent: &span, %error, phase = %error.phase(), "failed");
+            }
+        }
+    }
+}
+
+/// A target without user information.
+fn shown(target: &str) -> Cow<'_, str> {
+    let is_path = target.starts_with('/');
+    if is_path || Url::parse(target).is_ok_and(|url| url.userinfo().is_none()) {
+        target.into()
+    } else {
+        redacted(target).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_information_is_not_shown() {
+        for (target, expected) in [
+            ("/p@q", "/p@q"),
+            ("http://h/p@q", "http://h/p@q"),
+            ("http://user:secret@h/p", "http://***@h/p"),
+            ("user:secret@h", "***@h"),
+        ] {
+            assert_eq!(shown(target), expected);
+        }
+    }
+}

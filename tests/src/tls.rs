@@ -1,0 +1,348 @@
+//! TLS for scripted servers: authorities, certificates of every kind, and the server's side of sessions, which
+//! [`Script::tls`](crate::script::Script::tls) lays over a connection, also one over another.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use courser::{ClientCertificate, PemOrDer, TlsConfig, TlsRoots};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
+    SerialNumber, date_time_ymd,
+};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{
+    HandshakeKind, ProtocolVersion, RootCertStore, ServerConfig, ServerConnection,
+    SupportedProtocolVersion,
+};
+use socket2::Socket;
+
+/// A certificate authority.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// One that signs itself.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// A configuration that trusts this authority alone.
+    pub fn trusted(&self) -> TlsConfig {
+        TlsConfig {
+            roots: TlsRoots::None,
+            extra_roots: vec![self.pem().into_bytes().into()],
+            ..TlsConfig::default()
+        }
+    }
+
+    /// Its certificate.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for these names, or addresses, with the serial number 7.
+    pub fn leaf(&self, names: &[&str]) -> Leaf {
+        self.leaf_with(names, |_| ())
+    }
+
+    /// The same, with its parameters changed.
+    pub fn leaf_with(&self, names: &[&str], edit: impl FnOnce(&mut CertificateParams)) -> Leaf {
+        let (mut params, key) = parameters(names);
+        edit(&mut params);
+        let signed = params.signed_by(&key, &self.0).expect("a certificate");
+        Leaf::new(signed.der().clone(), signed.pem(), key)
+    }
+
+    /// A list, valid until 4000, that revokes the certificates with these serial numbers.
+    pub fn crl(&self, revoked: &[u64]) -> PemOrDer {
+        let entry = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(4000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.iter().map(entry).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.0).expect("a revocation list");
+        PemOrDer::Bytes(list.pem().expect("a revocation list").into_bytes())
+    }
+}
+
+/// A certificate of a server or of a client, with its key.
+pub struct Leaf {
+    certificate: CertificateDer<'static>,
+    pem: String,
+    key: KeyPair,
+}
+
+impl Leaf {
+    /// One that nobody but itself vouches for.
+    pub fn self_signed(names: &[&str]) -> Self {
+        let (params, key) = parameters(names);
+        let signed = params.self_signed(&key).expect("a certificate");
+        Self::new(signed.der().clone(), signed.pem(), key)
+    }
+
+    fn new(certificate: CertificateDer<'static>, pem: String, key: KeyPair) -> Self {
+        Self {
+            certificate,
+            pem,
+            key,
+        }
+    }
+
+    /// The certificate and its key, for our side.
+    pub fn for_client(&self) -> ClientCertificate {
+        ClientCertificate {
+            chain: self.pem.clone().into_bytes().into(),
+            key: self.key.serialize_pem().into_bytes().into(),
+        }
+    }
+
+    /// Writes both to files, for servers that are programs.
+    pub fn write_to(&self, directory: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        let (chain, key) = (directory.join("chain.pem"), directory.join("key.pem"));
+        std::fs::write(&chain, &self.pem)?;
+        std::fs::write(&key, self.key.serialize_pem())?;
+        Ok((chain, key))
+    }
+
+    /// A server that shows this certificate, speaks both versions, prefers `h2` and remembers sessions.
+    pub fn acceptor(&self) -> Acceptor {
+        self.acceptor_with(rustls::ALL_VERSIONS, None)
+    }
+
+    /// The same with these versions only; with `clients`, it asks for certificates of that authority.
+    pub fn acceptor_with(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        clients: Option<&Authority>,
+    ) -> Acceptor {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_protocol_versions(versions).expect("versions");
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(authority.0.der().clone()).expect("a root");
+                let roots = Arc::new(roots);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+            }
+        };
+        let key = PrivateKeyDer::try_from(self.key.serialize_der()).expect("a key");
+        let chain = vec![self.certificate.clone()];
+        let mut config = builder.with_single_cert(chain, key).expect("a certificate");
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Acceptor {
+            config: Arc::new(config),
+            dripping: false,
+        }
+    }
+}
+
+/// The server's side of TLS. Clones share the sessions that they remember.
+#[derive(Clone)]
+pub struct Acceptor {
+    config: Arc<ServerConfig>,
+    dripping: bool,
+}
+
+impl Acceptor {
+    /// Sends each byte of the handshake by a write of its own.
+    pub fn dripping(mut self) -> Self {
+        self.dripping = true;
+        self
+    }
+
+    /// Changes its configuration; what it remembers stays.
+    pub fn edit(mut self, edit: impl FnOnce(&mut ServerConfig)) -> Self {
+        edit(Arc::make_mut(&mut self.config));
+        self
+    }
+
+    /// Remembers nothing.
+    pub fn forgetful(self) -> Self {
+        self.edit(|config| {
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        })
+    }
+}
+
+/// What a server saw of a handshake that it completed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Session {
+    /// By a session from before.
+    pub resumed: bool,
+    /// In TLS 1.3.
+    pub is_1_3: bool,
+    /// The name that the client asked for.
+    pub server_name: Option<String>,
+    /// What was agreed on.
+    pub alpn: Option<String>,
+    /// How many certificates the client showed.
+    pub client_certificates: usize,
+}
+
+/// A connection with the sessions that lie over it, the innermost last.
+pub(crate) struct Layers {
+    socket: Arc<Socket>,
+    sessions: Vec<ServerConnection>,
+}
+
+impl Layers {
+    pub(crate) fn new(socket: Arc<Socket>) -> Self {
+        Self {
+            socket,
+            sessions: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        !self.sessions.is_empty()
+    }
+
+    /// Serves a handshake over what there is.
+    pub(crate) fn accept(&mut self, acceptor: &Acceptor) -> io::Result<Session> {
+        let mut session =
+            ServerConnection::new(Arc::clone(&acceptor.config)).map_err(io::Error::other)?;
+        let mut below = self.top();
+        below.dripping = acceptor.dripping;
+        let done = session.complete_io(&mut below);
+        // Tickets, or the alert that says why.
+        while session.wants_write() {
+            session.write_tls(&mut below)?;
+        }
+        done?;
+        let seen = Session {
+            resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
+            is_1_3: session.protocol_version() == Some(ProtocolVersion::TLSv1_3),
+            server_name: session.server_name().map(str::to_owned),
+            alpn: session
+                .alpn_protocol()
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+            client_certificates: session.peer_certificates().map_or(0, <[_]>::len),
+        };
+        self.sessions.push(session);
+        Ok(seen)
+    }
+
+    /// Ends the innermost session as it should be ended.
+    pub(crate) fn close_notify(&mut self) -> io::Result<()> {
+        if let Some(mut session) = self.sessions.pop() {
+            session.send_close_notify();
+            let mut below = self.top();
+            while session.wants_write() {
+                session.write_tls(&mut below)?;
+            }
+            self.sessions.push(session);
+        }
+        Ok(())
+    }
+
+    fn top(&mut self) -> Layer<'_> {
+        Layer {
+            socket: &self.socket,
+            sessions: &mut self.sessions,
+            dripping: false,
+        }
+    }
+}
+
+impl Read for Layers {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.top().read(buf)
+    }
+}
+
+impl Write for Layers {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.top().write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.top().flush()
+    }
+}
+
+/// The stream that the last of these sessions gives.
+struct Layer<'a> {
+    socket: &'a Socket,
+    sessions: &'a mut [ServerConnection],
+    dripping: bool,
+}
+
+impl Layer<'_> {
+    fn split(&mut self) -> Option<(&mut ServerConnection, Layer<'_>)> {
+        let (top, rest) = self.sessions.split_last_mut()?;
+        let below = Layer {
+            socket: self.socket,
+            sessions: rest,
+            dripping: false,
+        };
+        Some((top, below))
+    }
+}
+
+impl Read for Layer<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut socket = self.socket;
+        match self.split() {
+            Some((top, mut below)) => rustls::Stream::new(top, &mut below).read(buf),
+            None => socket.read(buf),
+        }
+    }
+}
+
+impl Write for Layer<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let buf = if self.dripping {
+            &buf[..buf.len().min(1)]
+        } else {
+            buf
+        };
+        let mut socket = self.socket;
+        match self.split() {
+            Some((top, mut below)) => rustls::Stream::new(top, &mut below).write(buf),
+            None => socket.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.split() {
+            Some((top, mut below)) => rustls::Stream::new(top, &mut below).flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptor").finish_non_exhaustive()
+    }
+}
+
+fn parameters(names: &[&str]) -> (CertificateParams, KeyPair) {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).expect("names");
+    params.serial_number = Some(SerialNumber::from(7));
+    (params, KeyPair::generate().expect("a key"))
+}
