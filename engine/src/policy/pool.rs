@@ -285,11 +285,6 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         !self.is_full() && self.connecting.len() < self.waiting() + warm
     }
 
-    /// Whether a call waits for another connection; else one is only wanted to keep the minimum idle.
-    pub(crate) fn has_call_for_opening(&self) -> bool {
-        self.connecting.len() < self.waiting()
-    }
-
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
     /// closed.
     pub(crate) fn in_the_way(&self) -> Option<C> {

@@ -114,45 +114,6 @@ fn a_name_with_its_last_dot_is_found() {
     assert_eq!(net.now() - began, 4 * MS);
 }
 
-#[test]
-fn hosts_that_keep_idle_connections_do_not_take_them_from_each_other() {
-    let net = SimNet::new(1);
-    net.listen(place(1), Link::default(), Script(ok));
-    net.listen(place(2), Link::default(), Script(ok));
-    let resolver = numbered(&net);
-    let mut config = caps(4, 3);
-    config.host.min_idle = 2;
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    for n in [1, 2] {
-        client
-            .get(&format!("http://{n}.sim/"), &mut Response::new())
-            .unwrap();
-    }
-    client.maintain(2000 * MS).unwrap();
-    let opened = client.counters().opened;
-    assert!(opened <= 4, "{opened}");
-}
-
-#[test]
-fn a_host_that_gets_its_idle_connection_late_is_not_dropped_with_it() {
-    let net = SimNet::new(1);
-    let resolver = numbered(&net);
-    let mut config = caps(4, 4);
-    config.host.min_idle = 1;
-    config.host.timeouts = Timeouts::none();
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    // Nothing listens yet: the host is without calls and connections for a moment.
-    client
-        .get("http://1.sim/", &mut Response::new())
-        .unwrap_err();
-    net.listen(place(1), silent(), Script(ok));
-    client.maintain(9_000 * MS).unwrap();
-    client.maintain(2_000 * MS).unwrap();
-    client.maintain(Duration::ZERO).unwrap();
-    assert_eq!((client.hosts(), net.open_streams()), (1, 1));
-    assert_eq!(client.counters().open, 1);
-}
-
 /// Answers of the names, by the script; times in milliseconds. And how often each was asked for.
 fn asked_of(
     net: &SimNet,
@@ -227,6 +188,24 @@ fn with_one_connection_a_race_takes_turns() {
     client.get("http://1.2.sim/", &mut Response::new()).unwrap();
     assert_eq!(net.now() - began, 254 * MS);
     assert_eq!(net.peak_streams(), 1);
+}
+
+#[test]
+fn without_a_delay_addresses_race_at_once_or_take_short_turns() {
+    for (cap, peak, takes) in [(2, 2, 4), (1, 1, 10)] {
+        let net = SimNet::new(1);
+        net.listen(place(1), silent(), Script(ok));
+        net.listen(place(2), Link::default(), Script(ok));
+        let resolver = numbered(&net);
+        let mut config = caps(cap, cap);
+        config.host.attempt_delay = Duration::ZERO;
+        let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+        let began = net.now();
+        client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        // The turns are 1 ms each, then 2 ms, in which a round trip fits, then 4 ms.
+        assert!(net.now() - began <= takes * MS, "{:?}", net.now() - began);
+        assert_eq!(net.peak_streams(), peak);
+    }
 }
 
 #[test]
@@ -457,9 +436,11 @@ fn hosts_that_nobody_uses_are_forgotten() {
     let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
     let mut config = caps(4, 4);
     config.dns.max_entries = NonZeroUsize::new(100).unwrap();
+    // Not for ever, and not of every host that was ever met.
+    config.host.min_idle = 2;
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
     let mut most = 0;
-    for n in 0..3000 {
+    for n in 0..2000 {
         client
             .get(&format!("http://host{n}.sim/"), &mut Response::new())
             .unwrap();
