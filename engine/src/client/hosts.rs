@@ -23,11 +23,10 @@ pub(crate) struct Hosts {
     /// Connections of all hosts, and their cap.
     open: usize,
     max_open: usize,
-    /// Hosts that wait for room under that cap: without any connection, with too few, and with too few idle ones, for
-    /// which no other host has to give up its own. An entry counts if the host's `want` says so.
+    /// Hosts that wait for room under that cap: without any connection, and with too few. An entry counts if the
+    /// host's `want` says so.
     starving: VecDeque<Key>,
     hungry: VecDeque<Key>,
-    cold: VecDeque<Key>,
     /// Hosts without connections and calls, the one that has been so for longest in front.
     unused: Queue<Unused>,
 }
@@ -67,7 +66,6 @@ pub(crate) enum Addresses {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Want {
     Nothing,
-    Idle,
     More,
     Any,
 }
@@ -87,7 +85,6 @@ impl Hosts {
             max_open,
             starving: VecDeque::new(),
             hungry: VecDeque::new(),
-            cold: VecDeque::new(),
             unused: Queue::new(),
         }
     }
@@ -157,12 +154,6 @@ impl Hosts {
         let open = host.pool.open();
         self.open = self.open + open - host.counted;
         host.counted = open;
-        // Not every connection is opened for a call.
-        if open > 0
-            && let Some(ticket) = host.unused.take()
-        {
-            self.unused.remove(ticket);
-        }
         if !std::mem::replace(&mut host.touched, true) {
             self.touched.push(key);
         }
@@ -201,7 +192,6 @@ impl Hosts {
             return;
         };
         let (want, queue) = match host.pool.open() {
-            _ if !host.pool.has_call_for_opening() => (Want::Idle, &mut self.cold),
             0 => (Want::Any, &mut self.starving),
             _ => (Want::More, &mut self.hungry),
         };
@@ -226,17 +216,6 @@ impl Hosts {
     pub(crate) fn next_hungry(&mut self) -> Option<Key> {
         while let Some(key) = self.hungry.pop_front() {
             if self.stops_wanting(key, Want::More) {
-                return Some(key);
-            }
-        }
-        None
-    }
-
-    /// The next host with too few idle connections that waits for room.
-    #[inline]
-    pub(crate) fn next_cold(&mut self) -> Option<Key> {
-        while let Some(key) = self.cold.pop_front() {
-            if self.stops_wanting(key, Want::Idle) {
                 return Some(key);
             }
         }

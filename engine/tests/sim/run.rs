@@ -813,7 +813,7 @@ impl Run<'_> {
             counters.waiting,
         );
         assert_eq!(left, (0, 0, 0, 0), "{counters:?}");
-        if self.plan.config.min_idle == 0 && self.limits_openings() {
+        if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(counters.open, 0, "{counters:?}");
         }
         self.check_counts();
@@ -852,6 +852,11 @@ impl Run<'_> {
         }
     }
 
+    /// Among many hosts none is kept idle connections of.
+    fn keeps_idle(&self) -> bool {
+        self.plan.web.is_none() && self.plan.config.min_idle > 0
+    }
+
     /// Without such limits, an opening that nobody waits for any more may go on for ever.
     fn limits_openings(&self) -> bool {
         let timeouts = &self.plan.config.timeouts;
@@ -870,9 +875,7 @@ impl Run<'_> {
             dns.entries <= dns.in_flight + web.dns.max_entries.get(),
             "{dns:?}"
         );
-        let config = &self.plan.config;
-        // Hosts of which idle connections are kept stay; others too while they are being connected to.
-        if config.min_idle > 0 || !limits_openings {
+        if !limits_openings {
             return;
         }
         client
@@ -899,7 +902,7 @@ impl Run<'_> {
         let resolve = timeouts.resolve.unwrap_or_default().min(most);
         let pause = drain.max(connect + resolve) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
-        if config.min_idle == 0 && self.limits_openings() {
+        if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();

@@ -207,14 +207,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                 continue;
             }
             // Whoever has no connection at all comes before those who want more.
-            let free = !self.hosts.is_full();
-            let room = free || self.reactor.oldest_idle().is_some();
+            let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
             let next = room
                 .then(|| self.hosts.next_starving())
                 .flatten()
                 .or_else(|| self.hosts.next_touched())
-                .or_else(|| room.then(|| self.hosts.next_hungry()).flatten())
-                .or_else(|| free.then(|| self.hosts.next_cold()).flatten());
+                .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
             match next {
                 Some(host) => self.look_after(host),
                 None => return,
@@ -226,11 +224,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn look_after(&mut self, key: Key) {
         let now = self.reactor.now();
         while let Some(host) = self.hosts.get(key) {
-            let for_call = host.pool.has_call_for_opening();
             if host.pool.wants_open(now) {
                 if !self.hosts.is_full() {
                     self.begin_opening(key);
-                } else if for_call && let Some(idle) = self.reactor.oldest_idle() {
+                } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
                 } else {
                     return self.hosts.want(key);
