@@ -134,6 +134,12 @@ impl<N: Net> Client<N> {
         Ok(client)
     }
 
+    /// Hosts (each a scheme, host, port and proxy) that are remembered: those with calls or connections, and up to
+    /// 1,024 that had some in the last 10 s.
+    pub fn hosts(&self) -> usize {
+        self.host_count()
+    }
+
     /// What the cache of names did.
     pub fn dns_counters(&self) -> DnsCounters {
         self.names().map(Names::counters).unwrap_or_default()

@@ -119,6 +119,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(())
     }
 
+    pub(super) fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
     pub(super) fn names(&self) -> Option<&Names> {
         self.names.as_ref().map(|naming| &naming.names)
     }

@@ -121,6 +121,10 @@ impl Hosts {
         self.hosts.get_mut(host)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
     /// Connections of all hosts.
     pub(crate) fn open(&self) -> usize {
         self.open

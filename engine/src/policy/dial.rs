@@ -124,7 +124,11 @@ impl Race {
         };
         self.running += 1;
         let round = (self.replaced / self.addresses).min(MOST_ROUNDS) as u32;
-        self.next_at = later(now, self.delay.saturating_mul(1 << round));
+        // Those who take turns need some time each, whatever the delay.
+        let delay = self
+            .delay
+            .max(if room { Duration::ZERO } else { LEAST_TURN });
+        self.next_at = later(now, delay.saturating_mul(1 << round));
         RaceStep::Begin(address)
     }
 
@@ -144,6 +148,9 @@ impl Race {
 
 /// Addresses that are remembered to have failed.
 const MOST_AVOIDED: usize = 4096;
+
+/// The least time for an attempt that gives way to another one.
+const LEAST_TURN: Duration = Duration::from_millis(1);
 
 /// Patience stops doubling; by then it is longer than any limit.
 const MOST_ROUNDS: usize = 16;

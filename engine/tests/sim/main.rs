@@ -7,9 +7,10 @@
 //!
 //! ```text
 //! COURSER_SIM_SEEDS=1000000 cargo test -p courser --test sim campaign            # more runs
-//! COURSER_SIM_SEED=17 cargo test -p courser --test sim replay -- --nocapture     # one of them, told in full
+//! COURSER_SIM_SEED=17 cargo test -p courser --test sim -- --exact replay --nocapture  # one of them, told in full
 //! ```
 
+mod hosts;
 mod plan;
 mod run;
 mod scenarios;
@@ -24,6 +25,38 @@ use run::{Outcome, run};
 
 #[test]
 fn campaign() {
+    run_all(Plan::draw, "replay");
+}
+
+/// The same with many hosts: names, redirects from one to another, and a cap over all of them.
+#[test]
+fn campaign_of_hosts() {
+    run_all(Plan::draw_web, "replay_of_hosts");
+}
+
+/// One seed, with its plan and everything that happened.
+#[test]
+fn replay() {
+    run_one(Plan::draw);
+}
+
+#[test]
+fn replay_of_hosts() {
+    run_one(Plan::draw_web);
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    for seed in 0..100 {
+        for draw in [Plan::draw, Plan::draw_web] {
+            let plan = draw(seed);
+            let same = run(&plan, seed, |_| ()) == run(&plan, seed, |_| ());
+            assert!(same, "seed {seed}");
+        }
+    }
+}
+
+fn run_all(draw: fn(u64) -> Plan, replay: &str) {
     let seeds = variable("COURSER_SIM_SEEDS").unwrap_or(SEEDS);
     let next = AtomicU64::new(0);
     let failures = Mutex::new(Vec::new());
@@ -39,7 +72,7 @@ fn campaign() {
                     if seed >= seeds || enough {
                         return;
                     }
-                    if let Err(reason) = attempt(seed)
+                    if let Err(reason) = attempt(draw, seed)
                         && let Ok(mut failures) = failures.lock()
                     {
                         failures.push((seed, reason));
@@ -52,7 +85,7 @@ fn campaign() {
     failures.sort();
     for (seed, reason) in &failures {
         println!(
-            "seed {seed}: {reason}\n  COURSER_SIM_SEED={seed} cargo test -p courser --test sim replay -- --nocapture"
+            "seed {seed}: {reason}\n  COURSER_SIM_SEED={seed} cargo test -p courser --test sim -- --exact {replay} --nocapture"
         );
     }
     assert!(
@@ -62,11 +95,9 @@ fn campaign() {
     );
 }
 
-/// One seed, with its plan and everything that happened.
-#[test]
-fn replay() {
+fn run_one(draw: fn(u64) -> Plan) {
     let seed = variable("COURSER_SIM_SEED");
-    let plan = Plan::draw(seed.unwrap_or(0));
+    let plan = draw(seed.unwrap_or(0));
     if seed.is_some() {
         println!("{plan:#?}");
     }
@@ -88,19 +119,8 @@ fn replay() {
     }
 }
 
-#[test]
-fn one_seed_is_one_run() {
-    for seed in 0..100 {
-        let plan = Plan::draw(seed);
-        assert!(
-            run(&plan, seed, |_| ()) == run(&plan, seed, |_| ()),
-            "seed {seed}"
-        );
-    }
-}
-
-fn attempt(seed: u64) -> Result<(), String> {
-    let result = panic::catch_unwind(|| run(&Plan::draw(seed), seed, |_| ()));
+fn attempt(draw: fn(u64) -> Plan, seed: u64) -> Result<(), String> {
+    let result = panic::catch_unwind(|| run(&draw(seed), seed, |_| ()));
     result.map(drop).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -117,8 +137,8 @@ fn variable(name: &str) -> Option<u64> {
     )
 }
 
-/// Errors that take several coincidences have shown once in some thousand seeds. A few seconds.
-const SEEDS: u64 = 20_000;
+/// Of each campaign. Errors that take several coincidences have shown once in some thousand seeds. A few seconds.
+const SEEDS: u64 = 10_000;
 
 /// One error in the engine fails many seeds; a few show it.
 const ENOUGH_FAILURES: usize = 8;

@@ -1,6 +1,7 @@
 //! A random program: the client's configuration, the servers and how they misbehave, and the calls that are made.
 //! All of it follows from one seed.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -8,13 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::Address;
-use courser::net::sim::{Behaviour, Faults, Link, Odds, Random};
-use courser::{HostConfig, LatePolicy, Limits, Retry, RetryHook, ReuseOrder, Timeouts, WaitPolicy};
+use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
+use courser::{
+    Answer, DnsConfig, DnsError, HostConfig, LatePolicy, Limits, Retry, RetryHook, ReuseOrder,
+    Timeouts, WaitPolicy,
+};
 
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) mood: Mood,
     pub(crate) config: HostConfig,
+    /// Many hosts, for a `Client`. Without it all places are one upstream, for a `HostClient`.
+    pub(crate) web: Option<Web>,
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Odds,
@@ -41,6 +47,74 @@ pub(crate) struct Place {
     pub(crate) behaviour: Behaviour,
 }
 
+/// Hosts and their names.
+#[derive(Debug)]
+pub(crate) struct Web {
+    pub(crate) max_connections: usize,
+    /// How many redirects are followed.
+    pub(crate) redirects: Option<u32>,
+    pub(crate) dns: DnsConfig,
+    pub(crate) names: Vec<Name>,
+    pub(crate) sites: Vec<Site>,
+}
+
+/// A scheme, host and port: the connections to its addresses are under one cap. No two sites have an address in
+/// common, so that a connection tells whose it is.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) origin: String,
+    pub(crate) addresses: Vec<Address>,
+}
+
+/// A name, and what those hear who ask for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    name: String,
+    /// The first one is there, always.
+    ips: Vec<IpAddr>,
+    latency: RangeInclusive<Duration>,
+    ttl: RangeInclusive<Duration>,
+    never: Odds,
+    lost: Odds,
+    fails: Odds,
+    /// An address is left out of an answer.
+    changes: Odds,
+}
+
+impl Name {
+    /// The answer of this time.
+    pub(crate) fn ask(names: &[Self], random: &mut Random, asked: &str) -> Asked {
+        let Some(name) = names.iter().find(|name| name.name == asked) else {
+            panic!("nobody has a reason to ask for {asked}");
+        };
+        let after = random.duration(&name.latency);
+        if random.roll(name.never) {
+            return Asked::Never;
+        }
+        if random.roll(name.lost) {
+            return Asked::Lost(after);
+        }
+        let failures = [
+            DnsError::NotFound,
+            DnsError::NoAddresses,
+            DnsError::ServerFailure(2),
+            DnsError::Timeout,
+        ];
+        if random.roll(name.fails) {
+            let mut answer = Answer::failed(random.pick(&failures).clone());
+            answer.ttl = random.roll(OFTEN).then(|| random.duration(&name.ttl));
+            return Asked::After(after, answer);
+        }
+        let mut ips = name.ips[..1].to_vec();
+        for ip in &name.ips[1..] {
+            if !random.roll(name.changes) {
+                ips.insert(random.within(0..=ips.len()), *ip);
+            }
+        }
+        Asked::After(after, Answer::found(ips, random.duration(&name.ttl)))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Act {
     Submit(Spec),
@@ -57,6 +131,8 @@ pub(crate) enum Act {
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) id: u64,
+    /// Picks the site.
+    pub(crate) site: usize,
     pub(crate) method: &'static str,
     pub(crate) body: Upload,
     pub(crate) expect: Option<Duration>,
@@ -124,8 +200,159 @@ impl Plan {
             acts: draw_acts(random, mood, bulk),
             mood,
             config,
+            web: None,
             places,
         }
+    }
+
+    /// Many hosts, and the calls spread over them.
+    pub(crate) fn draw_web(seed: u64) -> Self {
+        let mut plan = Self::draw(seed);
+        // Not the sequence that drew the plan.
+        let mut random = Random::new(!seed.rotate_left(32));
+        let random = &mut random;
+        let bulk = random.roll(RARELY);
+        plan.acts = draw_acts(random, plan.mood, bulk);
+        let (web, places) = draw_web(random, plan.mood, bulk);
+        let config = &mut plan.config;
+        config.max_connections = nonzero(random.within(1..=4));
+        config.attempt_delay = random.duration(&span(1, 400));
+        config.avoid_failed = random.duration(&span(0, 3000));
+        if plan.mood == Mood::Foul {
+            config.timeouts.resolve = maybe(random, 1, 1000);
+        }
+        for (_, act) in &mut plan.acts {
+            if let Act::Submit(spec) | Act::Block(spec) = act {
+                // One of them gets most calls.
+                spec.site = if random.roll(OFTEN) {
+                    0
+                } else {
+                    random.within(0..=web.sites.len() - 1)
+                };
+            }
+        }
+        plan.web = Some(web);
+        plan.places = places;
+        plan
+    }
+
+    /// The target of a call.
+    pub(crate) fn target(&self, spec: &Spec) -> String {
+        match &self.web {
+            Some(web) => format!("{}/{}/0", web.sites[spec.site].origin, spec.id),
+            None => format!("/{}", spec.id),
+        }
+    }
+}
+
+fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
+    let foul = mood == Mood::Foul;
+    let (mut names, mut sites, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 1..=random.within(1..=5) as u8 {
+        let count = random.within(1..=3) as u8;
+        let ips: Vec<IpAddr> = (1..=count).map(|m| draw_ip(random, n, m)).collect();
+        let name = match random.within(0..=3) {
+            // An address that speaks for itself.
+            0 => None,
+            1 => Some(format!("host{n}.sim.")),
+            _ => Some(format!("host{n}.sim")),
+        };
+        for port in 80..=80 + u16::from(random.roll(OFTEN)) {
+            let ips = if name.is_some() { &ips[..] } else { &ips[..1] };
+            let addresses = ips
+                .iter()
+                .map(|ip| Address::Tcp((*ip, port).into()))
+                .collect::<Vec<_>>();
+            let host = match (&name, ips[0]) {
+                (Some(name), _) => name.to_uppercase(),
+                (None, IpAddr::V4(ip)) => ip.to_string(),
+                (None, IpAddr::V6(ip)) => format!("[{ip}]"),
+            };
+            sites.push(Site {
+                origin: format!("http://{host}:{port}"),
+                addresses: addresses.clone(),
+            });
+            places.extend(
+                addresses
+                    .into_iter()
+                    .enumerate()
+                    .filter_map(|(n, address)| {
+                        let mut place = draw_place(random, mood, bulk, address);
+                        // Of several addresses, all but the first may be dead.
+                        match random.within(0..=3) {
+                            0 if n > 0 => return None,
+                            1 if n > 0 => place.link.faults.black_hole = Odds::ALWAYS,
+                            _ => {}
+                        }
+                        Some(place)
+                    }),
+            );
+        }
+        let slow = *random.pick(&[0, 10, 400]);
+        names.extend(name.map(|name| Name {
+            name,
+            ips,
+            latency: Duration::ZERO..=Duration::from_millis(slow),
+            ttl: Duration::ZERO..=Duration::from_millis(3000),
+            never: if foul {
+                sometimes(random, 200)
+            } else {
+                Odds::NEVER
+            },
+            lost: if foul {
+                sometimes(random, 200)
+            } else {
+                Odds::NEVER
+            },
+            fails: if foul {
+                sometimes(random, 500)
+            } else {
+                Odds::NEVER
+            },
+            changes: sometimes(random, 500),
+        }));
+    }
+    let origins: Vec<_> = sites
+        .iter()
+        .map(|site| site.origin.clone())
+        .chain([String::new()])
+        .collect();
+    for place in &mut places {
+        place.behaviour.redirect = sometimes(random, 600);
+        place.behaviour.redirect_to = origins.clone();
+    }
+    let dns = DnsConfig {
+        min_ttl: random.duration(&span(0, 1000)),
+        negative_ttl: random.duration(&span(0, 1000)),
+        max_negative_ttl: random.duration(&span(0, 1000)),
+        stale_while_refresh: random.duration(&span(0, 1000)),
+        stale_if_error: random.duration(&span(0, 1000)),
+        max_entries: nonzero(random.within(1..=3)),
+        max_addresses: nonzero(8),
+        ..DnsConfig::default()
+    };
+    let redirects = match random.within(0..=3) {
+        0 => None,
+        1 if foul => Some(random.within(0..=3) as u32),
+        _ => Some(10),
+    };
+    let max_connections = random.within(1..=4);
+    (
+        Web {
+            max_connections,
+            redirects,
+            dns,
+            names,
+            sites,
+        },
+        places,
+    )
+}
+
+fn draw_ip(random: &mut Random, n: u8, m: u8) -> IpAddr {
+    match random.within(0..=2) {
+        0 => [0xfd00, 0, 0, 0, 0, 0, u16::from(n), u16::from(m)].into(),
+        _ => [10, 0, n, m].into(),
     }
 }
 
@@ -209,6 +436,7 @@ fn patient() -> Timeouts {
         write: long,
         first_byte: long,
         between_bytes: long,
+        resolve: long,
         ..Timeouts::none()
     }
 }
@@ -353,6 +581,7 @@ fn draw_spec(random: &mut Random, mood: Mood, bulk: bool, id: u64) -> Spec {
     let foul = mood == Mood::Foul;
     Spec {
         id,
+        site: 0,
         method,
         expect: (uploads && random.roll(RARELY)).then(|| random.duration(&span(1, 1000))),
         body,

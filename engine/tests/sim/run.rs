@@ -1,19 +1,21 @@
-//! Runs a plan over a `HostClient<SimNet>`, and checks at each step what must always hold.
+//! Runs a plan over a `HostClient<SimNet>` or a `Client<SimNet>`, and checks at each step what must always hold.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Entry, Heard, HttpServer, SimNet};
+use courser::net::sim::{Entry, Heard, HttpServer, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, CallId, Completion, Error, ErrorKind, HostClient, LatePolicy, LimitExceeded, Read,
-    Request, Response, Sent, TimeLimit, Upstream, WaitPolicy,
+    Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, LatePolicy,
+    LimitExceeded, Misuse, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream,
+    WaitPolicy,
 };
 
-use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Plan, Spec, Upload};
+use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
 
 /// What two runs of one seed must agree on.
 #[derive(Debug, Eq, PartialEq)]
@@ -37,8 +39,7 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
         server
     });
     let servers: Vec<_> = servers.collect();
-    let client = HostClient::with_net(upstream(plan), plan.config.clone(), net.clone())
-        .expect("there is an address");
+    let client = client(plan, &net);
     let began = net.now();
     let mut run = Run {
         plan,
@@ -57,6 +58,23 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
     run.finish()
 }
 
+fn client(plan: &Plan, net: &SimNet) -> AnyClient {
+    let Some(web) = &plan.web else {
+        let client = HostClient::with_net(upstream(plan), plan.config.clone(), net.clone());
+        return AnyClient::One(client.expect("there is an address"));
+    };
+    let names = web.names.clone();
+    let resolver = net.resolver(move |random, asked| Name::ask(&names, random, asked));
+    let config = Config {
+        host: plan.config.clone(),
+        max_connections: NonZeroUsize::new(web.max_connections).expect("drawn so"),
+        redirects: web.redirects.map_or(Redirects::none(), Redirects::limit),
+        dns: web.dns.clone(),
+        ..Config::default()
+    };
+    AnyClient::Many(Client::with_net(config, net.clone(), resolver).expect("it is in order"))
+}
+
 fn upstream(plan: &Plan) -> Upstream {
     match &plan.places[0].address {
         Address::Unix(path) => Upstream::unix(path),
@@ -69,12 +87,95 @@ fn upstream(plan: &Plan) -> Upstream {
     }
 }
 
+/// Either client; the verbs are the same.
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a run")]
+enum AnyClient {
+    One(HostClient<SimNet>),
+    Many(Client<SimNet>),
+}
+
+macro_rules! either {
+    ($self:expr, $client:ident => $does:expr) => {
+        match $self {
+            AnyClient::One($client) => $does,
+            AnyClient::Many($client) => $does,
+        }
+    };
+}
+
+impl AnyClient {
+    fn submit(&mut self, call: Call) -> CallId {
+        either!(self, client => client.submit(call))
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+        either!(self, client => client.wait(timeout))
+    }
+
+    fn maintain(&mut self, time: Duration) -> io::Result<()> {
+        either!(self, client => client.maintain(time))
+    }
+
+    fn call(&mut self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
+        either!(self, client => client.call(request, response))
+    }
+
+    /// Reads a body by `open`; `None` if the consumer gave up on it.
+    fn pull(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+        consumer: Consumer,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        either!(self, client => {
+            let mut body = client.open(request, response)?;
+            let mut all = Vec::new();
+            let mut buf = vec![0; consumer.piece];
+            while all.len() < consumer.gives_up_after {
+                match body.read_some(&mut buf)? {
+                    0 => return body.finish().map(|_| Some(all)),
+                    n => all.extend_from_slice(&buf[..n]),
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        either!(self, client => client.cancel(id))
+    }
+
+    fn resume(&mut self, id: CallId) {
+        either!(self, client => client.resume(id));
+    }
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        either!(self, client => client.readable_body())
+    }
+
+    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
+        either!(self, client => client.read_body(id, buf))
+    }
+
+    fn close_idle(&mut self) -> usize {
+        either!(self, client => client.close_idle())
+    }
+
+    fn counters(&self) -> Counters {
+        either!(self, client => client.counters())
+    }
+
+    fn in_flight(&self) -> usize {
+        either!(self, client => client.in_flight())
+    }
+}
+
 struct Run<'p> {
     plan: &'p Plan,
     /// Until then the caller was away and could not be told of anything.
     caller_back_at: Instant,
     net: SimNet,
-    client: HostClient<SimNet>,
+    client: AnyClient,
     servers: Vec<HttpServer>,
     calls: Vec<Running>,
     by_id: BTreeMap<CallId, usize>,
@@ -131,6 +232,7 @@ impl Run<'_> {
             }
             self.wait(next);
             self.check_counts();
+            self.check_nobody_waits_in_vain();
         }
     }
 
@@ -254,7 +356,7 @@ impl Run<'_> {
 
     fn submit(&mut self, spec: &Spec) {
         let nth = self.calls.len();
-        let (request, fed) = request_of(spec);
+        let (request, fed) = request_of(self.plan, spec);
         if let Upload::Stream {
             length,
             piece,
@@ -301,7 +403,7 @@ impl Run<'_> {
             .total
             .expect("every plan has limits");
         let nth = self.calls.len();
-        let (mut request, fed) = request_of(spec);
+        let (mut request, fed) = request_of(self.plan, spec);
         self.calls.push(Running {
             spec: spec.clone(),
             id: None,
@@ -317,7 +419,7 @@ impl Run<'_> {
                 let result = self.client.call(&mut request, &mut response);
                 result.map(|_| Some(response.take_body()))
             }
-            Some(consumer) => pull(&mut self.client, &mut request, &mut response, consumer),
+            Some(consumer) => self.client.pull(&mut request, &mut response, consumer),
         };
         let now = self.net.now();
         assert!(
@@ -399,8 +501,10 @@ impl Run<'_> {
                 assert!(body.is_none());
                 call.state = State::Over;
                 call.end = format!("{error:?}");
-                let attempts = done.report.attempts();
-                self.check_error(nth, &error, over_at, Some(attempts));
+                // After a redirect the error speaks of the last request.
+                let first = done.report.redirects().is_empty();
+                let attempts = first.then(|| done.report.attempts());
+                self.check_error(nth, &error, over_at, attempts);
             }
             (Ok(()), Some(_)) if call.cancelled => {
                 call.state = State::Over;
@@ -497,13 +601,69 @@ impl Run<'_> {
         let counters = self.client.counters();
         let parts = counters.connecting + counters.busy + counters.draining + counters.idle;
         assert_eq!(counters.open, parts, "{counters:?}");
-        assert_eq!(counters.open, self.net.open_streams(), "{counters:?}");
+        let streams = self.net.open_streams();
+        let cap = match &self.plan.web {
+            Some(web) => {
+                // An opening that waits for a name has a place, but no connection.
+                let naming = counters.open.checked_sub(streams);
+                assert!(
+                    naming.is_some_and(|n| n <= counters.connecting),
+                    "{streams} {counters:?}"
+                );
+                assert!(counters.open <= web.max_connections, "{counters:?}");
+                web.max_connections
+            }
+            None => {
+                assert_eq!(counters.open, streams, "{counters:?}");
+                self.plan.config.max_connections.get()
+            }
+        };
+        let peak = self.net.peak_streams();
+        assert!(peak <= cap, "{peak} over {cap}");
+    }
+
+    /// A call that waits has an opening, or the caps are reached by connections that are in use.
+    fn check_nobody_waits_in_vain(&self) {
+        let Some(web) = &self.plan.web else {
+            return;
+        };
+        let counters = self.client.counters();
+        let host_cap = self.plan.config.max_connections.get();
+        if counters.waiting > counters.connecting {
+            // Nobody looks into single hosts from here: below its cap no host can have reached it.
+            let full = counters.open >= web.max_connections.min(host_cap);
+            assert!(full, "{counters:?}");
+            if host_cap >= web.max_connections {
+                assert_eq!(counters.idle, 0, "{counters:?}");
+            }
+        }
+    }
+
+    /// The connections to one host never exceeded its cap, not even for a moment.
+    fn check_caps_of_hosts(&self, web: &Web) {
         let cap = self.plan.config.max_connections.get();
-        assert!(
-            self.net.peak_streams() <= cap,
-            "{} over {cap}",
-            self.net.peak_streams()
-        );
+        let mut site_of = BTreeMap::new();
+        let mut open = vec![0; web.sites.len()];
+        for entry in self.net.trace() {
+            match entry.what {
+                Trace::Connect(to) => {
+                    let at = web
+                        .sites
+                        .iter()
+                        .position(|site| site.addresses.contains(&to));
+                    let at = at.expect("an address of somebody");
+                    site_of.insert(entry.connection, at);
+                    open[at] += 1;
+                }
+                Trace::ConnectError(_) | Trace::Close => open[site_of[&entry.connection]] -= 1,
+                _ => continue,
+            }
+            assert!(
+                open.iter().all(|n| *n <= cap),
+                "{open:?} over {cap}, {:?}",
+                entry.at
+            );
+        }
     }
 
     /// The answer is the one to this request.
@@ -514,7 +674,17 @@ impl Run<'_> {
             Some(id),
             "an answer to another request: {spec:?}"
         );
-        assert!([200, 204, 304, 404, 503].contains(&response.status()));
+        let redirects = self
+            .plan
+            .web
+            .as_ref()
+            .is_some_and(|web| web.redirects.is_none());
+        let status = response.status();
+        assert!(
+            [200, 204, 304, 404, 503].contains(&status)
+                || redirects && [301, 302, 303, 307, 308].contains(&status),
+            "{status}"
+        );
         assert!(
             response
                 .interim()
@@ -524,7 +694,12 @@ impl Run<'_> {
         if heard.iter().any(|heard| heard.whole) {
             // An early answer was given before the body was there.
             let got = text(response, "X-Got").expect("every answer has it");
-            let sent = HttpServer::digest(&HttpServer::body(spec.id, spec.body.length()));
+            // A redirect may have turned it into a GET without a body.
+            let as_sent = heard
+                .last()
+                .is_some_and(|heard| heard.method == spec.method);
+            let length = if as_sent { spec.body.length() } else { 0 };
+            let sent = HttpServer::digest(&HttpServer::body(spec.id, length));
             let early = heard.iter().any(|heard| !heard.whole);
             assert!(
                 got == sent || early,
@@ -556,10 +731,14 @@ impl Run<'_> {
             ..
         } = &self.calls[nth];
         let config = &self.plan.config;
-        let heard = self.heard(spec.id).len();
+        let heard = self.heard(spec.id);
         let (begun, deadline) = times.unwrap_or((over_at, over_at));
         match error.kind() {
             ErrorKind::Cancelled => assert!(cancelled, "nobody cancelled {spec:?}"),
+            ErrorKind::Misuse(Misuse::BodyNotReplayable) if self.plan.web.is_some() => {
+                assert!(matches!(spec.body, Upload::Stream { .. }), "{spec:?}");
+                assert!(!heard.is_empty(), "not redirected: {spec:?}");
+            }
             _ if self.plan.mood == Mood::Fair => {
                 panic!("failed in a fair world: {error:?} {spec:?}")
             }
@@ -571,6 +750,7 @@ impl Run<'_> {
                 let timeouts = &config.timeouts;
                 let least = match limit {
                     TimeLimit::Queue => timeouts.queue,
+                    TimeLimit::Resolve => timeouts.resolve,
                     TimeLimit::Connect => timeouts.connect,
                     TimeLimit::Write => timeouts.write,
                     TimeLimit::FirstByte => timeouts.first_byte,
@@ -578,7 +758,7 @@ impl Run<'_> {
                 };
                 let least = least.expect("only limits that were set");
                 // An opening that another call began can serve this one, so its time may have begun before.
-                let shared = *limit == TimeLimit::Connect;
+                let shared = matches!(limit, TimeLimit::Connect | TimeLimit::Resolve);
                 assert!(
                     shared || over_at - begun >= least,
                     "{limit:?} too early: {spec:?}"
@@ -591,11 +771,15 @@ impl Run<'_> {
             ErrorKind::Limit(LimitExceeded::BodyBytes(max)) => {
                 assert_eq!(Some(*max), config.limits.body_bytes);
             }
+            ErrorKind::Limit(LimitExceeded::Redirects(most)) => {
+                let web = self.plan.web.as_ref();
+                assert_eq!(web.and_then(|web| web.redirects), Some(*most));
+            }
             ErrorKind::Limit(limit) => panic!("no answer passes a limit: {limit} {spec:?}"),
             _ => {}
         }
         if error.sent() == Sent::Nothing && attempts.is_some_and(|attempts| attempts <= 1) {
-            assert_eq!(heard, 0, "sent after all: {error:?} {spec:?}");
+            assert!(heard.is_empty(), "sent after all: {error:?} {spec:?}");
         }
     }
 
@@ -608,13 +792,18 @@ impl Run<'_> {
                 .cloned()
                 .collect::<Vec<_>>()
         });
-        all.collect()
+        let mut all: Vec<_> = all.collect();
+        all.sort_by(|a, b| (a.at, &a.target).cmp(&(b.at, &b.target)));
+        all
     }
 
     // ---- the end
 
     fn finish(mut self) -> Outcome {
         self.check_executions();
+        if let Some(web) = &self.plan.web {
+            self.check_caps_of_hosts(web);
+        }
         self.sweep();
         let counters = self.client.counters();
         let left = (
@@ -624,12 +813,11 @@ impl Run<'_> {
             counters.waiting,
         );
         assert_eq!(left, (0, 0, 0, 0), "{counters:?}");
-        let config = &self.plan.config;
-        // Without a limit on connecting, an opening that nobody waits for any more may go on for ever.
-        if config.min_idle == 0 && config.timeouts.connect.is_some() {
+        if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(counters.open, 0, "{counters:?}");
         }
         self.check_counts();
+        self.check_names_and_hosts_are_gone();
         drop(self.client);
         assert_eq!(self.net.open_streams(), 0, "streams were leaked");
         Outcome {
@@ -641,25 +829,62 @@ impl Run<'_> {
 
     /// No request that must not be repeated reached a server twice, not even in part.
     fn check_executions(&self) {
-        let mut times: BTreeMap<u64, usize> = BTreeMap::new();
+        // With redirects, each request of a call has a target of its own.
+        let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
             for heard in server.journal().iter() {
                 let spec = &self.calls[heard.id as usize - 1].spec;
-                assert_eq!(heard.method, spec.method);
-                *times.entry(heard.id).or_default() += 1;
+                let redirected = self.plan.web.is_some() && !heard.target.ends_with("/0");
+                assert!(
+                    heard.method == spec.method || redirected && heard.method == "GET",
+                    "{heard:?} {spec:?}"
+                );
+                let times = times.entry((heard.id, heard.target.clone())).or_default();
+                *times += 1;
                 let retry = &self.plan.config.retry;
-                let most = match (NOT_IDEMPOTENT.contains(&spec.method), &retry.hook) {
+                let most = match (NOT_IDEMPOTENT.contains(&&*heard.method), &retry.hook) {
                     (true, _) => 1,
                     (false, Some(_)) => retry.max_attempts.get() as usize,
                     (false, None) => 2,
                 };
-                assert!(
-                    times[&heard.id] <= most,
-                    "executed {} times: {spec:?}",
-                    times[&heard.id]
-                );
+                assert!(*times <= most, "executed {times} times: {heard:?} {spec:?}");
             }
         }
+    }
+
+    /// Among many hosts none is kept idle connections of.
+    fn keeps_idle(&self) -> bool {
+        self.plan.web.is_none() && self.plan.config.min_idle > 0
+    }
+
+    /// Without such limits, an opening that nobody waits for any more may go on for ever.
+    fn limits_openings(&self) -> bool {
+        let timeouts = &self.plan.config.timeouts;
+        timeouts.connect.is_some() && (self.plan.web.is_none() || timeouts.resolve.is_some())
+    }
+
+    /// Of hosts and names nothing stays but what the cache of names may hold.
+    fn check_names_and_hosts_are_gone(&mut self) {
+        let limits_openings = self.limits_openings();
+        let (Some(web), AnyClient::Many(client)) = (&self.plan.web, &mut self.client) else {
+            return;
+        };
+        let dns = client.dns_counters();
+        assert_eq!(dns.in_flight, self.net.open_questions(), "{dns:?}");
+        assert!(
+            dns.entries <= dns.in_flight + web.dns.max_entries.get(),
+            "{dns:?}"
+        );
+        if !limits_openings {
+            return;
+        }
+        client
+            .maintain(Duration::from_secs(30))
+            .expect("poll never fails here");
+        client
+            .maintain(Duration::ZERO)
+            .expect("poll never fails here");
+        assert_eq!(client.hosts(), 0);
     }
 
     /// Ends what goes on without a call: late answers that are drained, openings whose calls were served otherwise,
@@ -671,19 +896,21 @@ impl Run<'_> {
             LatePolicy::Close => Duration::ZERO,
         };
         // A fair world, which sets long limits, does not need them.
-        let connect = config.timeouts.connect.unwrap_or_default();
-        let connect = connect.min(Duration::from_secs(1));
-        let pause = drain.max(connect) + config.idle_timeout;
+        let timeouts = &config.timeouts;
+        let most = Duration::from_secs(1);
+        let connect = timeouts.connect.unwrap_or_default().min(most);
+        let resolve = timeouts.resolve.unwrap_or_default().min(most);
+        let pause = drain.max(connect + resolve) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
-        if config.min_idle == 0 && config.timeouts.connect.is_some() {
+        if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();
     }
 }
 
-fn request_of(spec: &Spec) -> (Request, Arc<AtomicUsize>) {
-    let mut request = Request::new(spec.method, format!("/{}", spec.id));
+fn request_of(plan: &Plan, spec: &Spec) -> (Request, Arc<AtomicUsize>) {
+    let mut request = Request::new(spec.method, plan.target(spec));
     request.header("X-Id", spec.id.to_string());
     if spec.says_close {
         request.header("Connection", "close");
@@ -714,25 +941,6 @@ fn request_of(spec: &Spec) -> (Request, Arc<AtomicUsize>) {
         }
     }
     (request, fed)
-}
-
-/// Reads a body by `HostClient::open`; `None` if the consumer gave up on it.
-fn pull(
-    client: &mut HostClient<SimNet>,
-    request: &mut Request,
-    response: &mut Response,
-    consumer: Consumer,
-) -> Result<Option<Vec<u8>>, Error> {
-    let mut body = client.open(request, response)?;
-    let mut all = Vec::new();
-    let mut buf = vec![0; consumer.piece];
-    while all.len() < consumer.gives_up_after {
-        match body.read_some(&mut buf)? {
-            0 => return body.finish().map(|_| Some(all)),
-            n => all.extend_from_slice(&buf[..n]),
-        }
-    }
-    Ok(None)
 }
 
 fn check_trailers(response: &Response) {

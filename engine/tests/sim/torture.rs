@@ -41,6 +41,7 @@ fn program(mood: Mood) -> Plan {
     let ms = Duration::from_millis;
     let spec = |id, method, body, consumer| Spec {
         id,
+        site: 0,
         method,
         body,
         expect: (id == 3).then_some(ms(50)),
@@ -83,6 +84,7 @@ fn program(mood: Mood) -> Plan {
             },
             ..HostConfig::default()
         },
+        web: None,
         places: vec![Place {
             address: Address::Tcp(([10, 0, 0, 1], 80).into()),
             link: Link {

@@ -82,6 +82,13 @@ pub struct Behaviour {
     pub surplus: Odds,
     /// Sends bytes that are no response instead of an answer.
     pub garbage: Odds,
+    /// Redirects a request whose target ends in a number, to the same target with the next number.
+    pub redirect: Odds,
+    /// On which servers: the beginnings of URLs, like `http://other.sim:81`; an empty one is this server. Default:
+    /// this server.
+    pub redirect_to: Vec<String>,
+    /// The number from which on nothing is redirected. Default 5.
+    pub last_hop: u64,
 }
 
 impl Default for Behaviour {
@@ -104,7 +111,26 @@ impl Default for Behaviour {
             stall: Odds::NEVER,
             surplus: Odds::NEVER,
             garbage: Odds::NEVER,
+            redirect: Odds::NEVER,
+            redirect_to: vec![String::new()],
+            last_hop: 5,
         }
+    }
+}
+
+impl Behaviour {
+    /// Where to, if this request is redirected.
+    fn redirection(&self, random: &mut Random, request: &Request) -> Option<String> {
+        if !random.roll(self.redirect) {
+            return None;
+        }
+        let (path, hop) = request.target.rsplit_once('/')?;
+        let hop: u64 = hop.parse().ok().filter(|hop| *hop < self.last_hop)?;
+        Some(format!(
+            "{}{path}/{}",
+            random.pick(&self.redirect_to),
+            hop + 1
+        ))
     }
 }
 
@@ -196,6 +222,7 @@ struct Request {
     entry: usize,
     id: u64,
     method: String,
+    target: String,
     keep_alive: bool,
     body: Coding,
     got: Vec<u8>,
@@ -259,6 +286,7 @@ impl Conversation {
             entry: journal.len(),
             id,
             method: method.clone(),
+            target: target.clone(),
             keep_alive: value(&head, "Connection") != Some("close"),
             body,
             got: Vec::new(),
@@ -392,7 +420,11 @@ impl Answer {
         request: &Request,
         keep_alive: bool,
     ) -> Self {
-        let status = *random.pick(&[200, 200, 200, 200, 204, 304, 404, 503]);
+        let location = behaviour.redirection(random, request);
+        let status = match location {
+            Some(_) => *random.pick(&[301, 302, 303, 307, 308]),
+            None => *random.pick(&[200, 200, 200, 200, 204, 304, 404, 503]),
+        };
         let http10 = random.roll(behaviour.http10);
         let says_close = !keep_alive || random.roll(behaviour.close);
         let length = random.within(behaviour.body.clone());
@@ -411,6 +443,9 @@ impl Answer {
             if bodiless { 0 } else { length },
             HttpServer::digest(&request.got),
         );
+        if let Some(location) = location {
+            head.push_str(&format!("Location: {location}\r\n"));
+        }
         if chunked {
             head.push_str("Transfer-Encoding: chunked\r\n");
         } else if !until_close && status != 204 {

@@ -1,0 +1,534 @@
+//! Single situations of many hosts: names that are slow, wrong or mute, addresses that race, and the cap that hosts
+//! share. The times are exact.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::time::Duration;
+
+use courser::net::sim::{
+    Asked, Behaviour, Faults, HttpServer, Link, Odds, Peer, SimNet, SimResolver, SimServer, Trace,
+};
+use courser::net::{Address, Net as _};
+use courser::{
+    Answer, Call, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig, Phase, Redirects,
+    Request, Response, Sent, TimeLimit, Timeouts,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Does what the script says with each piece of data that comes.
+struct Script<F>(F);
+
+impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        (self.0)(peer, data);
+    }
+}
+
+fn ip(n: u8) -> IpAddr {
+    [10, 0, 0, n].into()
+}
+
+fn place(n: u8) -> Address {
+    Address::Tcp((ip(n), 80).into())
+}
+
+fn silent() -> Link {
+    Link {
+        faults: Faults {
+            black_hole: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        ..Link::default()
+    }
+}
+
+fn ok(peer: &mut Peer<'_>, _: &[u8]) {
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+}
+
+fn caps(host: usize, total: usize) -> Config {
+    let cap = |n| NonZeroUsize::new(n).unwrap();
+    Config {
+        max_connections: cap(total),
+        host: HostConfig {
+            max_connections: cap(host),
+            ..HostConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
+fn numbered(net: &SimNet) -> SimResolver {
+    net.resolver(|_, name| {
+        let numbers = name
+            .trim_end_matches('.')
+            .trim_end_matches(".sim")
+            .split('.');
+        let all = numbers.map(|n| ip(n.parse().unwrap()));
+        Asked::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
+    })
+}
+
+#[test]
+fn a_host_whose_calls_never_end_does_not_starve_another() {
+    for total in [1, 2] {
+        let net = SimNet::new(1);
+        net.listen(place(1), Link::default(), Script(ok));
+        net.listen(place(2), Link::default(), Script(ok));
+        let resolver = numbered(&net);
+        let mut client = Client::with_net(caps(4, total), net.clone(), resolver).unwrap();
+        let call =
+            |n: u64| Call::new(Request::get(format!("http://{n}.sim/")), Response::new()).tag(n);
+        for _ in 0..10 {
+            client.submit(call(1));
+        }
+        client.wait(None).unwrap().unwrap();
+        client.submit(call(2));
+        let mut before = 0;
+        loop {
+            client.submit(call(1));
+            let done = client.wait(None).unwrap().unwrap();
+            done.outcome.unwrap();
+            if done.tag == 2 {
+                break;
+            }
+            before += 1;
+            assert!(before <= 10, "the other host does not get its turn");
+        }
+        assert!(net.peak_streams() <= total);
+    }
+}
+
+#[test]
+fn a_name_with_its_last_dot_is_found() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
+    let began = net.now();
+    client.get("http://1.sim./", &mut Response::new()).unwrap();
+    assert_eq!(net.now() - began, 4 * MS);
+}
+
+/// Answers of the names, by the script; times in milliseconds. And how often each was asked for.
+fn asked_of(
+    net: &SimNet,
+    mut script: impl FnMut(&str, usize) -> Asked + 'static,
+) -> (SimResolver, Rc<RefCell<Vec<String>>>) {
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&asked);
+    let resolver = net.resolver(move |_, name| {
+        let before = log.borrow().iter().filter(|other| *other == name).count();
+        log.borrow_mut().push(name.to_owned());
+        script(name, before)
+    });
+    (resolver, asked)
+}
+
+fn found(after: u32, ips: &[u8], ttl: u32) -> Asked {
+    let ips = ips.iter().map(|n| ip(*n));
+    Asked::After(after * MS, Answer::found(ips, ttl * MS))
+}
+
+fn with_timeouts(resolve: u32, connect: u32) -> Config {
+    let mut config = Config::default();
+    config.host.timeouts = Timeouts {
+        resolve: Some(resolve * MS),
+        connect: Some(connect * MS),
+        ..Timeouts::none()
+    };
+    config
+}
+
+/// How often the network was asked to connect to an address.
+fn connects(net: &SimNet, n: u8) -> usize {
+    let trace = net.trace();
+    let is = |what: &Trace| matches!(what, Trace::Connect(to) if *to == place(n));
+    trace.iter().filter(|entry| is(&entry.what)).count()
+}
+
+#[test]
+fn an_address_that_swallows_costs_the_attempt_delay_and_one_that_refuses_a_round_trip() {
+    for (first, cost) in [("swallows", 250), ("refuses", 2)] {
+        let net = SimNet::new(1);
+        if first == "swallows" {
+            net.listen(place(1), silent(), Script(ok));
+        }
+        net.listen(place(2), Link::default(), Script(ok));
+        let resolver = numbered(&net);
+        let config = with_timeouts(100, 10_000);
+        let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+        let began = net.now();
+        let report = client.call(&mut Request::get("http://1.2.sim/"), &mut Response::new());
+        // A round trip for the connection, and one for the call.
+        assert_eq!(net.now() - began, (cost + 4) * MS, "{first}");
+        assert_eq!(report.unwrap().remote(), Some(&place(2)));
+        assert_eq!((net.open_streams(), client.counters().open), (1, 1));
+        // From now on it comes last.
+        client.close_idle();
+        let began = net.now();
+        client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        assert_eq!(net.now() - began, 4 * MS, "{first}");
+        assert_eq!(connects(&net, 1), 1);
+    }
+}
+
+#[test]
+fn with_one_connection_a_race_takes_turns() {
+    let net = SimNet::new(1);
+    net.listen(place(1), silent(), Script(ok));
+    net.listen(place(2), Link::default(), Script(ok));
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(caps(1, 1), net.clone(), resolver).unwrap();
+    let began = net.now();
+    client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+    assert_eq!(net.now() - began, 254 * MS);
+    assert_eq!(net.peak_streams(), 1);
+}
+
+#[test]
+fn without_a_delay_addresses_race_at_once_or_take_short_turns() {
+    for (cap, peak, takes) in [(2, 2, 4), (1, 1, 10)] {
+        let net = SimNet::new(1);
+        net.listen(place(1), silent(), Script(ok));
+        net.listen(place(2), Link::default(), Script(ok));
+        let resolver = numbered(&net);
+        let mut config = caps(cap, cap);
+        config.host.attempt_delay = Duration::ZERO;
+        let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+        let began = net.now();
+        client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        // The turns are 1 ms each, then 2 ms, in which a round trip fits, then 4 ms.
+        assert!(net.now() - began <= takes * MS, "{:?}", net.now() - began);
+        assert_eq!(net.peak_streams(), peak);
+    }
+}
+
+#[test]
+fn when_all_addresses_swallow_the_connect_limit_ends_it() {
+    let net = SimNet::new(1);
+    for n in 1..=3 {
+        net.listen(place(n), silent(), Script(ok));
+    }
+    let (resolver, _) = asked_of(&net, |_, _| found(40, &[1, 2, 3], 60_000));
+    let config = with_timeouts(100, 700);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let began = net.now();
+    let error = client
+        .get("http://all.sim/", &mut Response::new())
+        .unwrap_err();
+    assert_eq!(net.now() - began, 740 * MS);
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Timeout(TimeLimit::Connect)
+    ));
+    assert_eq!(
+        (error.phase(), error.sent()),
+        (Phase::Connect, Sent::Nothing)
+    );
+    // All three were tried at the same time, and all are gone.
+    assert_eq!((net.peak_streams(), net.open_streams()), (3, 0));
+    assert_eq!((client.counters().open, client.in_flight()), (0, 0));
+}
+
+#[test]
+fn a_late_answer_serves_the_next_call() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
+    let config = with_timeouts(100, 1000);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let began = net.now();
+    let error = client
+        .get("http://late.sim/", &mut Response::new())
+        .unwrap_err();
+    assert_eq!(net.now() - began, 100 * MS);
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Timeout(TimeLimit::Resolve)
+    ));
+    assert_eq!(
+        (error.phase(), error.sent()),
+        (Phase::Resolve, Sent::Nothing)
+    );
+    assert_eq!(client.counters().open, 0);
+    // Another call joins the question that is still open.
+    client
+        .get("http://late.sim/", &mut Response::new())
+        .unwrap();
+    assert_eq!(net.now() - began, 154 * MS);
+    assert_eq!(asked.borrow().len(), 1);
+}
+
+#[test]
+fn a_late_answer_is_kept_though_nobody_waits() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
+    let config = with_timeouts(100, 1000);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    client
+        .get("http://late.sim/", &mut Response::new())
+        .unwrap_err();
+    net.advance(100 * MS);
+    let began = net.now();
+    client
+        .get("http://late.sim/", &mut Response::new())
+        .unwrap();
+    assert_eq!(net.now() - began, 4 * MS);
+    assert_eq!((asked.borrow().len(), connects(&net, 1)), (1, 1));
+}
+
+#[test]
+fn an_old_answer_serves_while_a_new_one_is_fetched() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    net.listen(place(2), Link::default(), Script(ok));
+    let (resolver, asked) = asked_of(&net, |_, before| found(50, &[[1, 2][before]], 1_000));
+    let mut config = with_timeouts(100, 1000);
+    config.dns = DnsConfig {
+        stale_while_refresh: 30_000 * MS,
+        ..DnsConfig::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let mut get = |pause: u32, takes: u32, from: u8| {
+        client.maintain(pause * MS).unwrap();
+        client.close_idle();
+        let began = net.now();
+        let mut request = Request::get("http://old.sim/");
+        let report = client.call(&mut request, &mut Response::new()).unwrap();
+        assert_eq!(net.now() - began, takes * MS);
+        assert_eq!(report.remote(), Some(&place(from)));
+    };
+    get(0, 54, 1);
+    // Out of date: served at once, and asked for.
+    get(2_000, 4, 1);
+    get(100, 4, 2);
+    assert_eq!(asked.borrow().len(), 2);
+}
+
+#[test]
+fn a_name_that_fails_fails_its_calls_at_once_and_for_a_while() {
+    let net = SimNet::new(1);
+    let (resolver, asked) = asked_of(&net, |_, before| match before {
+        0 => Asked::After(30 * MS, Answer::failed(DnsError::NotFound)),
+        _ => Asked::Lost(20 * MS),
+    });
+    let config = with_timeouts(100, 1000);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    for (pause, takes, reason) in [
+        (0, 30, DnsError::NotFound),
+        (0, 0, DnsError::NotFound),
+        (5_000, 20, DnsError::Unanswered),
+    ] {
+        net.advance(pause * MS);
+        let began = net.now();
+        let error = client
+            .get("http://gone.sim/", &mut Response::new())
+            .unwrap_err();
+        assert_eq!(net.now() - began, takes * MS);
+        assert!(
+            matches!(error.kind(), ErrorKind::Dns(why) if *why == reason),
+            "{error:?}"
+        );
+    }
+    assert_eq!(asked.borrow().len(), 2);
+    assert_eq!(client.counters().open, 0);
+}
+
+#[test]
+fn an_idle_connection_of_another_host_makes_room() {
+    let net = SimNet::new(1);
+    for n in 1..=3 {
+        net.listen(place(n), Link::default(), Script(ok));
+    }
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(caps(2, 2), net.clone(), resolver).unwrap();
+    let began = net.now();
+    for n in [1, 2, 3] {
+        client
+            .get(&format!("http://{n}.sim/"), &mut Response::new())
+            .unwrap();
+    }
+    assert_eq!(net.now() - began, 12 * MS);
+    assert_eq!((net.peak_streams(), client.counters().idle), (2, 2));
+    // The one that had been idle for longest went.
+    client.get("http://2.sim/", &mut Response::new()).unwrap();
+    assert_eq!(client.counters().opened, 3);
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    assert_eq!(client.counters().opened, 4);
+}
+
+#[test]
+fn a_starving_host_gets_the_connection_that_a_busy_one_gives_back() {
+    let net = SimNet::new(1);
+    net.listen(
+        place(1),
+        Link::default(),
+        Script(|peer: &mut Peer<'_>, _: &[u8]| {
+            peer.wait(100 * MS);
+            ok(peer, &[]);
+        }),
+    );
+    net.listen(place(2), Link::default(), Script(ok));
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(caps(4, 1), net.clone(), resolver).unwrap();
+    let began = net.now();
+    for n in [1, 1, 1, 2] {
+        let request = Request::get(format!("http://{n}.sim/"));
+        client.submit(Call::new(request, Response::new()).tag(n));
+        assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    }
+    let mut order = Vec::new();
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+        order.push((done.tag, (net.now() - began).as_millis()));
+    }
+    // 104 ms each, but for the last one, which finds its connection; 4 ms for the other host.
+    assert_eq!(order, [(1, 104), (2, 108), (1, 212), (1, 314)]);
+    assert_eq!(net.peak_streams(), 1);
+}
+
+#[test]
+fn redirects_from_host_to_host_share_one_deadline() {
+    let net = SimNet::new(1);
+    for n in 1..=9 {
+        let script = move |peer: &mut Peer<'_>, _: &[u8]| {
+            peer.wait(20 * MS);
+            let to = format!("Location: http://{}.sim/\r\n", n % 9 + 1);
+            peer.send(format!(
+                "HTTP/1.1 302 Found\r\n{to}Content-Length: 0\r\n\r\n"
+            ));
+        };
+        net.listen(place(n), Link::default(), Script(script));
+    }
+    let (resolver, _) = asked_of(&net, |name, _| {
+        found(10, &[name[..1].parse().unwrap()], 60_000)
+    });
+    let mut config = caps(1, 1);
+    config.redirects = Redirects::limit(100);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let began = net.now();
+    // 34 ms for each: the name, the connection, the answer.
+    let call = Call::new(Request::get("http://1.sim/"), Response::new());
+    client.submit(call.timeout(120 * MS));
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!(net.now() - began, 120 * MS);
+    let error = done.outcome.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+        "{error:?}"
+    );
+    assert_eq!(error.phase(), Phase::FirstByte);
+    assert_eq!(error.remote(), Some(&place(4)));
+    assert_eq!(done.report.redirects().len(), 3);
+    assert_eq!((net.peak_streams(), net.open_streams()), (1, 0));
+}
+
+#[test]
+fn hosts_that_nobody_uses_are_forgotten() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
+    let mut config = caps(4, 4);
+    config.dns.max_entries = NonZeroUsize::new(100).unwrap();
+    // Not for ever, and not of every host that was ever met.
+    config.host.min_idle = 2;
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let mut most = 0;
+    for n in 0..2000 {
+        client
+            .get(&format!("http://host{n}.sim/"), &mut Response::new())
+            .unwrap();
+        most = most.max(client.hosts());
+    }
+    assert!((1000..1100).contains(&most), "{most}");
+    assert!(client.dns_counters().entries <= 100);
+    client.maintain(15_000 * MS).unwrap();
+    client.maintain(Duration::ZERO).unwrap();
+    assert_eq!(
+        (client.hosts(), client.counters().open, net.open_streams()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_call_cancelled_while_its_name_or_its_addresses_are_tried_leaves_nothing() {
+    for at in [20, 40, 300] {
+        let net = SimNet::new(1);
+        for n in 1..=2 {
+            net.listen(place(n), silent(), Script(ok));
+        }
+        let (resolver, _) = asked_of(&net, |_, _| found(30, &[1, 2], 60_000));
+        let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
+        let call = || Call::new(Request::get("http://a.sim/"), Response::new());
+        let ids = [client.submit(call()), client.submit(call())];
+        assert!(client.wait(Some(at * MS)).unwrap().is_none());
+        // An opening for each: for a name one by one, in a race with as many addresses as there was time for.
+        let tried = match at {
+            20 => 0,
+            40 => 2,
+            _ => 4,
+        };
+        assert_eq!(net.open_streams(), tried);
+        assert!(client.cancel(ids[0]));
+        assert_eq!(
+            (client.counters().waiting, net.open_streams()),
+            (1, tried / 2)
+        );
+        assert!(client.cancel(ids[1]));
+        assert_eq!((client.counters().open, net.open_streams()), (0, 0));
+        for _ in ids {
+            let done = client.wait(None).unwrap().unwrap();
+            assert!(matches!(
+                done.outcome.unwrap_err().kind(),
+                ErrorKind::Cancelled
+            ));
+        }
+        assert_eq!(client.in_flight(), 0);
+        client.maintain(20_000 * MS).unwrap();
+        client.maintain(Duration::ZERO).unwrap();
+        assert_eq!(
+            (client.hosts(), net.open_streams(), net.open_questions()),
+            (0, 0, 0)
+        );
+    }
+}
+
+#[test]
+fn a_server_that_redirects_in_circles_meets_the_limit() {
+    let net = SimNet::new(1);
+    let server = HttpServer::new(Behaviour {
+        redirect: Odds::ALWAYS,
+        redirect_to: vec!["http://1.sim".into(), "http://2.sim".into(), String::new()],
+        last_hop: u64::MAX,
+        ..Behaviour::default()
+    });
+    net.listen(place(1), Link::default(), server.clone());
+    net.listen(place(2), Link::default(), server.clone());
+    let resolver = numbered(&net);
+    let mut config = caps(2, 2);
+    config.redirects = Redirects::limit(7);
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let mut request = Request::get("http://1.sim/x/0");
+    request.header("X-Id", "5");
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Limit(courser::LimitExceeded::Redirects(7))
+    ));
+    let targets: Vec<_> = server
+        .journal()
+        .iter()
+        .map(|heard| heard.target.clone())
+        .collect();
+    assert_eq!(
+        targets,
+        (0..8).map(|n| format!("/x/{n}")).collect::<Vec<_>>()
+    );
+    assert!(server.journal().iter().all(|heard| heard.id == 5));
+}
