@@ -228,7 +228,12 @@ impl Session {
             Err(error) => {
                 output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
                 facts.note_error(&error);
-                Err(failure(&error, options, &errand.target))
+                let failure = failure(&error, options, &errand.target);
+                match next {
+                    // Nobody wanted the body.
+                    Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
+                    _ => Err(failure),
+                }
             }
         }
     }
@@ -422,6 +427,16 @@ fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
         }
         ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
             failure.exit = Exit::Proxy;
+        }
+        // Only who was reached can do that.
+        ErrorKind::Io(cause)
+            if error.phase() == Phase::Connect
+                && cause.kind() == io::ErrorKind::ConnectionReset =>
+        {
+            failure.exit = match target.scheme {
+                Scheme::Http => Exit::Receive,
+                Scheme::Https => Exit::TlsHandshake,
+            };
         }
         _ => {}
     }
