@@ -636,7 +636,11 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.0.method)
-            .field("target", &self.0.target)
+            .field(
+                "target",
+                &Url::parse(&self.0.target)
+                    .map_or_else(|_| self.0.target.clone(), |url| url.to_string()),
+            )
             .finish_non_exhaustive()
     }
 }

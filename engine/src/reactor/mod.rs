@@ -241,6 +241,8 @@ struct Conn<S> {
     unread: Option<Unread>,
     /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
     set_up: bool,
+    /// It is in `Reactor::unsent`.
+    unsent: bool,
     /// The peer has closed its side, or the connection has failed.
     closed: bool,
     write_error: Option<io::Error>,
@@ -444,6 +446,7 @@ impl<N: Net> Reactor<N> {
             set_up,
             closed: false,
             write_error: None,
+            unsent: false,
             armed: Armed::default(),
         }))
     }
@@ -681,6 +684,9 @@ impl<N: Net> Reactor<N> {
         self.events = events;
         self.read_on(unread);
         for key in unsent {
+            if let Some(conn) = self.conns.get_mut(key) {
+                conn.unsent = false;
+            }
             self.drive_send(key);
             self.arm_conn(key);
         }
@@ -840,7 +846,10 @@ impl<N: Net> Reactor<N> {
         let mut writes = 0;
         loop {
             if writes == WRITES_PER_TURN {
-                return self.unsent.push(key);
+                if !std::mem::replace(&mut conn.unsent, true) {
+                    self.unsent.push(key);
+                }
+                return;
             }
             writes += 1;
             let parts = match exchange.poll_send(&mut call.request) {

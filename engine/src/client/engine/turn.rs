@@ -9,7 +9,7 @@ use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
-use crate::proto::{BodyMode, CloseReason, Reuse};
+use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -477,13 +477,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         call.marks.hops.push(Hop {
             status: call.response.status(),
-            url: call.request.url().into(),
+            url: shown(call.request.url()).into(),
         });
         if let Some(observer) = &self.observer {
             observer.tell(&Moment::Redirected {
                 call: CallId(key),
                 tag: call.tag,
-                url: call.request.url(),
+                url: &shown(call.request.url()),
             });
         }
         call.place = Place::New;
@@ -739,6 +739,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         Some(call)
     }
+}
+
+/// A URL without user information.
+fn shown(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string())
 }
 
 /// Of a redirect's body: the most that is read for the sake of the connection.

@@ -141,7 +141,7 @@ impl HickoryResolver {
     }
 
     /// Lookups that are under way at once; the others wait for their turn. Each has up to six sockets while its
-    /// servers are slow. Default 64. Has an effect before the first lookup.
+    /// servers are slow. Default 256. Has an effect before the first lookup.
     pub fn max_in_flight(mut self, lookups: usize) -> Self {
         self.max_in_flight = lookups.max(1);
         self
@@ -202,6 +202,9 @@ impl Drop for Worker {
     }
 }
 
+/// For how long a question waits for its turn: as long as a client waits for the answer, by default.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Takes questions until the resolver is dropped.
 async fn serve(source: Source, max_in_flight: usize, mut asked: mpsc::UnboundedReceiver<Question>) {
     let turns = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
@@ -221,8 +224,9 @@ async fn serve(source: Source, max_in_flight: usize, mut asked: mpsc::UnboundedR
         };
         let turns = turns.clone();
         tokio::spawn(async move {
-            let Ok(_turn) = turns.acquire().await else {
-                return;
+            // Whoever has waited so long has given up; asking for nobody would keep the others waiting as well.
+            let Ok(Ok(_turn)) = tokio::time::timeout(PATIENCE, turns.acquire()).await else {
+                return reply.answer(Answer::failed(DnsError::Timeout));
             };
             let answer = servers.search(&name).await;
             reply.answer(answer);
@@ -652,7 +656,7 @@ const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 const PARTIAL_TTL: Duration = Duration::from_secs(30);
 /// Names in the hosts file have no time of their own; the file is looked at again after that.
 const HOSTS_TTL: Duration = Duration::from_secs(10);
-const DEFAULT_IN_FLIGHT: usize = 64;
+const DEFAULT_IN_FLIGHT: usize = 256;
 
 #[cfg(test)]
 mod tests {
