@@ -573,20 +573,11 @@ fn a_connection_that_is_never_answered_times_out() {
 #[test]
 fn urls_and_options_that_cannot_be_used() {
     let cases: &[(&[&str], i32, &str)] = &[
-        (
-            &["https://localhost/"],
-            1,
-            "https is not supported yet by this build",
-        ),
         (&["ftp://localhost/"], 1, "\"ftp\" is not supported"),
         (&["http://[::1/"], 3, "URL: "),
         (&["http://localhost/a b"], 3, "0x20"),
-        (&["http://name.invalid/"], 6, "localhost"),
-        (
-            &["http://u:secret@name.invalid/"],
-            6,
-            "http://name.invalid/: ",
-        ),
+        (&["http://a..b/"], 6, "a part of the host's name is empty"),
+        (&["http://u:secret@a..b/"], 6, "http://a..b/: "),
         (&[], 2, "no URL specified"),
         (&["-Q", "u"], 2, "option -Q: is unknown"),
         (&["-d", "@/nonexistent", "u"], 26, "/nonexistent"),
@@ -802,6 +793,164 @@ fn rate_spaces_out_the_starts() {
     assert_eq!((done.code(), done.stdout()), (0, "hello".repeat(3)));
 }
 
+// ---------------------------------------------------------------------------------------------- ways to a response
+
+#[test]
+fn a_redirect_is_followed_and_shown_and_credentials_stay_behind() {
+    let end = Server::start([vec![Take, Send(OK.into())]]);
+    let on = format!(
+        "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 5\r\n\r\nmoved",
+        end.url("/b#c")
+    );
+    let start = Server::start([vec![
+        Take,
+        Send("HTTP/1.1 301 Moved\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n".into()),
+        Take,
+        Send(on.into()),
+    ]]);
+    let format = "|%{http_code} %{num_redirects} %{num_connects} %{url_effective} %{redirect_url}";
+    let args = [
+        "-L", "-i", "-u", "u:p", "-b", "x=y", "-d", "data", "-w", format,
+    ];
+    let done = run(&args, &[&start.url("/")]);
+    assert_eq!((done.code(), done.stderr()), (0, String::new()));
+    let stdout = done.stdout();
+    assert!(!stdout.contains("moved"), "{stdout}");
+    assert_eq!(stdout.matches("HTTP/1.1 ").count(), 3, "{stdout}");
+    let told = format!("hello|200 2 2 {} ", end.url("/b#c"));
+    assert!(stdout.ends_with(&told), "{stdout}");
+    let asked = start.requests();
+    assert!(
+        asked[0].starts_with("POST / ") && asked[1].starts_with("GET /a "),
+        "{asked:?}"
+    );
+    assert!(
+        asked
+            .iter()
+            .all(|r| r.contains("Authorization: ") && r.contains("Cookie: x=y"))
+    );
+    let last = &end.requests()[0];
+    assert!(
+        !last.contains("Authorization") && !last.contains("Cookie"),
+        "{last}"
+    );
+}
+
+#[test]
+fn redirects_have_a_limit() {
+    let around = "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start([vec![Take, Send(around.into()), Take, Send(around.into())]]);
+    let done = run(&["-L", "--max-redirs", "1"], &[&server.url("/")]);
+    assert_one_line(
+        &done.stderr(),
+        47,
+        &server.url("/"),
+        "more than 1 redirects",
+    );
+    assert_eq!(done.code(), 47);
+}
+
+#[test]
+fn cookies_last_from_url_to_url_and_go_to_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let jar = dir.path().join("jar");
+    let set = "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start([
+        vec![Take, Send(set.into()), Take, Send(OK.into())],
+        vec![Take, Send(OK.into())],
+    ]);
+    let url = server.url("/");
+    let jar = jar.to_str().unwrap();
+    assert_eq!(run(&["-c", jar], &[&url, &url]).code(), 0);
+    assert_eq!(run(&["-b", jar, "-b", "c=d"], &[&url]).code(), 0);
+    let requests = server.requests();
+    assert!(!requests[0].contains("Cookie"));
+    assert!(requests[1].contains("Cookie: a=1\r\n"));
+    assert!(requests[2].contains("Cookie: a=1; c=d\r\n"));
+}
+
+#[test]
+fn what_passes_is_tried_again() {
+    let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy";
+    let server = Server::start([vec![Take, Send(busy.into()), Take, Send(OK.into())]]);
+    let done = run(&["-f", "--retry", "2"], &[&server.url("/")]);
+    assert_eq!((done.code(), done.stdout()), (0, "hello".into()));
+    assert!(done.stderr().starts_with("Warning: "), "{}", done.stderr());
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_file_is_put_under_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a b");
+    std::fs::write(&file, "12345").unwrap();
+    let server = Server::start([vec![Take, Send(OK.into())]]);
+    let done = run(
+        &["-T", file.to_str().unwrap(), "-H", "Expect:"],
+        &[&server.url("/dir/")],
+    );
+    assert_eq!(done.code(), 0, "{}", done.stderr());
+    let request = &server.requests()[0];
+    assert!(
+        request.starts_with("PUT /dir/a%20b HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(
+        request.ends_with("Content-Length: 5\r\n\r\n12345"),
+        "{request}"
+    );
+}
+
+#[test]
+fn names_and_hosts_lead_where_the_options_say() {
+    let server = Server::start((0..4).map(|_| vec![Take, Send(OK.into())]));
+    let (ip, port) = server.authority.split_once(':').unwrap();
+    let resolve = format!("some.example:{port}:{ip}");
+    let connect_to = format!("some.example::{}", server.authority);
+    let ways: [&[&str]; 4] = [
+        &["--resolve", &resolve],
+        &["--connect-to", &connect_to],
+        &["-x", &server.authority, "--noproxy", "other.example"],
+        &[
+            "-4",
+            "--resolve",
+            &format!("some.example:{port}:[::1],{ip}"),
+        ],
+    ];
+    for way in ways {
+        let done = run(way, &[&format!("http://some.example:{port}/x")]);
+        assert_eq!(
+            (done.code(), done.stdout()),
+            (0, "hello".into()),
+            "{way:?}: {}",
+            done.stderr()
+        );
+    }
+    let requests = server.requests();
+    assert!(
+        requests
+            .iter()
+            .all(|r| r.contains(&format!("Host: some.example:{port}\r\n")))
+    );
+    assert!(requests[2].starts_with(&format!("GET http://some.example:{port}/x HTTP/1.1\r\n")));
+}
+
+#[test]
+fn https_without_a_tls_server_is_exit_35_and_its_files_are_checked_first() {
+    let server = Server::start([vec![Send(OK.into()), Close]]);
+    let url = server.url("/").replace("http:", "https:");
+    for (args, code) in [
+        (&["--cacert", "/nonexistent"][..], 77),
+        (&["--crlfile", "/nonexistent"], 82),
+        (&["--cert", "/nonexistent"], 58),
+        (&["--tlsv1.3", "--tls-max", "1.2"], 35),
+        (&[], 35),
+    ] {
+        let done = run(args, &[&url]);
+        assert_eq!(done.code(), code, "{args:?}: {}", done.stderr());
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- facts
 
 #[test]
@@ -957,6 +1106,18 @@ impl Done {
 fn command(args: &[impl AsRef<OsStr>], urls: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
     command.arg("get").args(args).args(urls);
+    // What is set around the tests is not for them.
+    for name in [
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "ssl_cert_file",
+        "curl_ca_bundle",
+    ] {
+        command.env_remove(name);
+        command.env_remove(name.to_ascii_uppercase());
+    }
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -10,13 +10,6 @@
 //!
 //! ```
 //! use courser::{Client, Config, Redirects, Response};
-//! # let url = doc_server();
-//!
-//! let mut client = Client::new(Config { redirects: Redirects::limit(10), ..Config::default() })?;
-//! let mut response = Response::new();
-//! client.get(&url, &mut response)?;
-//! assert_eq!((response.status(), response.body()), (200, &b"hi"[..]));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # fn doc_server() -> String {
 //! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
 //! #     let url = format!("http://{}/", server.local_addr().unwrap());
@@ -25,12 +18,27 @@
 //! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
 //! #     url
 //! # }
+//! # let url = doc_server();
+//!
+//! let mut client = Client::new(Config { redirects: Redirects::limit(10), ..Config::default() })?;
+//! let mut response = Response::new();
+//! client.get(&url, &mut response)?;
+//! assert_eq!((response.status(), response.body()), (200, &b"hi"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Thousands in flight on that same thread. Buffers move in with the call, and come back with its completion:
 //!
 //! ```
 //! use courser::{Call, Client, Config, Request, Response};
+//! # fn doc_server() -> String {
+//! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", server.local_addr().unwrap());
+//! #     std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+//! #         let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+//! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+//! #     url
+//! # }
 //! # let url = doc_server();
 //!
 //! let mut client = Client::new(Config::default())?;
@@ -42,6 +50,12 @@
 //!     println!("{}: {} in {:?}", done.tag, done.response.status(), done.report.timings().total);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Shared between threads, or awaited on any executor:
+//!
+//! ```
+//! use courser::{Call, Client, Config, Request, Response, Shared, SharedConfig};
 //! # fn doc_server() -> String {
 //! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
 //! #     let url = format!("http://{}/", server.local_addr().unwrap());
@@ -50,12 +64,6 @@
 //! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
 //! #     url
 //! # }
-//! ```
-//!
-//! Shared between threads, or awaited on any executor:
-//!
-//! ```
-//! use courser::{Call, Client, Config, Request, Response, Shared, SharedConfig};
 //! # let url = doc_server();
 //!
 //! let client = Shared::spawn(SharedConfig::default(), |_| Client::new(Config::default()))?;
@@ -71,14 +79,6 @@
 //! assert_eq!(done.response.body(), b"hi");
 //! # Ok::<(), courser::Error>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # fn doc_server() -> String {
-//! #     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-//! #     let url = format!("http://{}/", server.local_addr().unwrap());
-//! #     std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
-//! #         let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
-//! #             if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
-//! #     url
-//! # }
 //! ```
 //!
 //! # In scope

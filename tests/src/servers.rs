@@ -1,5 +1,6 @@
-//! Real web servers over a directory: nginx, Apache httpd and Python's `http.server`, each with a generated
-//! configuration in a temporary directory, on a free port, as the current user, stopped on drop.
+//! Real web servers over a directory (nginx, Apache httpd and Python's `http.server`) and real proxies (tinyproxy and
+//! microsocks), each with a generated configuration in a temporary directory, on a free port, as the current user,
+//! stopped on drop.
 
 use std::fs::{self, File};
 use std::io;
@@ -29,6 +30,15 @@ pub struct WebServer {
 pub enum Kind {
     /// nginx with `autoindex`; `extra` goes into its `server` block.
     Nginx {
+        /// Directives, each with its semicolon.
+        extra: String,
+    },
+    /// The same with TLS, both versions and both ways of resumption.
+    NginxTls {
+        /// The certificate.
+        chain: PathBuf,
+        /// Its key.
+        key: PathBuf,
         /// Directives, each with its semicolon.
         extra: String,
     },
@@ -86,7 +96,11 @@ impl WebServer {
 
     /// The URL of its root directory.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.port.address)
+        let scheme = match self.kind {
+            Kind::NginxTls { .. } => "https",
+            _ => "http",
+        };
+        format!("{scheme}://{}/", self.port.address)
     }
 
     /// Tells the server to read its configuration again: its workers, and so all connections, are replaced.
@@ -133,7 +147,7 @@ impl WebServer {
     /// Ends the server gracefully, so that it finishes what it is answering and logging.
     fn shut_down_gracefully(&mut self) {
         self.end_with(match self.kind {
-            Kind::Nginx { .. } => Signal::QUIT,
+            Kind::Nginx { .. } | Kind::NginxTls { .. } => Signal::QUIT,
             Kind::Apache { .. } => Signal::WINCH,
             Kind::Python => Signal::INT,
         });
@@ -195,13 +209,18 @@ fn run(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Child
 fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Command {
     let error_log = File::create(directory.join(ERROR_LOG)).expect("a log file");
     let mut command = match kind {
-        Kind::Nginx { extra } => {
-            let configuration = write(directory, &nginx_configuration(address, root, extra));
-            let mut command = Command::new(find_program("nginx"));
-            command.arg("-p").arg(directory).arg("-c");
-            command.arg(configuration);
-            command.args(["-e", ERROR_LOG]);
-            command
+        Kind::Nginx { extra } => nginx(
+            directory,
+            &nginx_configuration(&address.to_string(), root, extra),
+        ),
+        Kind::NginxTls { chain, key, extra } => {
+            let (chain, key) = (chain.display(), key.display());
+            let extra = format!(
+                "ssl_certificate {chain}; ssl_certificate_key {key};
+                 ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:1m; {extra}"
+            );
+            let configuration = nginx_configuration(&format!("{address} ssl"), root, &extra);
+            nginx(directory, &configuration)
         }
         Kind::Apache {
             index_options,
@@ -228,7 +247,16 @@ fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> C
     command
 }
 
-fn nginx_configuration(address: SocketAddr, root: &Path, extra: &str) -> String {
+fn nginx(directory: &Path, configuration: &str) -> Command {
+    let configuration = write(directory, configuration);
+    let mut command = Command::new(find_program("nginx"));
+    command.arg("-p").arg(directory).arg("-c");
+    command.arg(configuration);
+    command.args(["-e", ERROR_LOG]);
+    command
+}
+
+fn nginx_configuration(listen: &str, root: &Path, extra: &str) -> String {
     let root = root.display();
     // A master that runs as root gives its workers to another user unless told otherwise.
     let user = if rustix::process::geteuid().is_root() {
@@ -244,7 +272,7 @@ fn nginx_configuration(address: SocketAddr, root: &Path, extra: &str) -> String 
            access_log {ACCESS_LOG} line;
            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
            scgi_temp_path scgi;
-           server {{ listen {address}; root \"{root}\"; autoindex on; charset utf-8; {extra} }}
+           server {{ listen {listen}; root \"{root}\"; autoindex on; charset utf-8; {extra} }}
          }}"
     )
 }
@@ -307,6 +335,92 @@ fn write(directory: &Path, configuration: &str) -> PathBuf {
     let path = directory.join("server.conf");
     fs::write(&path, configuration).expect("write the configuration");
     path
+}
+
+/// A running proxy that asks for a user and a password.
+#[derive(Debug)]
+pub struct ProxyServer {
+    port: Port,
+    child: Child,
+    _directory: TempDir,
+}
+
+/// What a [`ProxyServer`] lets in.
+pub const PROXY_USER: (&str, &str) = ("user", "secret");
+
+impl ProxyServer {
+    /// tinyproxy, an HTTP proxy.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn tinyproxy() -> Self {
+        let (user, password) = PROXY_USER;
+        Self::start(|address, directory| {
+            let configuration = format!(
+                "Port {}\nListen {}\nTimeout 60\nMaxClients 50\nAllow 127.0.0.1\n\
+                 BasicAuth {user} {password}\n",
+                address.port(),
+                address.ip()
+            );
+            let mut command = Command::new("tinyproxy");
+            command.arg("-d").arg("-c");
+            command.arg(write(directory, &configuration));
+            command
+        })
+    }
+
+    /// microsocks, a SOCKS5 proxy.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn microsocks() -> Self {
+        let (user, password) = PROXY_USER;
+        Self::start(|address, _| {
+            let mut command = Command::new("microsocks");
+            let port = address.port().to_string();
+            command.args(["-i", &address.ip().to_string(), "-p", &port]);
+            command.args(["-u", user, "-P", password]);
+            command
+        })
+    }
+
+    fn start(command: impl Fn(SocketAddr, &Path) -> Command) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let port = Port::reserve().expect("a free port");
+        let mut command = command(port.address, directory.path());
+        let log = directory.path().join(ERROR_LOG);
+        let output = File::create(&log).expect("a log file");
+        command.stdout(output.try_clone().expect("a log file"));
+        let child = command.stderr(output).spawn();
+        let mut proxy = Self {
+            child: child.unwrap_or_else(|error| panic!("{command:?} does not run here: {error}")),
+            port,
+            _directory: directory,
+        };
+        let started = Instant::now();
+        while TcpStream::connect(proxy.port.address).is_err() {
+            let over = !matches!(proxy.child.try_wait(), Ok(None));
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            assert!(
+                !over && started.elapsed() < PATIENCE,
+                "{command:?} is not up: {log}"
+            );
+            thread::sleep(RETRY_INTERVAL);
+        }
+        proxy
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address
+    }
+}
+
+impl Drop for ProxyServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Debian keeps servers in a directory that is not on every user's path.

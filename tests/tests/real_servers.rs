@@ -1,13 +1,16 @@
 //! The engine against real nginx and Apache httpd: whatever they do with their keep-alive connections, a GET does not
-//! fail.
+//! fail. And through real proxies.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use courser::{Call, HostClient, Request, Response};
-use tests::clients::{config, run};
-use tests::script::PATIENCE;
-use tests::servers::{Kind, WebServer};
+use courser::{
+    Call, Config, ErrorKind, HostClient, Proxies, Request, Response, Sent, TlsConfig, TlsVersion,
+};
+use tests::clients::{any_client, any_config, config, run};
+use tests::script::{PATIENCE, Server, connection};
+use tests::servers::{Kind, PROXY_USER, ProxyServer, WebServer};
+use tests::tls::Authority;
 use tests::tree::Tree;
 
 const FILES: usize = 20;
@@ -76,6 +79,124 @@ fn nginx_that_restarts() {
 #[ignore = "needs apache2"]
 fn apache_that_restarts() {
     restart(Kind::apache(""));
+}
+
+/// Keep-alive, and on the next connection the session of the one before, as nginx sees it too.
+#[test]
+#[ignore = "needs nginx"]
+fn nginx_with_tls() {
+    let authority = Authority::new("authority");
+    let directory = tempfile::tempdir().unwrap();
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    let (chain, key) = leaf.write_to(directory.path()).unwrap();
+    let tree = Tree::plain(FILES).unwrap();
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        let kind = Kind::NginxTls {
+            chain: chain.clone(),
+            key: key.clone(),
+            extra: "keepalive_requests 5; add_header X-Resumed $ssl_session_reused;".to_owned(),
+        };
+        let server = WebServer::start(kind, tree.path());
+        let mut client = any_client(Config {
+            tls: TlsConfig {
+                min_version: version,
+                max_version: version,
+                ..authority.trusted()
+            },
+            ..any_config()
+        });
+        let mut response = Response::new();
+        for number in 0..FILES {
+            let url = format!("{}{number}.txt", server.url());
+            let report = client.get(&url, &mut response).unwrap();
+            assert_eq!(response.body(), number.to_string().as_bytes());
+            assert_eq!(report.reused(), number % 5 != 0);
+            let resumed: &[u8] = if number < 5 { b"." } else { b"r" };
+            assert_eq!(response.header("x-resumed"), Some(resumed));
+            if let Some(tls) = report.tls() {
+                assert_eq!((tls.version, tls.resumed), (version, number > 0));
+            }
+        }
+        drop(client);
+        assert_eq!(server.stop().len(), FILES);
+    }
+}
+
+#[test]
+#[ignore = "needs tinyproxy"]
+fn http_and_https_through_tinyproxy() {
+    through(&ProxyServer::tinyproxy(), "http", &[407, 401]);
+}
+
+#[test]
+#[ignore = "needs microsocks"]
+fn http_and_https_through_microsocks() {
+    let proxy = ProxyServer::microsocks();
+    for scheme in ["socks5", "socks5h"] {
+        through(&proxy, scheme, &[]);
+    }
+}
+
+/// GET and POST, http and https, and without the credentials nothing: `refused` are the statuses that an HTTP proxy
+/// has for that.
+fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["localhost"]).acceptor();
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let plain = Server::every(connection().always(ok));
+    let secure = Server::every(connection().tls(&acceptor).always(ok));
+    let urls = [
+        format!("http://localhost:{}/x", plain.address().port()),
+        format!("https://localhost:{}/x", secure.address().port()),
+    ];
+    let client = |credentials: &str| {
+        let text = format!("{scheme}://{credentials}{}", proxy.address());
+        let mut config = Config {
+            proxies: Proxies::all(text.parse().unwrap()),
+            tls: authority.trusted(),
+            ..any_config()
+        };
+        // The servers are not at ::1.
+        let local = [[127, 0, 0, 1].into()];
+        config.dns.resolve("localhost", None, local);
+        any_client(config)
+    };
+    let (user, password) = PROXY_USER;
+    let mut known = client(&format!("{user}:{password}@"));
+    let mut response = Response::new();
+    for url in &urls {
+        for body in [None, Some(vec![b'x'; 200_000])] {
+            let mut request = Request::get(url);
+            if let Some(body) = body {
+                request = Request::post(url, body);
+            }
+            known.call(&mut request, &mut response).unwrap();
+            assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+        }
+    }
+    for server in [&plain, &secure] {
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[1].body().len(), 200_000);
+        for request in requests {
+            let head = request.head().to_ascii_lowercase();
+            assert!(!head.contains("proxy-authorization"), "{head}");
+        }
+    }
+
+    for credentials in ["", "user:wrong@"] {
+        let mut unknown = client(credentials);
+        for url in &urls {
+            match unknown.get(url, &mut response) {
+                Ok(_) => assert!(refused.contains(&response.status()), "{response:?}"),
+                Err(error) => {
+                    assert!(matches!(error.kind(), ErrorKind::Proxy(_)), "{error:?}");
+                    assert_eq!(error.sent(), Sent::Nothing);
+                }
+            }
+        }
+    }
+    assert_eq!(plain.requests().len() + secure.requests().len(), 4);
 }
 
 fn apache(extra: &str) -> Kind {

@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::fmt;
 use std::process::ExitCode;
 
-use courser::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase};
+use courser::proto::{ProxyFault, UrlError};
+use courser::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, TlsFault, TlsPart};
 
 /// How a transfer, or the whole command, ended: the numbers of curl's manual.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -15,6 +16,7 @@ pub(super) enum Exit {
     UnsupportedProtocol = 1,
     Usage = 2,
     MalformedUrl = 3,
+    ProxyNotResolved = 5,
     NotResolved = 6,
     NotConnected = 7,
     WeirdReply = 8,
@@ -23,12 +25,21 @@ pub(super) enum Exit {
     Write = 23,
     Read = 26,
     Timeout = 28,
+    TlsHandshake = 35,
     Aborted = 42,
+    TooManyRedirects = 47,
+    BadOption = 49,
     Empty = 52,
     Send = 55,
     Receive = 56,
+    ClientCertificate = 58,
+    ServerCertificate = 60,
     BadEncoding = 61,
     TooLarge = 63,
+    Rewind = 65,
+    Authorities = 77,
+    RevocationList = 82,
+    Proxy = 97,
 }
 
 impl Exit {
@@ -47,7 +58,30 @@ impl From<Exit> for ExitCode {
 fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
     match kind {
         ErrorKind::Misuse(Misuse::BodySource(_) | Misuse::BodyLength { .. }) => Exit::Read,
+        ErrorKind::Misuse(Misuse::TlsConfig(error)) => match error.part() {
+            TlsPart::Roots => Exit::Authorities,
+            TlsPart::ClientCertificate | TlsPart::ClientKey => Exit::ClientCertificate,
+            TlsPart::Crl => Exit::RevocationList,
+            _ => Exit::TlsHandshake,
+        },
+        // What is wrong with other parts was found before.
+        ErrorKind::Misuse(Misuse::Url { .. }) => Exit::NotResolved,
+        ErrorKind::Misuse(Misuse::Proxy { error, .. }) => match error {
+            UrlError::Scheme(_) => Exit::NotConnected,
+            _ => Exit::ProxyNotResolved,
+        },
         ErrorKind::Misuse(_) => Exit::Usage,
+        ErrorKind::Dns(_) => Exit::NotResolved,
+        ErrorKind::Tls(fault) => exit_for_tls(fault, phase),
+        ErrorKind::Proxy(fault) => exit_for_proxy(fault),
+        ErrorKind::Denied(_) => Exit::NotConnected,
+        ErrorKind::Peer(PeerFault::BadContentCoding) => Exit::BadEncoding,
+        ErrorKind::Limit(
+            LimitExceeded::ContentCodings(_)
+            | LimitExceeded::DecodedBytes(_)
+            | LimitExceeded::DecodeRatio(_)
+            | LimitExceeded::ZstdWindow(_),
+        ) => Exit::BadEncoding,
         ErrorKind::Peer(PeerFault::Empty) => Exit::Empty,
         ErrorKind::Peer(PeerFault::Truncated) if phase == Phase::Body => Exit::Partial,
         ErrorKind::Peer(PeerFault::UnsupportedTransferEncoding) => Exit::BadEncoding,
@@ -66,9 +100,57 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
             Exit::NotConnected
         }
         ErrorKind::Io(_) if matches!(phase, Phase::Queue | Phase::Connect) => Exit::NotConnected,
+        ErrorKind::Io(_) if phase == Phase::Tls => Exit::TlsHandshake,
         ErrorKind::Io(_) if phase == Phase::Send => Exit::Send,
         // The rest came wrong: curl's "failure in receiving network data".
         _ => Exit::Receive,
+    }
+}
+
+fn exit_for_tls(fault: &TlsFault, phase: Phase) -> Exit {
+    match fault {
+        TlsFault::Expired { .. }
+        | TlsFault::NotYetValid { .. }
+        | TlsFault::WrongName { .. }
+        | TlsFault::UnknownIssuer
+        | TlsFault::Revoked
+        | TlsFault::RevocationUnknown
+        | TlsFault::CrlExpired { .. }
+        | TlsFault::BadCertificate(_) => Exit::ServerCertificate,
+        _ if matches!(phase, Phase::Tls | Phase::Proxy) => Exit::TlsHandshake,
+        _ if phase == Phase::Send => Exit::Send,
+        _ => Exit::Receive,
+    }
+}
+
+fn exit_for_proxy(fault: &ProxyFault) -> Exit {
+    match fault {
+        ProxyFault::Name(_) => Exit::ProxyNotResolved,
+        ProxyFault::NotSocks5(_)
+        | ProxyFault::NoMethod
+        | ProxyFault::UnofferedMethod(_)
+        | ProxyFault::Credentials
+        | ProxyFault::Inexpressible
+        | ProxyFault::Socks(_)
+        | ProxyFault::BadSocksReply => Exit::Proxy,
+        // There should have been TLS.
+        ProxyFault::Surplus => Exit::TlsHandshake,
+        _ => Exit::Receive,
+    }
+}
+
+/// What OpenSSL calls that fault of a certificate: the value of `%{ssl_verify_result}`.
+pub(super) fn verify_result(fault: &TlsFault) -> u16 {
+    match fault {
+        TlsFault::Expired { .. } => 10,
+        TlsFault::NotYetValid { .. } => 9,
+        TlsFault::UnknownIssuer => 20,
+        TlsFault::Revoked => 23,
+        TlsFault::RevocationUnknown => 3,
+        TlsFault::CrlExpired { .. } => 12,
+        // "Unspecified".
+        TlsFault::WrongName { .. } | TlsFault::BadCertificate(_) => 1,
+        _ => 0,
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use courser::{Family, TlsVersion};
+
 use super::rate::Rate;
 
 /// Everything typed on one command line.
@@ -48,6 +50,35 @@ pub(super) struct Group {
     pub(super) max_filesize: Option<u64>,
     pub(super) unix_socket: Option<OsString>,
     pub(super) write_out: Option<OsString>,
+    pub(super) uploads: Vec<OsString>,
+    pub(super) cookies: Vec<OsString>,
+    pub(super) cookie_jar: Option<OsString>,
+    pub(super) compressed: bool,
+    pub(super) location: bool,
+    pub(super) location_trusted: bool,
+    /// Below 0 is without limit.
+    pub(super) max_redirs: Option<i64>,
+    pub(super) post301: bool,
+    pub(super) post302: bool,
+    pub(super) post303: bool,
+    pub(super) insecure: bool,
+    pub(super) cacert: Option<OsString>,
+    pub(super) crlfile: Option<OsString>,
+    pub(super) cert: Option<OsString>,
+    pub(super) key: Option<OsString>,
+    pub(super) tls_min: Option<TlsVersion>,
+    pub(super) tls_max: Option<TlsVersion>,
+    pub(super) resolve: Vec<OsString>,
+    pub(super) connect_to: Vec<OsString>,
+    pub(super) family: Option<Family>,
+    pub(super) proxy: Option<OsString>,
+    pub(super) proxy_user: Option<OsString>,
+    pub(super) noproxy: Option<OsString>,
+    pub(super) retries: u32,
+    pub(super) retry_delay: Option<Duration>,
+    pub(super) retry_max_time: Option<Duration>,
+    pub(super) retry_all_errors: bool,
+    pub(super) retry_connrefused: bool,
 }
 
 /// One piece of a request body, still as typed: text, or `@` and a file name.
@@ -231,11 +262,48 @@ const OPTIONS: &[Opt] = &[
     opt(b'd', "data", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "POST this, without the line ends of a file; @- is stdin"),
     opt(b' ', "data-ascii", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "Same as --data"),
     opt(b' ', "data-binary", Value("data/@file", |_, g, v| push(&mut g.data, Data::Binary(v))), "POST this byte for byte; @- is stdin"),
+    opt(b'T', "upload-file", Value("file", |_, g, v| push(&mut g.uploads, v)), "PUT this file, once for each URL; - is stdin"),
     opt(b'A', "user-agent", Value("name", |_, g, v| set(&mut g.user_agent, v)), "Send this User-Agent; '' sends none"),
     opt(b'u', "user", Value("user:password", |_, g, v| set(&mut g.user, v)), "Basic authentication"),
+    opt(b'b', "cookie", Value("data/file", |_, g, v| push(&mut g.cookies, v)), "Send 'name=value', or the cookies of a Netscape file"),
+    opt(b'c', "cookie-jar", Value("file", |_, g, v| set(&mut g.cookie_jar, v)), "Write the cookies to this file at the end"),
+    opt(b' ', "compressed", Switch(|_, g, on| g.compressed = on), "Ask for a compressed response and decode it"),
     opt(b' ', "path-as-is", Switch(|_, g, on| g.path_as_is = on), "Keep /../ and /./ in the path"),
     opt(b' ', "url", Value("url", |_, g, v| push(&mut g.urls, v)), "URL to fetch, as without this option"),
     opt(b' ', "unix-socket", Value("path", |_, g, v| set(&mut g.unix_socket, v)), "Connect through this Unix domain socket"),
+    opt(b' ', "http1.1", Switch(|_, _, _| ()), "Speak HTTP/1.1, as without this option"),
+    // Redirects and repetition
+    opt(b'L', "location", Switch(|_, g, on| g.location = on), "Follow redirects"),
+    opt(b' ', "location-trusted", Switch(|_, g, on| (g.location, g.location_trusted) = (on, on)), "Follow, with credentials for other hosts too"),
+    opt(b' ', "max-redirs", Value("number", |_, g, v| integer(&v).map(|n| g.max_redirs = Some(n))), "Follow so many; default 50, -1 is without limit"),
+    opt(b' ', "post301", Switch(|_, g, on| g.post301 = on), "Do not turn POST into GET after a 301"),
+    opt(b' ', "post302", Switch(|_, g, on| g.post302 = on), "Do not turn POST into GET after a 302"),
+    opt(b' ', "post303", Switch(|_, g, on| g.post303 = on), "Do not turn POST into GET after a 303"),
+    opt(b' ', "retry", Value("number", |_, g, v| count(&v).map(|n| g.retries = n)), "Try again so often after passing problems"),
+    opt(b' ', "retry-delay", Value("seconds", |_, g, v| duration(&mut g.retry_delay, &v)), "Wait this long in between, not 1, 2, 4... s"),
+    opt(b' ', "retry-max-time", Value("seconds", |_, g, v| duration(&mut g.retry_max_time, &v)), "Start no retry after this time"),
+    opt(b' ', "retry-connrefused", Switch(|_, g, on| g.retry_connrefused = on), "Retry refused connections too"),
+    opt(b' ', "retry-all-errors", Switch(|_, g, on| g.retry_all_errors = on), "Retry after any error"),
+    // TLS
+    opt(b'k', "insecure", Switch(|_, g, on| g.insecure = on), "Accept any certificate"),
+    opt(b' ', "cacert", Value("file", |_, g, v| set(&mut g.cacert, v)), "Trust these authorities and no others"),
+    opt(b' ', "crlfile", Value("file", |_, g, v| set(&mut g.crlfile, v)), "Check certificates against this revocation list"),
+    opt(b'E', "cert", Value("file", |_, g, v| set(&mut g.cert, v)), "Show this certificate if asked"),
+    opt(b' ', "key", Value("file", |_, g, v| set(&mut g.key, v)), "Private key of --cert, if in a file of its own"),
+    opt(b' ', "tlsv1.2", Switch(|_, g, on| g.tls_min = on.then_some(TlsVersion::V1_2)), "TLS 1.2 or later"),
+    opt(b' ', "tlsv1.3", Switch(|_, g, on| g.tls_min = on.then_some(TlsVersion::V1_3)), "TLS 1.3 or later"),
+    opt(b' ', "tls-min", Value("version", |_, g, v| tls_version(&mut g.tls_min, &v)), "Lowest version of TLS: 1.2 or 1.3"),
+    opt(b' ', "tls-max", Value("version", |_, g, v| tls_version(&mut g.tls_max, &v)), "Highest version of TLS: 1.2 or 1.3"),
+    // The way to the server
+    opt(b'4', "ipv4", Switch(|_, g, on| g.family = on.then_some(Family::V4)), "Connect to IPv4 addresses only"),
+    opt(b'6', "ipv6", Switch(|_, g, on| g.family = on.then_some(Family::V6)), "Connect to IPv6 addresses only"),
+    opt(b' ', "resolve", Value("host:port:addr,...", |_, g, v| push(&mut g.resolve, v)), "The host, which may be *, has these addresses"),
+    opt(b' ', "connect-to", Value("h:p:h:p", |_, g, v| push(&mut g.connect_to, v)), "Connect to the second host and port for the first"),
+    opt(b'x', "proxy", Value("url", |_, g, v| set(&mut g.proxy, v)), "http, https, socks5 or socks5h proxy; '' is none"),
+    opt(b'U', "proxy-user", Value("user:password", |_, g, v| set(&mut g.proxy_user, v)), "Credentials for the proxy"),
+    opt(b' ', "noproxy", Value("hosts", |_, g, v| set(&mut g.noproxy, v)), "Hosts that are reached without it; * is all"),
+    opt(b' ', "socks5", Value("host:port", |_, g, v| scheme(&mut g.proxy, "socks5://", &v)), "Same as -x socks5://"),
+    opt(b' ', "socks5-hostname", Value("host:port", |_, g, v| scheme(&mut g.proxy, "socks5h://", &v)), "Same as -x socks5h://"),
     // The result
     opt(b'o', "output", Value("file", |_, g, v| push(&mut g.outputs, v)), "Write to this file; once for each URL; - is stdout"),
     opt(b'i', "include", Switch(|_, g, on| g.include = on), "Print response heads too"),
@@ -268,6 +336,36 @@ fn push<T>(to: &mut Vec<T>, value: T) -> Result<(), &'static str> {
 fn rate(to: &mut Option<Rate>, value: &OsStr) -> Result<(), &'static str> {
     *to = Some(value.to_str().unwrap_or_default().parse()?);
     Ok(())
+}
+
+/// A proxy given without its scheme.
+fn scheme(to: &mut Option<OsString>, scheme: &str, value: &OsStr) -> Result<(), &'static str> {
+    let mut proxy = OsString::from(scheme);
+    proxy.push(value);
+    set(to, proxy)
+}
+
+fn tls_version(to: &mut Option<TlsVersion>, value: &OsStr) -> Result<(), &'static str> {
+    *to = match value.to_str() {
+        Some("default") => None,
+        Some("1.2") => Some(TlsVersion::V1_2),
+        Some("1.3") => Some(TlsVersion::V1_3),
+        _ => return Err("expected 1.2 or 1.3"),
+    };
+    Ok(())
+}
+
+fn integer(value: &OsStr) -> Result<i64, &'static str> {
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.ok_or("expected a proper numerical parameter")
+}
+
+fn count(value: &OsStr) -> Result<u32, &'static str> {
+    let number = integer(value)?;
+    if number < 0 {
+        return Err("expected a positive numerical parameter");
+    }
+    u32::try_from(number).map_err(|_| "number is too large")
 }
 
 /// Seconds with an optional fraction. 0 means no limit, as in curl.

@@ -1,5 +1,5 @@
 //! `crawler-cli get`: fetches URLs in order, with curl's option names and exit codes, on the engine's
-//! [`HostClient`](courser::HostClient).
+//! [`Client`](courser::Client).
 //!
 //! ```text
 //!  arguments ─▶ LowArgs (what was typed) ─▶ HiArgs (what it means) ─▶ Session::run for each URL ─▶ Facts ─▶ -w, errors
@@ -12,27 +12,38 @@
 //! - `--max-filesize` holds for bodies of unannounced length too: the transfer ends at the limit.
 //! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
 //!   errors.
-//! - `-v` shows the request when the response's head is there, or when it is clear that none comes.
+//! - Credentials are dropped for good once a redirect has left the first origin, and so is the text of `-b`.
+//! - `-v` shows no request to a proxy for a tunnel, and an answer to it only if the proxy agrees.
+//! - The default authorities are Mozilla's as compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a file.
 //! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
 //! - There is no URL globbing, no progress meter and no configuration file.
 
+mod cookies;
 mod exit;
+mod link;
 mod low;
 mod output;
 mod plan;
 mod rate;
+mod redirect;
+mod retry;
+mod show;
 mod target;
 mod transfer;
+mod upload;
 mod write_out;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
+use courser::CookieJar;
+
 use exit::{Exit, Failure};
-use output::{say, write_stdout};
+use output::{Sink, say, write_stdout};
 use plan::HiArgs;
 use rate::Pacer;
 use transfer::Session;
@@ -66,7 +77,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn run(args: &HiArgs) -> Exit {
     let global = &args.global;
-    let mut session = Session::new(global.verbose);
+    let mut session = Session::new(global.verbose, global.silent, args.jar.clone());
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
     for (urlnum, transfer) in args.transfers.iter().enumerate() {
@@ -90,6 +101,12 @@ fn run(args: &HiArgs) -> Exit {
                 outcome = written;
             }
         }
+        if let Some(path) = &transfer.options.cookies.save
+            && let Err(failure) = save_cookies(path, &args.jar)
+            && !global.silent
+        {
+            say(&format!("Warning: {failure}"));
+        }
         exit = match outcome {
             Ok(()) => Exit::Ok,
             Err(failure) if failure.reader_gone || global.fail_early => return failure.exit,
@@ -97,6 +114,12 @@ fn run(args: &HiArgs) -> Exit {
         };
     }
     exit
+}
+
+/// `-c`: after each transfer, so that one that is interrupted loses little.
+fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
+    let mut sink = Sink::new(Some(path.as_os_str()));
+    sink.write(jar.save().as_bytes())
 }
 
 fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {

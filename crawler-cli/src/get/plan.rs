@@ -1,15 +1,22 @@
-//! What the options mean together: one [`Transfer`] for each URL, with every file that they name already read.
+//! What the options mean together: one [`Transfer`] for each URL, with every file that they name already read, but for
+//! those of `-T`, which are as large as they like, and those of TLS, which count for https alone.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use courser::CookieJar;
+
+use super::cookies::Cookies;
 use super::exit::{Exit, Failure};
+use super::link::Settings;
 use super::low::{Data, Global, Group, LowArgs};
-use super::target::Target;
+use super::redirect::{Errand, Follow};
+use super::retry::Retry;
+use super::upload::Upload;
 use super::write_out::WriteOut;
 
 /// A command line, understood.
@@ -17,6 +24,8 @@ use super::write_out::WriteOut;
 pub(super) struct HiArgs {
     pub(super) global: Global,
     pub(super) transfers: Vec<Transfer>,
+    /// Of all transfers that keep cookies.
+    pub(super) jar: CookieJar,
 }
 
 /// One URL and where its output goes.
@@ -25,16 +34,29 @@ pub(super) struct Transfer {
     /// As typed. Whether it means anything is found out when its turn comes.
     pub(super) url: OsString,
     pub(super) output: Option<OsString>,
+    pub(super) upload: Option<Upload>,
     pub(super) options: Rc<Options>,
+}
+
+/// What a request is for. Decides about its method, unless `-X` does, and about its body.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Get,
+    Head,
+    /// The data of `-d`.
+    Post,
+    /// The file of `-T`.
+    Put,
 }
 
 /// What the transfers of one group have in common.
 #[derive(Debug)]
 pub(super) struct Options {
-    method: String,
+    /// `-X`.
+    method: Option<String>,
     headers: Vec<HeaderRule>,
     /// `user:password`.
-    user: Option<Vec<u8>>,
+    pub(super) user: Option<Vec<u8>>,
     user_agent: Option<Vec<u8>>,
     pub(super) body: Option<Vec<u8>>,
     /// Only the head is wanted, whatever the method.
@@ -44,10 +66,13 @@ pub(super) struct Options {
     pub(super) fail: bool,
     pub(super) path_as_is: bool,
     pub(super) max_time: Option<Duration>,
-    pub(super) connect_timeout: Option<Duration>,
     pub(super) max_filesize: Option<u64>,
-    pub(super) unix_socket: Option<PathBuf>,
     pub(super) write_out: Option<WriteOut>,
+    pub(super) compressed: bool,
+    pub(super) cookies: Cookies,
+    pub(super) follow: Follow,
+    pub(super) retry: Retry,
+    pub(super) settings: Settings,
 }
 
 /// One `-H`.
@@ -62,7 +87,7 @@ enum HeaderRule {
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Composed {
     pub(super) method: String,
-    pub(super) target: String,
+    pub(super) url: String,
     /// In order, but that the engine puts `Host` and `User-Agent` first.
     pub(super) headers: Vec<(String, Vec<u8>)>,
 }
@@ -74,15 +99,26 @@ impl HiArgs {
     /// [`Exit::Usage`] for options that contradict each other, [`Exit::Read`] for a file that cannot be read.
     pub(super) fn new(low: LowArgs) -> Result<Self, Failure> {
         let mut transfers = Vec::new();
+        let jar = CookieJar::new();
         for mut group in low.groups {
             let urls = std::mem::take(&mut group.urls);
             let mut outputs = std::mem::take(&mut group.outputs).into_iter();
-            let options = Rc::new(Options::new(group)?);
-            transfers.extend(urls.into_iter().map(|url| Transfer {
-                url,
-                output: outputs.next(),
-                options: options.clone(),
-            }));
+            let mut uploads = std::mem::take(&mut group.uploads).into_iter();
+            let one_method = [group.head, !group.data.is_empty(), uploads.len() > 0];
+            if one_method.into_iter().filter(|asked| *asked).count() > 1 {
+                return Err(usage(
+                    "you can only select one of POST (-d, --data), PUT (-T, --upload-file) and HEAD (-I, --head)",
+                ));
+            }
+            let options = Rc::new(Options::new(group, &jar)?);
+            for url in urls {
+                transfers.push(Transfer {
+                    url,
+                    output: outputs.next(),
+                    upload: uploads.next().and_then(Upload::new),
+                    options: options.clone(),
+                });
+            }
             if outputs.next().is_some() {
                 return Err(usage("more --output than URLs"));
             }
@@ -90,23 +126,29 @@ impl HiArgs {
         Ok(Self {
             global: low.global,
             transfers,
+            jar,
         })
     }
 }
 
-impl Options {
-    fn new(group: Group) -> Result<Self, Failure> {
-        if group.head && !group.data.is_empty() {
-            return Err(usage(
-                "you can only select one of POST (-d, --data) and HEAD (-I, --head)",
-            ));
+impl Transfer {
+    /// What its first request is for.
+    pub(super) fn kind(&self) -> Kind {
+        match (&self.upload, &self.options.body) {
+            (Some(_), _) => Kind::Put,
+            (None, Some(_)) => Kind::Post,
+            (None, None) if self.options.head_only => Kind::Head,
+            (None, None) => Kind::Get,
         }
-        let method = match group.method {
-            Some(method) => text(method, "method")?,
-            None if group.head => "HEAD".into(),
-            None if !group.data.is_empty() => "POST".into(),
-            None => "GET".into(),
-        };
+    }
+}
+
+impl Options {
+    fn new(group: Group, jar: &CookieJar) -> Result<Self, Failure> {
+        let settings = Settings::new(&group)?;
+        let cookies = Cookies::new(&group, jar);
+        let follow = Follow::new(&group);
+        let retry = Retry::new(&group);
         let mut headers = Vec::new();
         for typed in group.headers {
             read_headers(&typed, &mut headers)?;
@@ -116,7 +158,15 @@ impl Options {
             None => None,
         };
         Ok(Self {
-            method,
+            follow,
+            retry,
+            settings,
+            cookies,
+            compressed: group.compressed,
+            method: group
+                .method
+                .map(|method| text(method, "method"))
+                .transpose()?,
             headers,
             user: group.user.map(credentials).transpose()?,
             user_agent: group.user_agent.map(OsString::into_vec),
@@ -126,24 +176,29 @@ impl Options {
             fail: group.fail,
             path_as_is: group.path_as_is,
             max_time: group.max_time,
-            connect_timeout: group.connect_timeout,
             max_filesize: group.max_filesize,
-            unix_socket: group.unix_socket.map(PathBuf::from),
             write_out: write_out.map(|format| WriteOut::parse(&format)),
         })
     }
 
-    /// The request for `target`: the default headers in curl's order, each unless a `-H` replaces or removes it,
-    /// then those of the `-H` as typed.
-    pub(super) fn compose(&self, target: &Target) -> Composed {
-        let user = self.user.as_ref().or(target.user.as_ref());
+    /// The request for `errand`: the default headers in curl's order, each unless a `-H` replaces or removes it, then
+    /// those of the `-H` as typed. `length` is that of the body, if it has one and that is known.
+    pub(super) fn compose(
+        &self,
+        errand: &Errand,
+        cookie: Vec<u8>,
+        length: Option<u64>,
+    ) -> Composed {
         let user_agent = match &self.user_agent {
             Some(name) => name.clone(),
             None => DEFAULT_USER_AGENT.into(),
         };
         let defaults = [
-            ("Host", Some(target.authority.clone().into_bytes())),
-            ("Authorization", user.map(|user| basic(user))),
+            ("Host", Some(errand.target.authority.clone().into_bytes())),
+            (
+                "Authorization",
+                errand.user.as_ref().map(|user| basic(user)),
+            ),
             (
                 "User-Agent",
                 Some(user_agent).filter(|name| !name.is_empty()),
@@ -152,7 +207,7 @@ impl Options {
         ];
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
         let default = |(name, value): (&str, Option<Vec<u8>>)| {
-            let value = value.filter(|_| !self.names(name))?;
+            let value = value.filter(|_| !self.names(name, errand))?;
             Some((name.to_owned(), value))
         };
         headers.extend(defaults.into_iter().filter_map(default));
@@ -162,33 +217,59 @@ impl Options {
             };
             // There can be one alone, and the first one counts.
             let is_host = |(name, _): &(String, _)| name.eq_ignore_ascii_case("Host");
-            if !(name.eq_ignore_ascii_case("Host") && headers.iter().any(is_host)) {
+            let second = name.eq_ignore_ascii_case("Host") && headers.iter().any(is_host);
+            if errand.may_say(name) && !second {
                 headers.push((name.clone(), value.clone()));
             }
         }
-        let form = self.body.as_ref().map(|_| FORM.to_vec());
+        headers.extend(default((
+            "Cookie",
+            Some(cookie).filter(|cookie| !cookie.is_empty()),
+        )));
+        let codings = self.compressed.then(|| CODINGS.to_vec());
+        headers.extend(default(("Accept-Encoding", codings)));
+        let form = (errand.kind == Kind::Post).then(|| FORM.to_vec());
         headers.extend(default(("Content-Type", form)));
-        let large = |body: &&Vec<u8>| body.len() > EXPECT_ABOVE;
-        let expect = self.body.as_ref().filter(large).map(|_| EXPECT.to_vec());
-        headers.extend(default(("Expect", expect)));
+        let waits = self.waits(errand, length);
+        headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
+        let method = match (&self.method, errand.kind) {
+            (Some(method), _) => method,
+            (None, Kind::Get) => "GET",
+            (None, Kind::Head) => "HEAD",
+            (None, Kind::Post) => "POST",
+            (None, Kind::Put) => "PUT",
+        };
         Composed {
-            method: self.method.clone(),
-            target: target.path_and_query.clone(),
+            method: method.into(),
+            url: errand.target.url(),
             headers,
         }
     }
 
-    /// Whether a `-H` speaks of the header `name`.
-    fn names(&self, name: &str) -> bool {
-        self.headers.iter().any(|rule| match rule {
-            HeaderRule::Send(n, _) | HeaderRule::Remove(n) => n.eq_ignore_ascii_case(name),
-        })
+    /// Whether a body of that length waits for the server's consent, without the user's having said so.
+    pub(super) fn waits(&self, errand: &Errand, length: Option<u64>) -> bool {
+        match errand.kind {
+            _ if !errand.waits || self.names("Expect", errand) => false,
+            Kind::Get | Kind::Head => false,
+            Kind::Post => length.is_some_and(|length| length > EXPECT_ABOVE),
+            Kind::Put => length != Some(0),
+        }
+    }
+
+    /// Whether a `-H` that holds for that errand speaks of the header `name`.
+    fn names(&self, name: &str, errand: &Errand) -> bool {
+        errand.may_say(name)
+            && self.headers.iter().any(|rule| match rule {
+                HeaderRule::Send(n, _) | HeaderRule::Remove(n) => n.eq_ignore_ascii_case(name),
+            })
     }
 }
 
-const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
+pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
 /// Bodies of more bytes wait for the server's consent, as in curl.
-const EXPECT_ABOVE: usize = 1024 * 1024;
+const EXPECT_ABOVE: u64 = 1024 * 1024;
+/// In curl's order.
+const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
 const EXPECT: &[u8] = b"100-continue";
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
@@ -311,13 +392,13 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-fn text(typed: OsString, what: &str) -> Result<String, Failure> {
+pub(super) fn text(typed: OsString, what: &str) -> Result<String, Failure> {
     typed
         .into_string()
         .map_err(|_| usage(format_args!("the {what} is not UTF-8")))
 }
 
-fn usage(cause: impl std::fmt::Display) -> Failure {
+pub(super) fn usage(cause: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Usage, "options", cause)
 }
 
@@ -325,6 +406,7 @@ fn usage(cause: impl std::fmt::Display) -> Failure {
 mod tests {
     use super::*;
     use crate::get::low;
+    use crate::get::target::Target;
 
     fn plan(args: &[&str]) -> Result<HiArgs, Failure> {
         let low = low::parse(args.iter().map(OsString::from)).expect("a usable command line");
@@ -342,9 +424,14 @@ mod tests {
     }
 
     fn composed_for(url: &str, args: &[&str]) -> String {
+        let mut plan = plan(&[args, &[url]].concat()).unwrap();
+        let transfer = plan.transfers.remove(0);
         let target = Target::parse(url.as_bytes(), false).unwrap();
-        let request = options(args).compose(&target);
-        let mut lines = vec![format!("{} {}", request.method, request.target)];
+        let errand = Errand::first(&transfer, target);
+        let request = transfer.options.compose(&errand, Vec::new(), Some(1));
+        let target = request.url.strip_prefix("http://h").unwrap();
+        let target = target.strip_prefix(":8").unwrap_or(target);
+        let mut lines = vec![format!("{} {target}", request.method)];
         for (name, value) in request.headers {
             lines.push(format!("{name}: {}", value.escape_ascii()));
         }
@@ -482,7 +569,7 @@ mod tests {
             (
                 &["-I", "-d", "x", "u"],
                 2,
-                "options: you can only select one of POST",
+                "options: you can only select one of POST (-d, --data), PUT",
             ),
             (
                 &["-o", "a", "-o", "b", "u"],

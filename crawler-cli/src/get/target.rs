@@ -7,7 +7,8 @@
 
 use std::fmt::Write as _;
 
-use percent_encoding::percent_decode;
+use courser::proto::Scheme;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use url::{Host, Url};
 
 use super::exit::{Exit, Failure};
@@ -15,10 +16,11 @@ use super::exit::{Exit, Failure};
 /// A parsed URL. Its `Debug` form shows no credentials.
 #[derive(Clone, Eq, PartialEq)]
 pub(super) struct Target {
+    pub(super) scheme: Scheme,
     /// Lower case; a literal in its usual form.
     pub(super) host: Host<String>,
     pub(super) port: u16,
-    /// The value of `Host`: without the port if it is 80.
+    /// The value of `Host`: without the port if it is the scheme's own.
     pub(super) authority: String,
     /// Visible ASCII only; begins with `/`.
     pub(super) path_and_query: String,
@@ -40,13 +42,15 @@ impl Target {
             )));
         }
         let parts = Parts::split(typed);
-        check_scheme(parts.scheme)?;
-        let (host, port, user) = parse_authority(parts.authority)?;
-        let authority = match port {
-            80 => host.to_string(),
-            port => format!("{host}:{port}"),
+        let scheme = known_scheme(parts.scheme)?;
+        let (host, port, user) = parse_authority(scheme, parts.authority)?;
+        let authority = if port == scheme.default_port() {
+            host.to_string()
+        } else {
+            format!("{host}:{port}")
         };
         Ok(Self {
+            scheme,
             host,
             port,
             authority,
@@ -58,8 +62,35 @@ impl Target {
 
     /// The URL as it is shown: without credentials.
     pub(super) fn effective(&self) -> String {
-        let (authority, target) = (&self.authority, &self.path_and_query);
-        format!("http://{authority}{target}{}", self.fragment)
+        self.url() + &self.fragment
+    }
+
+    /// The URL as it is fetched: without credentials and fragment.
+    pub(super) fn url(&self) -> String {
+        let (scheme, authority) = (self.scheme, &self.authority);
+        format!("{scheme}://{authority}{}", self.path_and_query)
+    }
+
+    /// Appends a file's name if the path ends in `/`.
+    pub(super) fn push_file_name(&mut self, name: &[u8]) {
+        let path = self
+            .path_and_query
+            .find('?')
+            .unwrap_or(self.path_and_query.len());
+        if self.path_and_query[..path].ends_with('/') {
+            let name = percent_encode(name, NOT_IN_NAME).to_string();
+            self.path_and_query.insert_str(path, &name);
+        }
+    }
+
+    /// Takes over the fragment of a reference, with its `#`.
+    pub(super) fn set_fragment(&mut self, fragment: &[u8]) {
+        self.fragment = String::from_utf8_lossy(fragment).into_owned();
+    }
+
+    /// Whether both have the same scheme, host and port.
+    pub(super) fn same_origin(&self, other: &Self) -> bool {
+        (self.scheme, self.port, &self.host) == (other.scheme, other.port, &other.host)
     }
 }
 
@@ -73,7 +104,7 @@ impl std::fmt::Debug for Target {
 pub(super) fn without_credentials(typed: &[u8]) -> String {
     let parts = Parts::split(typed);
     // A password with a bare `/` makes what stands before it the authority, a senseless one.
-    let searched = match parse_authority(parts.authority) {
+    let searched = match parse_authority(Scheme::Http, parts.authority) {
         Ok(_) => parts.authority,
         Err(_) => parts.after_scheme,
     };
@@ -134,22 +165,20 @@ fn is_scheme(text: &[u8]) -> bool {
     text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(rest)
 }
 
-fn check_scheme(scheme: Option<&[u8]>) -> Result<(), Failure> {
-    let scheme = scheme.unwrap_or(b"http");
-    if scheme.eq_ignore_ascii_case(b"http") {
-        return Ok(());
-    }
-    let cause = if scheme.eq_ignore_ascii_case(b"https") {
-        "https is not supported yet by this build".to_owned()
-    } else {
-        format!("protocol \"{}\" is not supported", scheme.escape_ascii())
-    };
-    Err(Failure::new(Exit::UnsupportedProtocol, "URL", cause))
+fn known_scheme(typed: Option<&[u8]>) -> Result<Scheme, Failure> {
+    let typed = typed.unwrap_or(b"http");
+    let is = |scheme: &Scheme| typed.eq_ignore_ascii_case(scheme.as_str().as_bytes());
+    let known = [Scheme::Http, Scheme::Https].into_iter().find(is);
+    known.ok_or_else(|| {
+        let cause = format!("protocol \"{}\" is not supported", typed.escape_ascii());
+        Failure::new(Exit::UnsupportedProtocol, "URL", cause)
+    })
 }
 
+/// Host, port and `user:password`.
 type Authority = (Host<String>, u16, Option<Vec<u8>>);
 
-fn parse_authority(authority: &[u8]) -> Result<Authority, Failure> {
+fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failure> {
     let (user, host) = match authority.iter().rposition(|b| *b == b'@') {
         Some(at) => (&authority[..at], &authority[at + 1..]),
         None => (&[][..], authority),
@@ -162,11 +191,11 @@ fn parse_authority(authority: &[u8]) -> Result<Authority, Failure> {
     if host.contains('\\') {
         return Err(malformed("backslash in the host"));
     }
-    let url = Url::parse(&format!("http://{host}/")).map_err(malformed)?;
+    let url = Url::parse(&format!("{scheme}://{host}/")).map_err(malformed)?;
     let Some(host) = url.host() else {
         return Err(malformed("no host"));
     };
-    let port = url.port().unwrap_or(80);
+    let port = url.port().unwrap_or(scheme.default_port());
     Ok((host.to_owned(), port, decode_user(user)))
 }
 
@@ -234,6 +263,13 @@ fn malformed(cause: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::MalformedUrl, "URL", cause)
 }
 
+/// All but the unreserved characters (RFC 3986 §2.3).
+const NOT_IN_NAME: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,6 +322,10 @@ mod tests {
             ("[0:0::1]", "[::1]", 80),
             ("example.org/http://x", "example.org", 80),
             ("a_b.example:8/", "a_b.example:8", 8),
+            ("https://h/", "h", 443),
+            ("HTTPS://h:443/", "h", 443),
+            ("https://h:80/", "h:80", 80),
+            ("http://h:443/", "h:443", 443),
         ];
         for (typed, authority, port) in cases {
             let target = parse(typed).unwrap();
@@ -343,16 +383,12 @@ mod tests {
             ("http://[::1/", 3),
             ("http://127.0.0.256/", 3),
             ("http://h\\x", 3),
-            ("https://h/", 1),
-            ("HTTPS://h/", 1),
             ("ftp://h/", 1),
             ("\u{1b}x://h/", 3),
         ];
         for (typed, code) in cases {
             assert_eq!(parse(typed).unwrap_err().exit.code(), code, "{typed:?}");
         }
-        let https = parse("https://h/").unwrap_err().to_string();
-        assert_eq!(https, "URL: https is not supported yet by this build");
     }
 
     proptest::proptest! {

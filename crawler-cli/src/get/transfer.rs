@@ -1,61 +1,83 @@
-//! One transfer: from a URL to its output, over one engine client for each upstream.
+//! One transfer: from a URL over its redirects to its output.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io::{self, Cursor, IsTerminal as _};
-use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::proto::{BodyMode, Exchange, SendStep};
+use courser::proto::{ProxyFault, Scheme};
 use courser::{
-    Address, Call, CallId, Completion, HostClient, HostConfig, Limits, Read, Report, Request,
-    Response, Sent, Timeouts, Upstream, Version,
+    Address, Call, CallId, Codings, CookieJar, Error, ErrorKind, Phase, Read, Report, Request,
+    Response, Sent, Version,
 };
-use url::Host;
+use url::{Host, Url};
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, verify_result};
+use super::link::{Link, Links, Seen};
 use super::output::{Sink, say};
-use super::plan::{Composed, Options, Transfer};
+use super::plan::{Composed, Kind, Options, Transfer};
+use super::redirect::Errand;
+use super::show;
 use super::target::{Target, without_credentials};
+use super::upload::{Opened, Upload};
 use super::write_out::Facts;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// What lasts from one transfer to the next: connections, and buffers.
+/// What lasts from one transfer to the next: connections, cookies and buffers.
 pub(super) struct Session {
-    clients: HashMap<ClientKey, HostClient>,
+    links: Links,
+    jar: CookieJar,
     verbose: bool,
+    /// Warnings are not wanted.
+    silent: bool,
+    /// Stdin can be read once.
+    stdin_used: bool,
     response: Response,
     buffer: Vec<u8>,
 }
 
-/// What two transfers must have in common to share connections.
-#[derive(Eq, Hash, PartialEq)]
-struct ClientKey {
-    authority: String,
-    unix_socket: Option<PathBuf>,
-    connect_timeout: Option<Duration>,
-}
-
 impl Session {
-    /// Without connections. `verbose` is `-v`.
-    pub(super) fn new(verbose: bool) -> Self {
+    /// Without connections. `verbose` is `-v`, `silent` is `-s`.
+    pub(super) fn new(verbose: bool, silent: bool, jar: CookieJar) -> Self {
         Self {
-            clients: HashMap::new(),
+            links: Links::new(verbose),
+            jar,
             verbose,
+            silent,
+            stdin_used: false,
             response: Response::new(),
             buffer: vec![0; BUFFER],
         }
     }
 
-    /// Fetches one URL and writes its output. The facts hold whatever became known, also of a failure.
+    /// Fetches one URL, more than once if `--retry` says so, and writes its output. The facts hold whatever became
+    /// known of the last time, also of a failure.
     pub(super) fn run(
         &mut self,
         transfer: &Transfer,
         urlnum: usize,
     ) -> (Facts, Result<(), Failure>) {
+        let mut retries = transfer.options.retry.begin(Instant::now());
+        loop {
+            let (facts, outcome) = self.run_once(transfer, urlnum);
+            let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
+                return (facts, outcome);
+            };
+            if !self.silent {
+                let cause = match &outcome {
+                    Err(failure) => failure.to_string(),
+                    Ok(()) => format!("the server answered with status {}", facts.status),
+                };
+                let (seconds, left) = (delay.as_secs_f64(), retries.left());
+                say(&format!(
+                    "Warning: {cause}; again in {seconds} s, {left} retries left"
+                ));
+            }
+            thread::sleep(delay);
+        }
+    }
+
+    fn run_once(&mut self, transfer: &Transfer, urlnum: usize) -> (Facts, Result<(), Failure>) {
         let start = Instant::now();
         let output = transfer.output.as_deref();
         let mut facts = Facts {
@@ -64,7 +86,7 @@ impl Session {
             filename: output.map(|name| name.to_string_lossy().into_owned()),
             ..Facts::default()
         };
-        let outcome = self.fetch(transfer, &mut facts);
+        let outcome = self.fetch(transfer, start, &mut facts);
         facts.times.total = start.elapsed();
         if let Err(failure) = &outcome {
             facts.exit = failure.exit;
@@ -73,57 +95,169 @@ impl Session {
         (facts, outcome)
     }
 
-    fn fetch(&mut self, transfer: &Transfer, facts: &mut Facts) -> Result<(), Failure> {
+    fn fetch(
+        &mut self,
+        transfer: &Transfer,
+        start: Instant,
+        facts: &mut Facts,
+    ) -> Result<(), Failure> {
         let options = &*transfer.options;
-        let target = Target::parse(transfer.url.as_bytes(), options.path_as_is)?;
-        let composed = options.compose(&target);
-        facts.url_effective = target.effective();
-        facts.scheme = "HTTP";
-        facts.method.clone_from(&composed.method);
-        let client = client(&mut self.clients, &target, options)?;
-        let request = request(composed, options.body.as_deref());
-        let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
-        if let Some(limit) = options.max_time {
-            call = call.timeout(limit);
+        let mut first = Target::parse(transfer.url.as_bytes(), options.path_as_is)?;
+        if let Some(upload) = &transfer.upload {
+            upload.name_target(&mut first);
         }
-        let done = complete(client, call)?;
-        self.response = done.response;
-        let sent = match &done.outcome {
-            Err(error) if error.sent() == Sent::Nothing => None,
-            _ => Some(sent_head(done.request)),
+        let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
+        let mut sink = Sink::new(transfer.output.as_deref());
+        let mut errand = Errand::first(transfer, first.clone());
+        while let Some(next) = self.hop(transfer, &errand, deadline, &mut sink, facts)? {
+            let (status, location) = match next {
+                Next::Follow(status, location) => (status, location),
+                Next::WithoutExpect => {
+                    errand.waits = false;
+                    continue;
+                }
+            };
+            let followed = errand.follow(
+                &options.follow,
+                &first,
+                status,
+                &location,
+                options.path_as_is,
+            );
+            match &followed {
+                Err(failure) if failure.exit == Exit::TooManyRedirects => {
+                    facts.note_location(&self.response);
+                }
+                _ => facts.redirects = errand.followed + 1,
+            }
+            errand = followed?;
+            facts.times.redirect = start.elapsed();
+            if self.verbose {
+                say(&format!("* Following to {}", errand.target.effective()));
+            }
+        }
+        sink.finish()
+    }
+
+    /// Sends one request and takes its response; what it leads to, if that is to be followed.
+    fn hop(
+        &mut self,
+        transfer: &Transfer,
+        errand: &Errand,
+        deadline: Option<Instant>,
+        sink: &mut Sink,
+        facts: &mut Facts,
+    ) -> Result<Option<Next>, Failure> {
+        let options = &*transfer.options;
+        facts.begin(errand);
+        let upload = match &transfer.upload {
+            Some(upload) if errand.kind == Kind::Put => Some(self.open(upload)?),
+            _ => None,
         };
+        let body = options
+            .body
+            .as_deref()
+            .filter(|_| errand.kind == Kind::Post);
+        let length = match (&upload, body) {
+            (Some(upload), _) => upload.length(),
+            (None, body) => body.map(|body| body.len() as u64),
+        };
+        let cookie = options.cookies.header(&self.jar, errand);
+        let composed = options.compose(errand, cookie, length);
+        facts.method.clone_from(&composed.method);
+        self.links.forget();
+        let link = self.links.link(&options.settings, &errand.target)?;
+        let target = link.request_target(&errand.target);
+        let request = request(composed, target, body, upload, options.compressed);
+        let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
+        if let Some(deadline) = deadline {
+            call = call.deadline(deadline);
+        }
+        let begun = Instant::now();
+        let done = link.complete(call)?;
+        self.response = done.response;
         if self.verbose {
-            show_exchange(&done.report, sent.as_deref(), &self.response);
+            show::response(&self.response);
         }
-        note_connection(facts, &done.report);
-        if let Some(head) = &sent {
-            facts.upload_bytes = options.body.as_ref().map_or(0, |body| body.len() as u64);
-            facts.request_bytes = head.len() as u64 + facts.upload_bytes;
+        let seen = self.links.seen();
+        facts.note_connection(&done.report, &seen, begun);
+        let proxy_head = seen.proxy_head.clone();
+        drop(seen);
+        if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
+            facts.upload_bytes = length.unwrap_or(0);
+            facts.request_bytes += done.request.encoded_head().len() as u64 + facts.upload_bytes;
         }
-        note_response(facts, &self.response);
+        facts.note_response(&self.response, proxy_head.as_deref());
+        options.cookies.store(&self.jar, errand, &self.response);
+        let mut next = options
+            .follow
+            .location(&self.response)
+            .map(|location| Next::Follow(self.response.status(), location.to_vec()));
+        let waited = errand.waits && options.waits(errand, length);
+        if waited && self.response.status() == 417 && transfer.upload != Some(Upload::Stdin) {
+            next = Some(Next::WithoutExpect);
+        }
+        if next.is_none() && (300..400).contains(&facts.status) {
+            facts.note_location(&self.response);
+        }
         let mut output = Output {
-            sink: Sink::new(transfer.output.as_deref()),
+            sink,
             options,
             written: &mut facts.download_bytes,
         };
+        let link = self.links.link(&options.settings, &errand.target)?;
         match done.outcome {
             Ok(()) => {
-                let outcome = output.take(client, done.id, &self.response, &mut self.buffer);
+                let outcome = output.take(
+                    link,
+                    done.id,
+                    &self.response,
+                    proxy_head.as_deref(),
+                    next.is_some(),
+                    &mut self.buffer,
+                );
                 // What is not read to its end is not wanted.
-                client.cancel(done.id);
-                outcome
+                link.cancel(done.id);
+                if outcome.is_ok() && self.response.decoded() {
+                    // What came, and not what was made of it.
+                    let announced = announced_length(&self.response);
+                    facts.download_bytes = announced.unwrap_or(facts.download_bytes);
+                }
+                outcome.map(|()| next)
             }
             Err(error) => {
-                output.take_failed(&self.response)?;
-                Err(Failure::from(&error))
+                output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
+                facts.note_error(&error);
+                let failure = failure(&error, options, &errand.target);
+                match next {
+                    // Nobody wanted the body.
+                    Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
+                    _ => Err(failure),
+                }
             }
         }
     }
+
+    fn open(&mut self, upload: &Upload) -> Result<Opened, Failure> {
+        if *upload == Upload::Stdin && std::mem::replace(&mut self.stdin_used, true) {
+            let cause = "stdin is used up and cannot be sent again";
+            return Err(Failure::new(Exit::Rewind, "request", cause));
+        }
+        upload.open()
+    }
+}
+
+/// What comes after a response that is not the last one.
+enum Next {
+    /// The status, and where it leads.
+    Follow(u16, Vec<u8>),
+    /// The server does not know `Expect` (RFC 9110 §15.5.18).
+    WithoutExpect,
 }
 
 /// The output of one transfer, and the rules that can end it early.
 struct Output<'a> {
-    sink: Sink,
+    sink: &'a mut Sink,
     options: &'a Options,
     /// Bytes of the body.
     written: &'a mut u64,
@@ -135,33 +269,44 @@ enum Wanted {
 }
 
 impl Output<'_> {
-    /// Writes a response whose head is there and whose body is still to come.
+    /// Writes a response whose head is there and whose body is still to come. The body of one that leads elsewhere is
+    /// read, for the connection's sake, and dropped.
     fn take(
         &mut self,
-        client: &mut HostClient,
+        link: &mut Link,
         id: CallId,
         response: &Response,
+        proxy_head: Option<&[u8]>,
+        leads_on: bool,
         buffer: &mut [u8],
     ) -> Result<(), Failure> {
-        if let Wanted::Body = self.head(response)? {
-            self.body(client, id, buffer)?;
+        match self.head(response, proxy_head)? {
+            Wanted::HeadOnly if !leads_on => Ok(()),
+            _ => self.body(link, id, leads_on, buffer),
         }
-        self.sink.finish()
     }
 
     /// Writes what came of a response that failed before its head could be handed out, if its head is whole.
-    fn take_failed(&mut self, response: &Response) -> Result<(), Failure> {
+    fn take_failed(
+        &mut self,
+        response: &Response,
+        proxy_head: Option<&[u8]>,
+        leads_on: bool,
+    ) -> Result<(), Failure> {
         if response.status() == 0 {
             return Ok(());
         }
-        match self.head(response)? {
-            Wanted::Body if !response.body().is_empty() => self.piece(response.body()),
+        match self.head(response, proxy_head)? {
+            Wanted::Body if !leads_on && !response.body().is_empty() => self.piece(response.body()),
             _ => Ok(()),
         }
     }
 
-    fn head(&mut self, response: &Response) -> Result<Wanted, Failure> {
+    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
         if self.options.include {
+            if let Some(head) = proxy_head {
+                self.sink.write_head(head)?;
+            }
             for interim in response.interim() {
                 self.sink.write_head(interim.bytes())?;
             }
@@ -172,6 +317,13 @@ impl Output<'_> {
             && announced_length(response).is_some_and(|length| length > limit)
         {
             return Err(too_large(limit));
+        }
+        if self.options.compressed
+            && !self.options.head_only
+            && let Some(coding) = unknown_coding(response)
+        {
+            let cause = format!("unknown content coding {}", coding.escape_ascii());
+            return Err(Failure::new(Exit::BadEncoding, "response", cause));
         }
         if self.options.fail && status >= 400 {
             let cause = format!("the server answered with status {status}");
@@ -188,20 +340,19 @@ impl Output<'_> {
     /// Writes the body as it comes. What arrived before an error is written before the error is returned.
     fn body(
         &mut self,
-        client: &mut HostClient,
+        link: &mut Link,
         id: CallId,
+        dropped: bool,
         buffer: &mut [u8],
     ) -> Result<(), Failure> {
         loop {
-            match client.read_body(id, buffer) {
-                Ok(Read::Data(n)) => self.piece(&buffer[..n])?,
-                Ok(Read::Pending) => {
-                    client.wait(None).map_err(|error| wait_failed(&error))?;
-                    // There is only one body that it can be.
-                    client.readable_body();
-                }
+            match link.read_body(id, buffer) {
+                Ok(Read::Data(n)) if !dropped => self.piece(&buffer[..n])?,
+                Ok(Read::Data(_) | Read::Pending) => {}
                 Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
-                Err(error) => return Err(Failure::from(&error)),
+                // Nobody wanted it.
+                Err(failure) if dropped && UNMISSED.contains(&failure.exit) => return Ok(()),
+                Err(failure) => return Err(failure),
             }
         }
     }
@@ -237,6 +388,25 @@ fn too_large(limit: u64) -> Failure {
     )
 }
 
+/// A content coding that is none of those that the engine takes off.
+fn unknown_coding(response: &Response) -> Option<&[u8]> {
+    let known: [&[u8]; 8] = [
+        b"gzip",
+        b"x-gzip",
+        b"deflate",
+        b"br",
+        b"zstd",
+        b"identity",
+        b"none",
+        b"",
+    ];
+    response
+        .header_all("content-encoding")
+        .flat_map(|value| value.split(|b| *b == b','))
+        .map(<[u8]>::trim_ascii)
+        .find(|coding| !known.iter().any(|known| coding.eq_ignore_ascii_case(known)))
+}
+
 /// The length that frames the body, if there is one.
 fn announced_length(response: &Response) -> Option<u64> {
     if response.header("transfer-encoding").is_some() {
@@ -247,145 +417,143 @@ fn announced_length(response: &Response) -> Option<u64> {
     value.split(',').next()?.trim().parse().ok()
 }
 
-/// Runs one call until it completes: for a streaming one, until the head is there.
-fn complete(client: &mut HostClient, call: Call) -> Result<Completion, Failure> {
-    client.submit(call);
-    loop {
-        // There is no other call that could complete.
-        if let Some(done) = client.wait(None).map_err(|error| wait_failed(&error))? {
-            return Ok(done);
+/// What that error is for this target and these options.
+fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
+    let mut failure = Failure::from(error);
+    match error.kind() {
+        // The engine looks addresses up too, and finds none of the other family.
+        ErrorKind::Dns(_) if !matches!(target.host, Host::Domain(_)) => {
+            failure.exit = Exit::NotConnected;
         }
-    }
-}
-
-fn wait_failed(error: &io::Error) -> Failure {
-    Failure::new(Exit::Receive, "waiting for events", error)
-}
-
-fn note_connection(facts: &mut Facts, report: &Report) {
-    let end = |address: Option<&Address>| match address {
-        Some(Address::Tcp(address)) => Some((address.ip().to_string(), address.port())),
-        Some(Address::Unix(_)) | None => None,
-    };
-    facts.remote = end(report.remote());
-    facts.local = end(report.local());
-    let connected = report.timings().queued.filter(|_| report.attempts() > 0);
-    let fresh = connected.filter(|_| !report.reused());
-    facts.connects = fresh.is_some().into();
-    facts.times.connect = fresh.unwrap_or_default();
-    facts.times.pretransfer = connected.unwrap_or_default();
-    facts.times.starttransfer = report.timings().first_byte.unwrap_or_default();
-}
-
-fn note_response(facts: &mut Facts, response: &Response) {
-    if response.status() == 0 {
-        return;
-    }
-    facts.status = response.status();
-    facts.http_version = Some(match response.version() {
-        Version::Http10 => "1",
-        Version::Http11 => "1.1",
-    });
-    let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
-    facts.header_bytes = (interim + response.head().len()) as u64;
-    let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
-    let shown = |value: &[u8]| {
-        if terminal {
-            neutralise_bytes(value, Keep::Nothing)
-        } else {
-            value.to_vec()
+        ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
+            failure.exit = Exit::Proxy;
         }
-    };
-    let headers = response.headers();
-    facts.headers = headers
-        .map(|(name, value)| (name.to_owned(), shown(value)))
-        .collect();
+        // Only who was reached can do that.
+        ErrorKind::Io(cause)
+            if error.phase() == Phase::Connect
+                && cause.kind() == io::ErrorKind::ConnectionReset =>
+        {
+            failure.exit = match target.scheme {
+                Scheme::Http => Exit::Receive,
+                Scheme::Https => Exit::TlsHandshake,
+            };
+        }
+        _ => {}
+    }
+    failure
 }
 
-/// `-v`: which connection served, what was sent on it, and what came back.
-fn show_exchange(report: &Report, sent: Option<&[u8]>, response: &Response) {
-    if let Some(remote) = report.remote() {
-        let what = match (report.reused(), report.attempts()) {
-            (_, 0) => "Could not connect",
-            (true, _) => "Re-using the connection",
-            (false, _) => "Connected",
+impl Facts {
+    /// Begins a request: what the one before it left is forgotten, but for what is counted together.
+    fn begin(&mut self, errand: &Errand) {
+        self.url_effective = errand.target.effective();
+        self.scheme = match errand.target.scheme {
+            Scheme::Http => "HTTP",
+            Scheme::Https => "HTTPS",
         };
-        say(&format!("* {what} to {remote}"));
+        self.download_bytes = 0;
+        self.upload_bytes = 0;
     }
-    if let Some(head) = sent {
-        show_head('>', head);
-    }
-    for interim in response.interim() {
-        show_head('<', interim.bytes());
-    }
-    show_head('<', response.head());
-}
 
-/// The client for that upstream and those limits; there is one for each.
-fn client<'a>(
-    clients: &'a mut HashMap<ClientKey, HostClient>,
-    target: &Target,
-    options: &Options,
-) -> Result<&'a mut HostClient, Failure> {
-    let key = ClientKey {
-        authority: target.authority.clone(),
-        unix_socket: options.unix_socket.clone(),
-        connect_timeout: options.connect_timeout,
-    };
-    match clients.entry(key) {
-        Entry::Occupied(entry) => Ok(entry.into_mut()),
-        Entry::Vacant(entry) => {
-            let upstream = upstream(target, options)?.with_host(&target.authority);
-            let client =
-                HostClient::new(upstream, config(options)).map_err(|e| Failure::from(&e))?;
-            Ok(entry.insert(client))
+    /// Times are added up over the requests of a transfer, as in curl.
+    fn note_connection(&mut self, report: &Report, seen: &Seen, begun: Instant) {
+        let end = |address: Option<&Address>| match address {
+            Some(Address::Tcp(address)) => Some((address.ip().to_string(), address.port())),
+            Some(Address::Unix(_)) | None => None,
+        };
+        self.remote = end(report.remote().or(seen.remote.as_ref()));
+        self.local = end(report.local().or(seen.local.as_ref()));
+        let since = |at: Option<Instant>| {
+            at.map_or(Duration::ZERO, |at| at.saturating_duration_since(begun))
+        };
+        let timings = report.timings();
+        if !report.reused() {
+            self.connects += u32::from(seen.connected.is_some());
+            // The engine tells its times with a connection that can be used; before that there is what was seen.
+            let lookup = timings.resolve.unwrap_or_else(|| since(seen.resolved));
+            self.times.lookup += lookup;
+            let connect = timings.connect.map(|connect| lookup + connect);
+            self.times.connect += connect.unwrap_or_else(|| since(seen.connected));
+        }
+        let ready = timings.queued.filter(|_| report.attempts() > 0);
+        let ready = ready.unwrap_or_default();
+        if report.tls().is_some() {
+            self.times.handshake += ready;
+        }
+        self.times.pretransfer += ready;
+        self.times.starttransfer += timings.first_byte.unwrap_or_default();
+        if let Some(status) = report.proxy_status() {
+            self.proxy_status = status;
         }
     }
-}
 
-fn upstream(target: &Target, options: &Options) -> Result<Upstream, Failure> {
-    if let Some(path) = &options.unix_socket {
-        return Ok(Upstream::unix(path));
+    fn note_response(&mut self, response: &Response, proxy_head: Option<&[u8]>) {
+        if response.status() == 0 {
+            return;
+        }
+        self.status = response.status();
+        self.http_version = Some(match response.version() {
+            Version::Http10 => "1",
+            Version::Http11 => "1.1",
+        });
+        let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
+        let proxy = proxy_head.map_or(0, <[u8]>::len);
+        self.header_bytes += (proxy + interim + response.head().len()) as u64;
+        let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
+        let shown = |value: &[u8]| {
+            if terminal {
+                neutralise_bytes(value, Keep::Nothing)
+            } else {
+                value.to_vec()
+            }
+        };
+        let headers = response.headers();
+        self.headers = headers
+            .map(|(name, value)| (name.to_owned(), shown(value)))
+            .collect();
     }
-    let address = match &target.host {
-        Host::Ipv4(ip) => SocketAddr::from((*ip, target.port)),
-        Host::Ipv6(ip) => SocketAddr::from((*ip, target.port)),
-        Host::Domain(name) if name == "localhost" => {
-            let upstream = format!("localhost:{}", target.port).parse();
-            return upstream.map_err(|error| Failure::from(&error));
-        }
-        Host::Domain(name) => {
-            let cause =
-                format!("{name}: this build knows no names but localhost and address literals");
-            return Err(Failure::new(Exit::NotResolved, "resolving", cause));
-        }
-    };
-    Ok(Upstream::tcp([address]))
-}
 
-/// No limits but those that were asked for, and the engine's against a hostile head or framing.
-fn config(options: &Options) -> HostConfig {
-    HostConfig {
-        timeouts: Timeouts {
-            connect: options.connect_timeout,
-            ..Timeouts::none()
-        },
-        limits: Limits {
-            body_bytes: None,
-            // curl's own limit.
-            head_bytes: 300 * 1024,
-            ..Limits::default()
-        },
-        ..HostConfig::default()
+    /// Where a redirect leads that is not followed. It may be no URL that could be.
+    fn note_location(&mut self, response: &Response) {
+        let location = response.header("location").unwrap_or_default();
+        let base = Url::parse(&self.url_effective).ok();
+        let joined = base.and_then(|base| base.join(&String::from_utf8_lossy(location)).ok());
+        if let Some(url) = joined.filter(|_| !location.is_empty()) {
+            self.redirect_url = without_credentials(url.as_str().as_bytes());
+        }
+    }
+
+    fn note_error(&mut self, error: &Error) {
+        match error.kind() {
+            ErrorKind::Proxy(ProxyFault::Status(status)) => self.proxy_status = *status,
+            ErrorKind::Tls(fault) if error.phase() == Phase::Tls => {
+                self.verify_result = verify_result(fault);
+            }
+            _ => {}
+        }
     }
 }
 
 /// The engine's form of a composed request. What frames the body is the engine's to say, so that the headers that ask
 /// for a framing become settings.
-fn request(composed: Composed, body: Option<&[u8]>) -> Request {
-    let mut request = Request::new(composed.method, composed.target);
+fn request(
+    composed: Composed,
+    target: String,
+    body: Option<&[u8]>,
+    upload: Option<Opened>,
+    compressed: bool,
+) -> Request {
+    let mut request = Request::new(composed.method, target);
     request.no_user_agent();
-    let (mut chunked, length) = (false, body.map(<[u8]>::len).unwrap_or_default().to_string());
+    if compressed {
+        request.decode(Codings::all());
+    }
+    let length = match (&upload, body) {
+        (Some(upload), _) => upload.length(),
+        (None, body) => Some(body.map_or(0, |body| body.len() as u64)),
+    };
+    let length = length.map(|length| length.to_string()).unwrap_or_default();
+    let mut chunked = false;
     for (name, value) in &composed.headers {
         let is = |header: &str, text: &str| {
             name.eq_ignore_ascii_case(header) && value.eq_ignore_ascii_case(text.as_bytes())
@@ -398,51 +566,24 @@ fn request(composed: Composed, body: Option<&[u8]>) -> Request {
             request.header(name, value);
         }
     }
-    match body {
-        Some(body) if chunked => request.body_stream(Cursor::new(body.to_vec()), None),
-        Some(body) => request.body(body),
-        None => &mut request,
-    };
+    match (upload, body) {
+        (Some(upload), _) => upload.fill(&mut request, chunked),
+        (None, Some(body)) if chunked => {
+            request.body_stream(Cursor::new(body.to_vec()), None);
+        }
+        (None, Some(body)) => {
+            request.body(body);
+        }
+        (None, None) => {}
+    }
     request
-}
-
-/// The head that was sent for `request`, as it was encoded.
-fn sent_head(mut request: Request) -> Vec<u8> {
-    let mut exchange = Exchange::new(&request, BodyMode::Discard);
-    let Ok(SendStep::Write([head, _])) = exchange.poll_send(&mut request) else {
-        return Vec::new();
-    };
-    // A small body goes out together with the head.
-    let end = memchr::memmem::find(head, b"\r\n\r\n");
-    head[..end.map_or(head.len(), |at| at + 4)].to_vec()
-}
-
-fn show_head(mark: char, head: &[u8]) {
-    for line in head.split_inclusive(|b| *b == b'\n') {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = String::from_utf8_lossy(&neutralise_bytes(line, Keep::Nothing)).into_owned();
-        say(&format!("{mark} {}", without_secret(&line)));
-    }
-}
-
-/// A header line as it may be shown: credentials become `***`, their scheme stays.
-fn without_secret(line: &str) -> Cow<'_, str> {
-    let Some((name, value)) = line.split_once(':') else {
-        return line.into();
-    };
-    let secret = ["authorization", "proxy-authorization"];
-    if !secret.iter().any(|s| name.trim().eq_ignore_ascii_case(s)) {
-        return line.into();
-    }
-    match value.trim().split_once(' ') {
-        Some((scheme, _)) => format!("{name}: {scheme} ***").into(),
-        None => format!("{name}: ***").into(),
-    }
 }
 
 /// How long a body is held back for an answer to `Expect: 100-continue`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
+
+/// What may be wrong with a body that is dropped.
+const UNMISSED: [Exit; 2] = [Exit::Partial, Exit::BadEncoding];
 
 /// Bytes read at once.
 const BUFFER: usize = 64 * 1024;
@@ -452,21 +593,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_shown() {
-        let cases = [
-            ("GET / HTTP/1.1", "GET / HTTP/1.1"),
-            ("Host: a:80", "Host: a:80"),
-            ("Authorization: Basic dTpw", "Authorization: Basic ***"),
-            ("AUTHORIZATION:Bearer x y", "AUTHORIZATION: Bearer ***"),
-            ("Proxy-Authorization: token", "Proxy-Authorization: ***"),
-            ("X-Authorization: a b", "X-Authorization: a b"),
-        ];
-        for (line, shown) in cases {
-            assert_eq!(without_secret(line), shown);
-        }
-    }
-
-    #[test]
     fn headers_that_ask_for_a_framing_become_settings() {
         let encoded = |headers: &[(&str, &str)], body: Option<&[u8]>| {
             let headers = headers
@@ -474,12 +600,12 @@ mod tests {
                 .map(|(n, v)| ((*n).into(), v.as_bytes().to_vec()));
             let composed = Composed {
                 method: "PUT".into(),
-                target: "/".into(),
+                url: "http://h/".into(),
                 headers: headers.collect(),
             };
-            let mut request = request(composed, body);
+            let mut request = request(composed, "/".into(), body, None, false);
             let checked = request.encode(&courser::proto::Defaults::new("h", None));
-            checked.map(|()| String::from_utf8(sent_head(request)).unwrap())
+            checked.map(|()| String::from_utf8(request.encoded_head().to_vec()).unwrap())
         };
         let cases: &[(&[(&str, &str)], &str)] = &[
             (&[], "Content-Length: 3"),

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::Value;
-use url::Url;
 
 use super::exit::Exit;
 
@@ -36,19 +35,34 @@ pub(super) struct Facts {
     pub(super) upload_bytes: u64,
     pub(super) download_bytes: u64,
     pub(super) times: Times,
+    /// Redirects that were followed.
+    pub(super) redirects: u32,
+    /// Where one leads that was not.
+    pub(super) redirect_url: String,
+    /// Of the last answer to CONNECT; 0 without one.
+    pub(super) proxy_status: u16,
+    /// OpenSSL's number for what is wrong with the server's certificate.
+    pub(super) verify_result: u16,
 }
 
-/// Since the start of the transfer; zero if it did not come so far.
+/// Since the start of the transfer; zero if it did not come so far. All but the last two are sums over its requests,
+/// each from its own start.
 #[derive(Debug, Default)]
 pub(super) struct Times {
+    pub(super) lookup: Duration,
     pub(super) connect: Duration,
+    /// Until TLS was up.
+    pub(super) handshake: Duration,
     pub(super) pretransfer: Duration,
     pub(super) starttransfer: Duration,
+    /// Until the last request began.
+    pub(super) redirect: Duration,
     pub(super) total: Duration,
 }
 
 impl Facts {
-    fn header(&self, name: &str) -> Option<&[u8]> {
+    /// The first header of that name.
+    pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
         let mut headers = self.headers.iter();
         let (_, value) = headers.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
         Some(value)
@@ -277,16 +291,16 @@ static VARIABLES: &[Variable] = &[
     var("exitcode", |f| Field::Number(f.exit.code().into())),
     var("filename_effective", |f| Field::Text(f.filename.clone())),
     var("http_code", |f| Field::Status(f.status)),
-    var("http_connect", |_| Field::Status(0)),
+    var("http_connect", |f| Field::Status(f.proxy_status)),
     var("http_version", |f| text(f.http_version.unwrap_or("0"))),
     var("local_ip", |f| ip(&f.local)),
     var("local_port", |f| port(&f.local)),
     var("method", |f| text(&f.method)),
     var("num_connects", |f| Field::Number(f.connects.into())),
     var("num_headers", |f| Field::Number(f.headers.len() as u64)),
-    var("num_redirects", |_| Field::Number(0)),
+    var("num_redirects", |f| Field::Number(f.redirects.into())),
     var("proxy_ssl_verify_result", |_| Field::Number(0)),
-    var("redirect_url", |f| text(redirect_url(f))),
+    var("redirect_url", |f| text(&f.redirect_url)),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),
     var("response_code", |f| Field::Status(f.status)),
@@ -297,34 +311,18 @@ static VARIABLES: &[Variable] = &[
     var("size_upload", |f| Field::Number(f.upload_bytes)),
     var("speed_download", |f| Field::Number(f.speed(f.download_bytes))),
     var("speed_upload", |f| Field::Number(f.speed(f.upload_bytes))),
-    var("ssl_verify_result", |_| Field::Number(0)),
-    var("time_appconnect", |_| Field::Time(Duration::ZERO)),
+    var("ssl_verify_result", |f| Field::Number(f.verify_result.into())),
+    var("time_appconnect", |f| Field::Time(f.times.handshake)),
     var("time_connect", |f| Field::Time(f.times.connect)),
-    var("time_namelookup", |_| Field::Time(Duration::ZERO)),
+    var("time_namelookup", |f| Field::Time(f.times.lookup)),
     var("time_pretransfer", |f| Field::Time(f.times.pretransfer)),
-    var("time_redirect", |_| Field::Time(Duration::ZERO)),
+    var("time_redirect", |f| Field::Time(f.times.redirect)),
     var("time_starttransfer", |f| Field::Time(f.times.starttransfer)),
     var("time_total", |f| Field::Time(f.times.total)),
     var("url", |f| text(&f.url)),
     var("url_effective", |f| text(&f.url_effective)),
     var("urlnum", |f| Field::Number(f.urlnum as u64)),
 ];
-
-/// Where a redirect leads, which is not followed.
-fn redirect_url(facts: &Facts) -> String {
-    let location = facts
-        .headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case("location"));
-    let is_redirect = (300..400).contains(&facts.status);
-    let base = Url::parse(&facts.url_effective).ok();
-    match (location, base) {
-        (Some((_, value)), Some(base)) if is_redirect => base
-            .join(&String::from_utf8_lossy(value))
-            .map_or_else(|_| String::new(), String::from),
-        _ => String::new(),
-    }
-}
 
 #[cfg(test)]
 mod tests {

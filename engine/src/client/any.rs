@@ -282,7 +282,7 @@ impl AnyHost {
             match (proxy.kind(), url.scheme()) {
                 (ProxyKind::Socks5 | ProxyKind::Socks5h, _) => {
                     if proxy.kind() == ProxyKind::Socks5 {
-                        socks_target = Some(to_host.into());
+                        socks_target = Some((to_host.into(), to_port));
                     }
                     steps.push(Step::Socks {
                         host: to_host.into(),

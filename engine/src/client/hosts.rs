@@ -40,8 +40,8 @@ pub(crate) struct Host {
     pub(crate) addresses: Addresses,
     /// The handshakes of a new connection.
     pub(crate) set_up: Arc<[Step]>,
-    /// The first of these handshakes is told an address of that name, which we look up.
-    pub(crate) socks_target: Option<Box<str>>,
+    /// The first of these handshakes is told an address of that name, which we look up; the port is what it is for.
+    pub(crate) socks_target: Option<(Box<str>, u16)>,
     /// Through which it is reached; kept because its place in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
     /// Openings so far: each starts one address further.

@@ -11,6 +11,7 @@ mod faults;
 mod happy_eyeballs;
 mod policy;
 mod pool;
+mod proxy;
 mod redirects;
 mod regression;
 mod reuse;

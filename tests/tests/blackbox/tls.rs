@@ -326,13 +326,14 @@ fn a_forgotten_session_costs_a_whole_handshake() {
 /// The variable is the process's: the test runs itself again with it.
 #[test]
 fn keys_are_logged() {
-    const VARIABLE: &str = "SSLKEYLOGFILE";
-    if std::env::var_os(VARIABLE).is_none() {
+    const CHILD: &str = "COURSER_TEST_CHILD";
+    if std::env::var_os(CHILD).is_none() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("keys");
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "tls::keys_are_logged"])
-            .env(VARIABLE, &log)
+            .env(CHILD, "1")
+            .env("SSLKEYLOGFILE", &log)
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");

@@ -279,7 +279,6 @@ pub(crate) const KNOWN: &[Known] = &[
             &[
                 "location/backslash/told",
                 "location/bad-port/told",
-                "location/empty/told",
                 "location/fragment-only/told",
                 "location/no-slashes/told",
                 "location/odd/told",
@@ -293,5 +292,231 @@ pub(crate) const KNOWN: &[Known] = &[
                 "location/utf-8/told",
             ],
         )],
+    },
+    Known {
+        why: "Location is understood as by browsers.",
+        differ: &[
+            (
+                &[Output, Wire],
+                &[
+                    "location/backslash",
+                    "location/fragment-only",
+                    "location/odd",
+                    "location/path-encoded-dots",
+                    "location/space-query",
+                    "location/utf-8",
+                ],
+            ),
+            (&[Output], &["location/mailto/told"]),
+            (
+                &[Exit, Output, Wire],
+                &[
+                    "location/no-slashes",
+                    "location/scheme-one-slash",
+                    "location/scheme-only",
+                    "location/tab",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "curl shows the URL of a redirect to a scheme that it does not speak as the one that it has gone to.",
+        differ: &[(&[Output], &["location/file-scheme"])],
+    },
+    Known {
+        why: "Credentials are not shown.",
+        differ: &[(
+            &[Output],
+            &[
+                "location/userinfo",
+                "location/userinfo-only-user",
+                "location/userinfo-only-user/told",
+                "location/userinfo/told",
+                "tls/redirect/same",
+                "tls/url",
+            ],
+        )],
+    },
+    Known {
+        why: "`Cookie` has its pairs separated by `; ` and in the order of RFC 6265 §5.4: cookies of longer paths first, then older ones. curl compares lengths of names too, and writes its file in the order of a hash table.",
+        differ: &[
+            (
+                &[Wire],
+                &[
+                    "cookie/file",
+                    "cookie/file-and-text",
+                    "cookie/file-deep",
+                    "cookie/kept-several",
+                    "cookie/quoted",
+                    "cookie/text-two",
+                ],
+            ),
+            (&[Files], &["cookie/jar"]),
+            (&[Wire, Files], &["cookie/jar-both"]),
+        ],
+    },
+    Known {
+        why: "A file of response heads is no cookie file.",
+        differ: &[(&[Wire], &["cookie/file-headers"])],
+    },
+    Known {
+        why: "The comments of a cookie file name the program that wrote it.",
+        differ: &[(&[Output], &["cookie/jar-stdout"])],
+    },
+    Known {
+        why: "`-b` is text for the server that the URL names: like all credentials, it is dropped for good once a redirect has left that origin. curl sends it to every server, and a `Cookie` header again to the first one.",
+        differ: &[(
+            &[Wire],
+            &[
+                "redirect/to-both/and-back",
+                "redirect/to-both/cookie",
+                "redirect/to-name/and-back",
+                "redirect/to-name/cookie",
+                "redirect/to-port/and-back",
+                "redirect/to-port/cookie",
+            ],
+        )],
+    },
+    Known {
+        why: "Sizes of chunks have leading zeros.",
+        differ: &[(
+            &[Wire],
+            &[
+                "redirect/300/POST-chunked",
+                "redirect/304/POST-chunked",
+                "redirect/305/POST-chunked",
+                "redirect/306/POST-chunked",
+                "redirect/307/POST-chunked",
+                "redirect/308/POST-chunked",
+                "redirect/399/POST-chunked",
+                "upload/stdin",
+                "upload/stdin-http10",
+            ],
+        )],
+    },
+    Known {
+        why: "A method for which a body is usual says that there is none: `Content-Length: 0` (RFC 9110 §8.6).",
+        differ: &[(
+            &[Wire],
+            &[
+                "redirect/301/PATCH",
+                "redirect/301/PUT-data",
+                "redirect/302/PATCH",
+                "redirect/302/PUT-data",
+                "redirect/303/PATCH",
+                "redirect/303/PUT-data",
+            ],
+        )],
+    },
+    Known {
+        why: "The peer sends bodies after HEAD: the bytes nobody asked for end the connection.",
+        differ: &[(&[Output, Wire], &["redirect/chain/heads-only"])],
+    },
+    Known {
+        why: "A file with several gzip members is one body (RFC 1952 §2.2), and what is no part of the coding is an error, 61. curl says 23.",
+        differ: &[
+            (
+                &[Exit],
+                &["coding/br-surplus/decoded", "coding/gzip-surplus/decoded"],
+            ),
+            (&[Exit, Output], &["coding/members/decoded"]),
+        ],
+    },
+    Known {
+        why: "A coding that ends before its end is an error, 61, although the framing is whole. curl says nothing.",
+        differ: &[(
+            &[Exit],
+            &[
+                "coding/br-cut/decoded",
+                "coding/deflate-cut/decoded",
+                "coding/gzip-cut-trailer/decoded",
+                "coding/gzip-cut/decoded",
+                "coding/zstd-cut/decoded",
+            ],
+        )],
+    },
+    Known {
+        why: "What was decoded before an error is written, or not, in other portions.",
+        differ: &[(&[Output], &["coding/deflate-crc/decoded"])],
+    },
+    Known {
+        why: "The body of a redirect is decoded, though nobody wants it: one that is broken costs the connection.",
+        differ: &[(&[Exit, Output, Wire], &["coding/with/redirect"])],
+    },
+    Known {
+        why: "`--max-filesize` holds for what is written. curl counts what is announced.",
+        differ: &[(&[Exit, Output], &["coding/with/filesize"])],
+    },
+    Known {
+        why: "A removed `Accept-Encoding` asks for the engine's own.",
+        differ: &[(&[Wire], &["coding/with/accept-removed"])],
+    },
+    Known {
+        why: "A transfer coding other than chunked is refused.",
+        differ: &[(&[Exit], &["coding/with/transfer"])],
+    },
+    Known {
+        why: "Names of hosts are sent in lower case.",
+        differ: &[(&[Wire], &["routing/resolve-case"])],
+    },
+    Known {
+        why: "A `--connect-to` without a colon is an error. curl ignores it.",
+        differ: &[(&[Exit, Output, Wire], &["routing/connect-to-bad"])],
+    },
+    Known {
+        why: "`localhost.` is the same host as `localhost`.",
+        differ: &[(&[Exit, Output, Wire], &["url/trailing-dot"])],
+    },
+    Known {
+        why: "What is wrong with the files of TLS is found before there is a connection.",
+        differ: &[(
+            &[Wire],
+            &[
+                "tls/client/garbage",
+                "tls/client/mismatch",
+                "tls/client/missing",
+                "tls/client/missing-key",
+                "tls/client/no-key",
+                "tls/garbage-ca",
+                "tls/garbage-crl",
+                "tls/no-such-ca",
+                "tls/no-such-crl",
+            ],
+        )],
+    },
+    Known {
+        why: "A body that ends without close_notify may be cut short (RFC 9112 §9.8).",
+        differ: &[(&[Exit], &["tls/end/unframed-cut"])],
+    },
+    Known {
+        why: "The common name of a certificate is no name of a server (RFC 9525 §2).",
+        differ: &[(
+            &[Exit, Output, Wire],
+            &["tls/no-san/cacert", "tls/no-san/crl", "tls/no-san/formats"],
+        )],
+    },
+    Known {
+        why: "A self-signed certificate is one whose issuer is not known.",
+        differ: &[(&[Output], &["tls/self-signed/formats"])],
+    },
+    Known {
+        why: "A connection on which a body was held back is not used again.",
+        differ: &[(&[Exit, Output, Wire], &["upload/refused-417"])],
+    },
+    Known {
+        why: "Interim answers to CONNECT are passed over (RFC 9110 §15.2).",
+        differ: &[(&[Exit, Output, Wire], &["proxy/connect/interim"])],
+    },
+    Known {
+        why: "The answer of a proxy that refuses is told by its status alone.",
+        differ: &[(&[Output], &["proxy/connect/403-heads"])],
+    },
+    Known {
+        why: "`-v` does not show the request for a tunnel.",
+        differ: &[(&[Verbose], &["proxy/connect/verbose"])],
+    },
+    Known {
+        why: "Connections to a proxy are kept for each host.",
+        differ: &[(&[Wire], &["proxy/redirect", "proxy/two-hosts"])],
     },
 ];

@@ -224,9 +224,13 @@ fn replace(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 
 /// The fields of each request's head, sorted by name, their values without the space around: neither that order nor
 /// that space means anything (RFC 9110 §5.3, §5.5), and the engine puts the fields that it makes elsewhere than curl.
-/// Equal names stay in their order.
+/// Equal names stay in their order. `Proxy-Connection`, which only curl sends, is left out: it was never standard (RFC
+/// 9112 §C.2.2). A TLS handshake, which is random, is not shown.
 fn ordered(bytes: &[u8]) -> Vec<u8> {
     let mut ordered = Vec::with_capacity(bytes.len());
+    if bytes.starts_with(&[0x16, 3]) {
+        return b"{TLS}".to_vec();
+    }
     let mut fields: Vec<Vec<u8>> = Vec::new();
     let mut in_head = false;
     for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -234,6 +238,9 @@ fn ordered(bytes: &[u8]) -> Vec<u8> {
             in_head = true;
         } else if let Some(colon) = line.iter().position(|b| *b == b':').filter(|_| in_head) {
             let (name, value) = line.split_at(colon + 1);
+            if name == b"Proxy-Connection:" || name == b"> Proxy-Connection:" {
+                continue;
+            }
             fields.push([name, b" ", value.trim_ascii(), b"\r\n"].concat());
             continue;
         } else {

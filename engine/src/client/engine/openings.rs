@@ -124,7 +124,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let (name, port) = match (&host.socks_target, &host.addresses) {
-            (Some(target), _) if opening.behind.is_none() => (&**target, 0),
+            (Some((target, port)), _) if opening.behind.is_none() => (&**target, *port),
             (_, Addresses::Named(name, port)) => (&**name, *port),
             (_, Addresses::Known(addresses)) => {
                 let avoided = &self.avoided;

@@ -1,5 +1,8 @@
 //! The user's choices about TLS, and the identity that they make once for many connections.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -60,7 +63,8 @@ pub struct TlsConfig {
     /// The highest version offered. Default: TLS 1.3.
     pub max_version: TlsVersion,
     /// How many sessions are remembered, to shorten later handshakes with the same name; up to eight for one name,
-    /// the oldest name goes first. 0 remembers none. Default 1024.
+    /// the oldest name goes first. 0 remembers none. Each has the server's ticket and certificates: some kilobytes, and
+    /// 128 KiB at worst. Default 1024.
     pub resumption: usize,
     /// Write the keys of all sessions to the file that the environment names in `SSLKEYLOGFILE`, if it names one.
     /// Default: no.

@@ -1235,3 +1235,99 @@ impl Forger {
         pair.wire.to_client.extend(record.encode());
     }
 }
+
+// ---- what the environment says
+
+/// Runs a test of this file again, in a process with that variable. True in that process.
+fn with_variable(test: &str, name: &str, value: &std::path::Path) -> bool {
+    const CHILD: &str = "COURSER_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("net::tls::tests::{test}")])
+        .env(CHILD, "1")
+        .env_remove("SSL_CERT_DIR")
+        .env(name, value)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+    false
+}
+
+#[test]
+fn a_key_log_that_cannot_be_written_is_an_error() {
+    let path = std::path::Path::new("/no/such/directory/keys");
+    if with_variable(
+        "a_key_log_that_cannot_be_written_is_an_error",
+        "SSLKEYLOGFILE",
+        path,
+    ) {
+        let mut config = TlsConfig {
+            key_log: true,
+            ..TlsConfig::default()
+        };
+        let error = config.build().unwrap_err();
+        assert_eq!((error.part(), error.path()), (TlsPart::KeyLog, Some(path)));
+        config.key_log = false;
+        config.build().unwrap();
+    }
+}
+
+#[cfg(feature = "native-roots")]
+mod native_roots {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A configuration that trusts what the system trusts.
+    fn native() -> TlsConfig {
+        TlsConfig {
+            roots: TlsRoots::Native,
+            ..TlsConfig::default()
+        }
+    }
+
+    /// Everything is in one process: the authority's certificate goes to the file before it is read.
+    #[test]
+    fn the_system_s_authorities_are_trusted() {
+        let path = std::env::temp_dir().join(format!("courser-roots-{}.pem", std::process::id()));
+        let name = "native_roots::the_system_s_authorities_are_trusted";
+        if !with_variable(name, "SSL_CERT_FILE", &path) {
+            return;
+        }
+        let path = std::env::var_os("SSL_CERT_FILE").unwrap();
+        let (authority, other) = (Authority::new("authority"), Authority::new("other"));
+        std::fs::write(&path, authority.0.pem()).unwrap();
+        let identity = native().build();
+        std::fs::remove_file(&path).unwrap();
+        let identity = identity.unwrap();
+        let leaf = |authority: &Authority| authority.leaf(&["a.example"], |_| ()).server();
+        Pair::new(&identity, leaf(&authority), "a.example")
+            .handshake()
+            .unwrap();
+        let fault = Pair::new(&identity, leaf(&other), "a.example").fault();
+        assert_eq!(fault, TlsFault::UnknownIssuer);
+    }
+
+    #[test]
+    fn without_authorities_there_is_an_error() {
+        let name = "native_roots::without_authorities_there_is_an_error";
+        let missing = Path::new("/no/such/file.pem");
+        if with_variable(name, "SSL_CERT_FILE", missing) {
+            let error = native().build().unwrap_err();
+            assert_eq!(error.part(), TlsPart::Roots);
+            assert!(error.to_string().contains("/no/such/file.pem"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_authorities_is_an_error() {
+        let name = "native_roots::a_file_without_authorities_is_an_error";
+        if with_variable(name, "SSL_CERT_FILE", Path::new("/dev/null")) {
+            assert_eq!(native().build().unwrap_err().part(), TlsPart::Roots);
+        }
+    }
+}

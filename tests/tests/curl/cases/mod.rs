@@ -32,45 +32,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         secure::all(),
     ];
     let mut all = subjects.concat();
-    all.retain(|scenario| !scenario.uses(PENDING) && !scenario.name.contains("/environment"));
+    all.retain(|scenario| !scenario.uses(PENDING));
     all
 }
 
-/// Options that `get` does not have yet.
+/// Options that `get` does not have.
 const PENDING: &[&str] = &[
-    "-L",
-    "--location",
-    "-k",
-    "--insecure",
-    "--cacert",
-    "--cert",
-    "-E",
-    "--key",
-    "--tlsv1.2",
-    "--tlsv1.3",
-    "--tls-max",
-    "--resolve",
-    "--connect-to",
-    "-x",
-    "--proxy",
-    "--noproxy",
-    "-U",
-    "--proxy-user",
-    "--crlfile",
-    "--compressed",
-    "-T",
-    "--retry",
-    "-b",
-    "-c",
-    "-4",
-    "-6",
-    "--max-redirs",
-    "--location-trusted",
-    "--post301",
-    "--post302",
-    "--post303",
-    "--socks5",
-    "--socks5-hostname",
     "--proxy-insecure",
     "--proxy-cacert",
     "-p",
@@ -89,7 +56,6 @@ const PENDING: &[&str] = &[
     "--http1.0",
     "-0",
     "--fail-with-body",
-    "--http1.1",
 ];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.

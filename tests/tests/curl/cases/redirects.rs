@@ -38,6 +38,10 @@ fn methods() -> Vec<Scenario> {
         "300", "301", "302", "303", "304", "305", "306", "307", "308", "399",
     ] {
         for (name, args) in requests {
+            // curl announces a chunked body for the GET that follows, sends none, and waits.
+            if *name == "POST-chunked" && matches!(code, "301" | "302" | "303") {
+                continue;
+            }
             let body = if *name == "HEAD" || code == "304" {
                 ""
             } else {

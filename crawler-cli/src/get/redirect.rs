@@ -1,0 +1,157 @@
+//! `-L`: what is asked for next, by curl's rules: which method, with whose credentials, and how often.
+
+use courser::Response;
+use courser::proto::resolve;
+
+use super::exit::{Exit, Failure};
+use super::low::Group;
+use super::plan::{Kind, Transfer};
+use super::target::Target;
+
+/// Whether and how redirects are followed.
+#[derive(Debug)]
+pub(super) struct Follow {
+    on: bool,
+    /// Credentials are for everybody.
+    trusting: bool,
+    /// `None` is without limit.
+    limit: Option<u32>,
+    post301: bool,
+    post302: bool,
+    post303: bool,
+}
+
+impl Follow {
+    pub(super) fn new(group: &Group) -> Self {
+        Self {
+            on: group.location,
+            trusting: group.location_trusted,
+            limit: match group.max_redirs {
+                None => Some(50),
+                Some(limit) if limit < 0 => None,
+                Some(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+            },
+            post301: group.post301,
+            post302: group.post302,
+            post303: group.post303,
+        }
+    }
+
+    /// Where that response leads, if it is to be followed.
+    pub(super) fn location<'a>(&self, response: &'a Response) -> Option<&'a [u8]> {
+        if !self.on || !(300..400).contains(&response.status()) {
+            return None;
+        }
+        response
+            .header("location")
+            .filter(|value| !value.is_empty())
+    }
+
+    /// What a request becomes after a response of that status (RFC 9110 §15.4): curl turns POST alone into GET after
+    /// 301 and 302, and everything but HEAD after 303.
+    fn kind_after(&self, status: u16, kind: Kind) -> Kind {
+        let to_get = match (status, kind) {
+            (_, Kind::Get | Kind::Head) => false,
+            (301, Kind::Post) => !self.post301,
+            (302, Kind::Post) => !self.post302,
+            (303, Kind::Post) => !self.post303,
+            (303, Kind::Put) => true,
+            _ => false,
+        };
+        if to_get { Kind::Get } else { kind }
+    }
+}
+
+/// One request of a transfer: the first one, or one that a redirect led to.
+#[derive(Clone, Debug)]
+pub(super) struct Errand {
+    pub(super) target: Target,
+    pub(super) kind: Kind,
+    /// `user:password` for this server.
+    pub(super) user: Option<Vec<u8>>,
+    /// Redirects so far.
+    pub(super) followed: u32,
+    /// Whether a large body may wait for the server's consent.
+    pub(super) waits: bool,
+    /// Whether this server may see the user's credentials. Invariant: once lost, never regained.
+    trusted: bool,
+    /// Whether this is the host that the user named.
+    same_host: bool,
+}
+
+impl Errand {
+    /// The first one.
+    pub(super) fn first(transfer: &Transfer, target: Target) -> Self {
+        let user = transfer.options.user.as_ref().or(target.user.as_ref());
+        Self {
+            user: user.cloned(),
+            kind: transfer.kind(),
+            target,
+            followed: 0,
+            waits: true,
+            trusted: true,
+            same_host: true,
+        }
+    }
+
+    /// The one after a redirect of that status to `location`. `first` is where the transfer began.
+    ///
+    /// # Errors
+    /// There were too many, or the location is no URL to fetch.
+    pub(super) fn follow(
+        &self,
+        follow: &Follow,
+        first: &Target,
+        status: u16,
+        location: &[u8],
+        path_as_is: bool,
+    ) -> Result<Self, Failure> {
+        if follow.limit.is_some_and(|limit| self.followed >= limit) {
+            let cause = format!("more than {} redirects", self.followed);
+            return Err(Failure::new(Exit::TooManyRedirects, "redirect", cause));
+        }
+        let target = target_of(&self.target, location, path_as_is)?;
+        let trusted = self.trusted && (follow.trusting || target.same_origin(first));
+        let own = target.user.clone().or_else(|| self.user.clone());
+        Ok(Self {
+            user: own.filter(|_| trusted),
+            kind: follow.kind_after(status, self.kind),
+            followed: self.followed + 1,
+            waits: self.waits,
+            trusted,
+            same_host: target.host == first.host,
+            target,
+        })
+    }
+
+    /// Whether a `-H` of that name holds for this errand.
+    pub(super) fn may_say(&self, name: &str) -> bool {
+        let is = |header: &str| name.eq_ignore_ascii_case(header);
+        if is("Host") {
+            return self.same_host;
+        }
+        self.trusted || !(is("Authorization") || is("Cookie"))
+    }
+
+    /// Whether this server may see what is for the user's own host.
+    pub(super) fn trusted(&self) -> bool {
+        self.trusted
+    }
+}
+
+/// The URL that `location` stands for in a response from `base`.
+fn target_of(base: &Target, location: &[u8], path_as_is: bool) -> Result<Target, Failure> {
+    use courser::proto::UrlError;
+    let url = resolve(&base.url(), location).map_err(|error| {
+        let exit = match error {
+            UrlError::Scheme(_) => Exit::UnsupportedProtocol,
+            _ => Exit::MalformedUrl,
+        };
+        Failure::new(exit, "redirect", error)
+    })?;
+    let mut target = Target::parse(url.as_bytes(), path_as_is)?;
+    if let Some(at) = location.iter().position(|b| *b == b'#') {
+        target.set_fragment(&location[at..]);
+    }
+    Ok(target)
+}

@@ -1,0 +1,204 @@
+//! `--retry`: which transfers are begun again, and when.
+
+use std::time::{Duration, Instant};
+
+use super::exit::{Exit, Failure};
+use super::low::Group;
+use super::write_out::Facts;
+
+/// The options of repetition.
+#[derive(Debug)]
+pub(super) struct Retry {
+    times: u32,
+    delay: Option<Duration>,
+    max_time: Option<Duration>,
+    refused: bool,
+    all_errors: bool,
+}
+
+/// The repetitions of one transfer.
+#[derive(Debug)]
+pub(super) struct Retries<'a> {
+    rule: &'a Retry,
+    begun: Instant,
+    left: u32,
+    /// The next one's, without a delay of the user's or the server's.
+    delay: Duration,
+}
+
+impl Retry {
+    pub(super) fn new(group: &Group) -> Self {
+        Self {
+            times: group.retries,
+            delay: group.retry_delay,
+            max_time: group.retry_max_time,
+            refused: group.retry_connrefused,
+            all_errors: group.retry_all_errors,
+        }
+    }
+
+    pub(super) fn begin(&self, now: Instant) -> Retries<'_> {
+        Retries {
+            rule: self,
+            begun: now,
+            left: self.times,
+            delay: FIRST_DELAY,
+        }
+    }
+
+    /// Whether that outcome may be another one next time.
+    fn is_passing(&self, facts: &Facts, outcome: &Result<(), Failure>) -> bool {
+        match outcome {
+            Err(failure) if failure.reader_gone => false,
+            Err(failure) => match failure.exit {
+                Exit::Timeout | Exit::NotResolved | Exit::ProxyNotResolved => true,
+                Exit::HttpError if is_busy(facts.status) => true,
+                Exit::NotConnected if self.refused => true,
+                _ => self.all_errors,
+            },
+            Ok(()) => is_busy(facts.status),
+        }
+    }
+}
+
+impl Retries<'_> {
+    /// How long to wait before the transfer is begun again; `None` if it is not.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        facts: &Facts,
+        outcome: &Result<(), Failure>,
+    ) -> Option<Duration> {
+        if self.left == 0 || !self.rule.is_passing(facts, outcome) {
+            return None;
+        }
+        let delay = retry_after(facts).or(self.rule.delay).unwrap_or(self.delay);
+        let elapsed = now.duration_since(self.begun);
+        let late = |limit| elapsed.saturating_add(delay) > limit;
+        if self.rule.max_time.is_some_and(late) {
+            return None;
+        }
+        self.left -= 1;
+        self.delay = (self.delay * 2).min(LAST_DELAY);
+        Some(delay)
+    }
+
+    /// Repetitions that are still allowed.
+    pub(super) fn left(&self) -> u32 {
+        self.left
+    }
+}
+
+/// As in curl: the statuses of a problem that passes.
+fn is_busy(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// The server's word (RFC 9110 §10.2.3); 0 is none.
+fn retry_after(facts: &Facts) -> Option<Duration> {
+    let value = facts.header("retry-after")?;
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let delay = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = httpdate::parse_http_date(text).ok()?;
+            at.duration_since(std::time::SystemTime::now()).ok()?
+        }
+    };
+    (!delay.is_zero()).then_some(delay)
+}
+
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LAST_DELAY: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(status: u16, retry_after: Option<&str>) -> Facts {
+        let header = |value: &str| ("Retry-After".to_owned(), value.as_bytes().to_vec());
+        Facts {
+            status,
+            headers: retry_after.map(header).into_iter().collect(),
+            ..Facts::default()
+        }
+    }
+
+    fn rule() -> Retry {
+        Retry {
+            times: 3,
+            delay: None,
+            max_time: None,
+            refused: false,
+            all_errors: false,
+        }
+    }
+
+    #[test]
+    fn delays_double_unless_somebody_says() {
+        let now = Instant::now();
+        let seconds = |n| Some(Duration::from_secs(n));
+        let rule = rule();
+        let mut retries = rule.begin(now);
+        assert_eq!(retries.next(now, &facts(503, None), &Ok(())), seconds(1));
+        assert_eq!(
+            retries.next(now, &facts(503, Some("7")), &Ok(())),
+            seconds(7)
+        );
+        assert_eq!(
+            retries.next(now, &facts(503, Some("0")), &Ok(())),
+            seconds(4)
+        );
+        assert_eq!(retries.next(now, &facts(503, None), &Ok(())), None);
+    }
+
+    #[test]
+    fn only_what_passes_is_repeated() {
+        let failed = |exit| Err(Failure::new(exit, "x", "y"));
+        let cases = [
+            (200, Ok(()), false),
+            (404, Ok(()), false),
+            (503, Ok(()), true),
+            (503, failed(Exit::HttpError), true),
+            (404, failed(Exit::HttpError), false),
+            (0, failed(Exit::Timeout), true),
+            (0, failed(Exit::NotConnected), false),
+            (0, failed(Exit::Empty), false),
+        ];
+        for (status, outcome, passing) in cases {
+            let facts = facts(status, None);
+            assert_eq!(rule().is_passing(&facts, &outcome), passing, "{outcome:?}");
+            let all = Retry {
+                all_errors: true,
+                ..rule()
+            };
+            assert_eq!(
+                all.is_passing(&facts, &outcome),
+                passing || outcome.is_err()
+            );
+        }
+        let refused = Retry {
+            refused: true,
+            ..rule()
+        };
+        assert!(refused.is_passing(&facts(0, None), &failed(Exit::NotConnected)));
+    }
+
+    #[test]
+    fn the_time_for_repetitions_ends() {
+        let now = Instant::now();
+        let rule = Retry {
+            max_time: Some(Duration::from_secs(5)),
+            ..rule()
+        };
+        let mut retries = rule.begin(now);
+        let after = |s| now + Duration::from_secs(s);
+        assert!(retries.next(after(4), &facts(503, None), &Ok(())).is_some());
+        assert!(
+            retries
+                .next(after(4), &facts(503, Some("2")), &Ok(()))
+                .is_none()
+        );
+        assert!(retries.next(after(5), &facts(503, None), &Ok(())).is_none());
+    }
+}

@@ -1,0 +1,104 @@
+//! `-v`: connections and heads on stderr, in curl's form, without credentials.
+
+use std::borrow::Cow;
+
+use courser::{Moment, Response};
+
+use super::output::say;
+use crate::terminal::{Keep, neutralise_bytes};
+
+/// Shows what happens, but for responses, of which more can be known in the end.
+pub(super) fn moment(moment: &Moment<'_>) {
+    match moment {
+        Moment::Resolved { name, addresses } => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            say(&format!(
+                "* {name} has the addresses {}",
+                addresses.join(", ")
+            ));
+        }
+        Moment::Connecting { remote } => say(&format!("*   Trying {remote}...")),
+        Moment::ConnectFailed { error } => say(&format!("* {error}")),
+        Moment::Connected { remote, .. } => say(&format!("* Connected to {remote}")),
+        Moment::Ready {
+            tls, proxy_head, ..
+        } => {
+            if let Some(proxy_head) = proxy_head {
+                head('<', proxy_head);
+                say("* The proxy has opened the way");
+            }
+            if let Some(tls) = tls {
+                let resumed = if tls.resumed { ", resumed" } else { "" };
+                let (version, suite) = (tls.version, tls.cipher_suite);
+                say(&format!(
+                    "* TLS connection using {version} / {suite}{resumed}"
+                ));
+            }
+        }
+        Moment::Sending {
+            remote,
+            reused,
+            head: bytes,
+            ..
+        } => {
+            if *reused {
+                say(&format!("* Re-using the connection to {remote}"));
+            }
+            head('>', bytes);
+        }
+        Moment::Retrying { error, .. } => say(&format!("* {error}; once more")),
+        _ => {}
+    }
+}
+
+/// Shows the heads of a response.
+pub(super) fn response(response: &Response) {
+    for interim in response.interim() {
+        head('<', interim.bytes());
+    }
+    head('<', response.head());
+}
+
+fn head(mark: char, head: &[u8]) {
+    for line in head.split_inclusive(|b| *b == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = String::from_utf8_lossy(&neutralise_bytes(line, Keep::Nothing)).into_owned();
+        say(&format!("{mark} {}", without_secret(&line)));
+    }
+}
+
+/// A header line as it may be shown: credentials become `***`, their scheme stays.
+fn without_secret(line: &str) -> Cow<'_, str> {
+    let Some((name, value)) = line.split_once(':') else {
+        return line.into();
+    };
+    let secret = ["authorization", "proxy-authorization"];
+    if !secret.iter().any(|s| name.trim().eq_ignore_ascii_case(s)) {
+        return line.into();
+    }
+    match value.trim().split_once(' ') {
+        Some((scheme, _)) => format!("{name}: {scheme} ***").into(),
+        None => format!("{name}: ***").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let cases = [
+            ("GET / HTTP/1.1", "GET / HTTP/1.1"),
+            ("Host: a:80", "Host: a:80"),
+            ("Authorization: Basic dTpw", "Authorization: Basic ***"),
+            ("AUTHORIZATION:Bearer x y", "AUTHORIZATION: Bearer ***"),
+            ("Proxy-Authorization: token", "Proxy-Authorization: ***"),
+            ("X-Authorization: a b", "X-Authorization: a b"),
+        ];
+        for (line, shown) in cases {
+            assert_eq!(without_secret(line), shown);
+        }
+    }
+}

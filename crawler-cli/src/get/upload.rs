@@ -1,0 +1,85 @@
+//! `-T`: the file that is sent, opened anew for each request that sends it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use courser::Request;
+
+use super::exit::{Exit, Failure};
+use super::target::Target;
+
+/// One `-T`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Upload {
+    Stdin,
+    File(PathBuf),
+}
+
+/// An upload that was opened.
+pub(super) enum Opened {
+    Stdin,
+    File(File, u64),
+}
+
+impl Upload {
+    /// A file by name; `-` is stdin, and an empty name is none at all.
+    pub(super) fn new(name: OsString) -> Option<Self> {
+        match name.as_encoded_bytes() {
+            b"" => None,
+            b"-" => Some(Self::Stdin),
+            _ => Some(Self::File(name.into())),
+        }
+    }
+
+    /// Opens it for one request.
+    pub(super) fn open(&self) -> Result<Opened, Failure> {
+        let path = match self {
+            Self::Stdin => return Ok(Opened::Stdin),
+            Self::File(path) => path,
+        };
+        let open = || {
+            let file = File::open(path)?;
+            let metadata = file.metadata()?;
+            if metadata.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            Ok(Opened::File(file, metadata.len()))
+        };
+        open().map_err(|error: io::Error| {
+            Failure::new(
+                Exit::Read,
+                "read",
+                format_args!("{}: {error}", path.display()),
+            )
+        })
+    }
+
+    /// A URL that ends in `/` gets the file's name, as in curl.
+    pub(super) fn name_target(&self, target: &mut Target) {
+        let Self::File(path) = self else { return };
+        let Some(name) = Path::new(path).file_name() else {
+            return;
+        };
+        target.push_file_name(name.as_encoded_bytes());
+    }
+}
+
+impl Opened {
+    /// Bytes, if that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Stdin => None,
+            Self::File(_, length) => Some(*length),
+        }
+    }
+
+    /// Makes it the body of `request`.
+    pub(super) fn fill(self, request: &mut Request, chunked: bool) {
+        match self {
+            Self::Stdin => request.body_stream(io::stdin(), None),
+            Self::File(file, length) => request.body_stream(file, (!chunked).then_some(length)),
+        };
+    }
+}
