@@ -138,7 +138,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Of each campaign. Errors that take several coincidences have shown once in some thousand seeds. A few seconds.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 5_000;
 
 /// One error in the engine fails many seeds; a few show it.
 const ENOUGH_FAILURES: usize = 8;

@@ -22,7 +22,8 @@ use crate::reactor::{At, Key, Owner, Step};
 pub(crate) struct Naming {
     pub(super) names: Names,
     waker: Waker,
-    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over go with the answer.
+    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over
+    /// go with the answer, or when they need the room.
     waiting: HashMap<String, Vec<Key>>,
 }
 
@@ -138,11 +139,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         match naming.names.lookup(now, name, port, &naming.waker) {
             Found::Pending => {
-                let name = name.to_ascii_lowercase();
-                naming.waiting.entry(name).or_default().push(key);
                 let limit = self.timeouts.resolve;
                 let until = limit.and_then(|limit| opening.began.checked_add(limit));
                 opening.stage = Stage::Resolving(until);
+                let waiting = naming.waiting.entry(name.to_ascii_lowercase()).or_default();
+                if waiting.len() == waiting.capacity() {
+                    // An answer may never come, and openings do all the time.
+                    waiting.retain(|waits| self.openings.get(*waits).is_some());
+                }
+                waiting.push(key);
                 if let Some(until) = until {
                     self.reactor.alarm(Owner::Opening(key), until);
                 }
