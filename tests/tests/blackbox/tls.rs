@@ -181,6 +181,8 @@ fn a_client_certificate_asked_for_and_given_or_not() {
             TlsVersion::V1_2 => assert_eq!(error.sent(), Sent::Nothing),
             _ => assert_ne!(error.sent(), Sent::Partial),
         }
+        // The server tells the client first, and then the test.
+        eventually("the server has refused", || !server.refusals().is_empty());
         assert!(server.refusals()[0].contains("no certificate"));
         assert_eq!(server.requests().len(), 1);
         drop(with);
