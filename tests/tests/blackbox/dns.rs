@@ -536,7 +536,14 @@ fn each_of_ten_thousand_names_is_asked_for_once() {
         true => Reply::found([a(&q.name, 3600, "127.0.0.1")]),
         false => Reply::not_found(3600),
     });
-    let mut client = client_of(&dns, DnsConfig::default());
+    // However slow the machine is: a name waits for all those before it.
+    let mut config = config_of(DnsConfig {
+        max_negative_ttl: Duration::from_secs(3600),
+        ..DnsConfig::default()
+    });
+    config.host.timeouts.resolve = None;
+    let resolver = HickoryResolver::with_servers(servers([&dns]));
+    let mut client = named_client(config, resolver);
     let call = |tag: u64| {
         let name = format!("n{}.test", tag % NAMES);
         Call::new(Request::get(url(&name, &server)), Response::new())

@@ -516,7 +516,7 @@ fn one_black_hole_of_three_addresses_is_passed_over() {
     let hole = BlackHole::new().unwrap();
     let server = Server::every(connection().always(OK));
     let mut config = config();
-    config.timeouts.connect = Some(Duration::from_millis(50));
+    config.attempt_delay = Duration::from_millis(50);
     let upstream = Upstream::tcp([hole.address(), refused(), server.address()]);
     let mut client = HostClient::new(upstream, config).unwrap();
     // Nothing was sent, so a POST may go to the next address.
