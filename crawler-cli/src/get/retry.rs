@@ -72,9 +72,12 @@ impl Retries<'_> {
         if self.left == 0 || !self.rule.is_passing(facts, outcome) {
             return None;
         }
-        let delay = retry_after(facts).or(self.rule.delay).unwrap_or(self.delay);
+        let told = retry_after(facts);
+        let delay = told.or(self.rule.delay).unwrap_or(self.delay);
+        // As in curl: only a delay of the server's has to end in time.
         let elapsed = now.duration_since(self.begun);
-        let late = |limit| elapsed.saturating_add(delay) > limit;
+        let after = elapsed.saturating_add(told.unwrap_or_default());
+        let late = |limit| elapsed >= limit || after > limit;
         if self.rule.max_time.is_some_and(late) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The differences that are wanted, or that are left, each with its reason.
 
-use Part::{Exit, Output, Verbose, Wire};
+use Part::{Exit, Files, Output, Verbose, Wire};
 
 /// What can differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
