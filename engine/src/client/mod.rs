@@ -258,12 +258,12 @@ impl Report {
 
     /// The address of the server; `None` when the call had no connection.
     pub fn remote(&self) -> Option<&Address> {
-        self.marks.remote.as_ref()
+        self.marks.ends.as_deref().map(|ends| &ends.remote)
     }
 
     /// Our address on that connection.
     pub fn local(&self) -> Option<&Address> {
-        self.marks.local.as_ref()
+        self.marks.ends.as_deref()?.local.as_ref()
     }
 }
 

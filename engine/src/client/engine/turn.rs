@@ -319,13 +319,16 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A response is complete: the call's end, or a redirect.
     fn finish(&mut self, key: Key) {
+        if R::KEEPS_HOSTS {
+            return self.end_call(key, Ok(()));
+        }
         let Some(call) = self.reactor.call(key) else {
             return;
         };
         if call.rerouted {
             return self.follow(key);
         }
-        if R::KEEPS_HOSTS || call.head != HeadState::Awaited {
+        if call.head != HeadState::Awaited {
             return self.end_call(key, Ok(()));
         }
         match self.reroute(key) {
