@@ -292,10 +292,6 @@ pub struct Timings {
 
 /// What [`HostClient::read_body`] found.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is returned in place, and the large one once for each body"
-)]
 pub enum Read {
     /// So many bytes, at least one.
     Data(usize),
