@@ -43,7 +43,7 @@ fn get(criterion: &mut Criterion) {
         });
         group.bench_function("reqwest", |bencher| {
             let runtime = runtime();
-            let client = peers::reqwest::client().expect("a client");
+            let client = peers::reqwest::client(None).expect("a client");
             let url = target.url.parse().expect("a plain URL");
             bencher.iter(|| {
                 let exchange = peers::reqwest::exchange(&client, &url);

@@ -24,40 +24,54 @@ pub fn on_this_thread() -> u64 {
     THREAD.get()
 }
 
+/// Bytes that this thread has allocated and not freed, and by which it has made others' memory longer or shorter:
+/// negative if it has freed more than it has allocated.
+#[must_use]
+pub fn held_by_this_thread() -> i64 {
+    HELD.get()
+}
+
 static PROCESS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     // Const and without a destructor: reading it neither allocates nor fails, at any time of a thread's life.
     static THREAD: Cell<u64> = const { Cell::new(0) };
+    static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count() {
+fn count(bytes: i64) {
     PROCESS.fetch_add(1, Ordering::Relaxed);
     THREAD.set(THREAD.get() + 1);
+    hold(bytes);
+}
+
+fn hold(bytes: i64) {
+    HELD.set(HELD.get().wrapping_add(bytes));
 }
 
 // SAFETY: every method passes its arguments unchanged to `System`, which upholds the contract; `count` touches
-// two integers, allocates nothing and cannot unwind.
+// three integers, allocates nothing and cannot unwind.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size() as i64);
         // SAFETY: the caller's promises are those that `System` asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size() as i64);
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size as i64 - layout.size() as i64);
         // SAFETY: as above, and `ptr` came from `System`, since everything here does.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        hold(-(layout.size() as i64));
         // SAFETY: as above.
         unsafe { System.dealloc(ptr, layout) }
     }
@@ -65,7 +79,7 @@ unsafe impl GlobalAlloc for Counting {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_process, on_this_thread};
+    use super::{held_by_this_thread, in_process, on_this_thread};
 
     #[test]
     fn counts_each_way_to_allocate() {
@@ -76,7 +90,9 @@ mod tests {
         assert_eq!(on_this_thread() - before, 2);
         let zeroed = vec![0_u8; 4096];
         assert_eq!(on_this_thread() - before, 3);
+        let held = held_by_this_thread();
         drop((vec, zeroed));
+        assert_eq!(held - held_by_this_thread(), 2 * 4096);
         assert_eq!(on_this_thread() - before, 3);
         assert!(in_process() >= on_this_thread());
     }

@@ -29,17 +29,61 @@ pub struct Args {
     #[arg(short, long, default_value_t = 64)]
     connections: u32,
 
-    /// What to ask the server for: see the paths of `serve`
-    #[arg(long, default_value = "/13")]
-    path: String,
+    /// What is measured
+    #[arg(long, value_enum, default_value_t = Workload::Plain)]
+    workload: Workload,
 
-    /// Who takes part: limit, wrk (skipped where it is not installed), and the clients of `load`
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "limit,wrk,host,hyper,reqwest,ureq"
-    )]
-    clients: Vec<String>,
+    /// What to ask the server for: see the paths of `serve` [default: /13, or /close for handshakes]
+    #[arg(long)]
+    path: Option<String>,
+
+    /// Who takes part: limit, wrk (skipped where it is not installed), and the clients of `load` [default: those whom
+    /// the workload is for]
+    #[arg(long, value_delimiter = ',')]
+    clients: Option<Vec<String>>,
+}
+
+/// What can be measured. The numbers of each are for its own clients: they differ in what else is on their core.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Workload {
+    /// Requests over kept connections
+    Plain,
+    /// Requests over kept connections with TLS
+    Tls,
+    /// Requests over new connections with TLS, each with a whole handshake
+    Handshakes,
+    /// Blocking calls of as many threads as there are connections
+    Shared,
+    /// Awaited calls of as many tasks as there are connections, on one thread
+    Async,
+}
+
+impl Workload {
+    fn clients(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
+            Self::Tls | Self::Handshakes => &["client", "reqwest"],
+            Self::Shared => &["blocking", "ureq"],
+            Self::Async => &["send", "reqwest"],
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Handshakes => "/close",
+            Self::Plain | Self::Tls | Self::Shared | Self::Async => "/13",
+        }
+    }
+
+    fn has_tls(self) -> bool {
+        matches!(self, Self::Tls | Self::Handshakes)
+    }
+}
+
+impl Args {
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(self.workload.path())
+    }
 }
 
 /// The tool.
@@ -51,13 +95,12 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (Some(&server_core), Some(&client_core)) = (cores.first(), cores.get(1)) else {
         return Err("two cores are needed: one for the server, one for the client".into());
     };
-    let clients: Vec<&str> = args
-        .clients
-        .iter()
-        .map(String::as_str)
-        .filter(|&client| client != "wrk" || installed("wrk"))
-        .collect();
-    let served = Served::on(server_core)?;
+    let mut clients: Vec<&str> = match &args.clients {
+        Some(clients) => clients.iter().map(String::as_str).collect(),
+        None => args.workload.clients().to_vec(),
+    };
+    clients.retain(|&client| client != "wrk" || installed("wrk"));
+    let served = Served::on(server_core, args.workload.has_tls())?;
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); clients.len()];
     for round in 1..=args.rounds {
         for (client, samples) in clients.iter().zip(&mut samples) {
@@ -122,7 +165,10 @@ impl Sample {
         command
             .args(["--duration", &args.duration.as_secs_f64().to_string()])
             .args(["--warm-up", &warm_up.to_string()])
-            .arg(served.url(&args.path));
+            .arg(served.url(args.path()));
+        if let Some(root) = served.root() {
+            command.arg("--root").arg(root);
+        }
         let output = output_on(core, &mut command)?;
         let record = Record::from_json(&output).ok_or("a client printed no record")?;
         if record.errors > 0 {
@@ -154,7 +200,7 @@ impl Sample {
             ])
             // It takes whole seconds.
             .args(["--duration", &args.duration.as_secs().max(1).to_string()])
-            .arg(served.url(&args.path));
+            .arg(served.url(args.path()));
         let output = output_on(core, &mut command)?;
         let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (requests, requests_per_second) =
@@ -252,8 +298,16 @@ fn print_table(args: &Args, clients: &[&str], medians: &[Sample]) {
         .position(|&client| client == "limit")
         .map(|at| &medians[at]);
     println!(
-        "`GET {}`, {} connections, server and client on one core each, medians of {} rounds of {:?}:\n",
-        args.path, args.connections, args.rounds, args.duration
+        "`GET {}`{}, {} connections, server and client on one core each, medians of {} rounds of {:?}:\n",
+        args.path(),
+        if args.workload.has_tls() {
+            " with TLS"
+        } else {
+            ""
+        },
+        args.connections,
+        args.rounds,
+        args.duration
     );
     println!(
         "| client | requests/s | of the limit | by CPU | user µs | system µs | allocations | p50 µs | p99 µs \

@@ -26,7 +26,11 @@ pub struct Args {
     path: String,
 
     /// Clients of `load`
-    #[arg(long, value_delimiter = ',', default_value = "host,hyper,reqwest,ureq")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "host,client,hyper,reqwest,ureq"
+    )]
     clients: Vec<String>,
 }
 
@@ -41,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         }
     }
     let core = *cores()?.first().ok_or("no core")?;
-    let served = Served::on(core)?;
+    let served = Served::on(core, false)?;
     let url = served.url(&args.path);
     let generator = Counts::take("limit", args, &url)?;
     println!(
@@ -53,8 +57,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     for client in &args.clients {
         let counts = Counts::take(client, args, &url)?;
         counts.print(client, &generator);
-        if client == COURSER {
-            exceeded = counts.exceeded(&generator);
+        if COURSER.contains(&client.as_str()) {
+            exceeded.extend(counts.exceeded(client, &generator));
         }
     }
     for bar in &exceeded {
@@ -104,16 +108,17 @@ impl Counts {
         );
     }
 
-    fn exceeded(&self, generator: &Self) -> Vec<&'static str> {
+    fn exceeded(&self, client: &str, generator: &Self) -> Vec<String> {
         let mut names = Vec::new();
-        if self.instructions - generator.instructions > MOST_INSTRUCTIONS {
-            names.push("instructions");
+        // `Client` takes a URL apart for each request, which has no bar of its own yet.
+        if client == "host" && self.instructions - generator.instructions > MOST_INSTRUCTIONS {
+            names.push(format!("instructions of {client}"));
         }
         if self.system_calls > MOST_SYSTEM_CALLS {
-            names.push("system calls");
+            names.push(format!("system calls of {client}"));
         }
         if self.allocations > MOST_ALLOCATIONS {
-            names.push("allocations");
+            names.push(format!("allocations of {client}"));
         }
         names
     }
@@ -177,8 +182,8 @@ fn option(name: &str, value: &OsString) -> OsString {
     option
 }
 
-/// The client of `load` that the bars are for.
-const COURSER: &str = "host";
+/// The clients of `load` that the bars are for.
+const COURSER: [&str; 2] = ["host", "client"];
 /// As many as in the other comparisons: requests share the waits for events.
 const CONNECTIONS: u32 = 64;
 

@@ -8,13 +8,14 @@
 pub mod alloc;
 pub mod compare;
 pub mod counts;
-pub mod host;
 pub mod limit;
 pub mod load;
 pub mod measure;
+pub mod own;
 pub mod peers;
 pub mod process;
 pub mod serve;
+pub mod tls;
 pub mod tool;
 
 /// All programs of this package count their allocations, so that each client is measured with the same allocator.

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use crate::measure::Plan;
-use crate::{host, peers};
+use crate::{own, peers};
 
 /// Loads one URL and measures.
 #[derive(clap::Parser, Debug)]
@@ -26,6 +26,12 @@ pub struct Args {
 pub enum Client {
     /// courser's `HostClient`, with all connections on one thread
     Host,
+    /// courser's `Client`, with all connections on one thread
+    Client,
+    /// courser's `Shared`, with a thread that makes blocking calls for each connection
+    Blocking,
+    /// courser's `Shared`, with a task that awaits calls for each connection, on a current-thread tokio runtime
+    Send,
     /// hyper's `client::conn::http1`, one connection for each task of a current-thread tokio runtime
     Hyper,
     /// reqwest's async client, one task for each connection on a current-thread tokio runtime
@@ -40,7 +46,10 @@ pub enum Client {
 /// Nothing could be measured.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let record = match args.client {
-        Client::Host => host::measure(&args.plan),
+        Client::Host => own::host(&args.plan),
+        Client::Client => own::client(&args.plan),
+        Client::Blocking => own::blocking(&args.plan),
+        Client::Send => own::send(&args.plan),
         Client::Hyper => peers::hyper::measure(&args.plan),
         Client::Reqwest => peers::reqwest::measure(&args.plan),
         Client::Ureq => peers::ureq::measure(&args.plan),

@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::alloc;
 /// The options that all load generators share.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Plan {
-    /// What to ask for: an http URL
+    /// What to ask for: an http URL, or an https one (courser and reqwest only)
     pub url: Target,
 
     /// Connections, each with one request at a time
@@ -38,6 +39,10 @@ pub struct Plan {
     /// Requests before the measurement begins [default: 10 for each connection]
     #[arg(long)]
     pub warm_up: Option<u64>,
+
+    /// The file with the certificate that https URLs must have
+    #[arg(long)]
+    pub root: Option<PathBuf>,
 }
 
 impl Plan {
@@ -77,10 +82,12 @@ impl FromStr for Target {
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
         let uri: Uri = url.parse()?;
-        let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err("not an http URL".into());
+        let (port, authority) = match (uri.scheme_str(), uri.authority()) {
+            (Some("http"), Some(authority)) => (80, authority),
+            (Some("https"), Some(authority)) => (443, authority),
+            _ => return Err("neither an http nor an https URL".into()),
         };
-        let port = authority.port_u16().unwrap_or(80);
+        let port = authority.port_u16().unwrap_or(port);
         let address = (authority.host(), port).to_socket_addrs()?.next();
         Ok(Self {
             url: url.to_owned(),

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -89,6 +90,8 @@ pub fn installed(name: impl AsRef<OsStr>) -> bool {
 pub struct Served {
     child: Child,
     address: String,
+    /// Where its certificate is, if it speaks TLS.
+    root: Option<tempfile::NamedTempFile>,
 }
 
 impl Served {
@@ -96,8 +99,12 @@ impl Served {
     ///
     /// # Errors
     /// It did not start.
-    pub fn on(core: usize) -> Result<Self, Box<dyn Error>> {
+    pub fn on(core: usize, tls: bool) -> Result<Self, Box<dyn Error>> {
         let mut command = tool("serve")?;
+        let root = tls.then(tempfile::NamedTempFile::new).transpose()?;
+        if let Some(root) = &root {
+            command.arg("--tls").arg(root.path());
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn_on(core, &mut command)?;
         let mut address = String::new();
@@ -105,7 +112,11 @@ impl Served {
             BufReader::new(stdout).read_line(&mut address)?;
         }
         let address = address.trim().to_owned();
-        let served = Self { child, address };
+        let served = Self {
+            child,
+            address,
+            root,
+        };
         if served.address.is_empty() {
             return Err("the server did not start".into());
         }
@@ -115,7 +126,14 @@ impl Served {
     /// The URL of a path that begins with a slash.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        let scheme = if self.root.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.address)
+    }
+
+    /// The file with its certificate, if it speaks TLS.
+    #[must_use]
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_ref().map(tempfile::NamedTempFile::path)
     }
 
     /// The processor time that it has used, in the clock ticks of proc(5).

@@ -17,16 +17,22 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::{self, IoSlice, Write as _};
+use std::fs;
+use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::LazyLock;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use memchr::memmem;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustls::ServerConnection;
+use rustls::server::ServerConfig;
+
+use crate::tls;
 
 /// Serves canned responses on the loopback until its input ends or it is terminated.
 #[derive(clap::Parser, Debug)]
@@ -34,14 +40,23 @@ pub struct Args {
     /// Port to listen on; 0 lets the system choose
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    /// Speak TLS, with a new certificate that is written to this file
+    #[arg(long)]
+    tls: Option<PathBuf>,
 }
 
 /// The tool: prints the address on a line of its own once the server listens.
 ///
 /// # Errors
-/// Whatever the system says about the listening socket.
+/// Whatever the system says about the listening socket; no certificate can be made, or written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let server = Server::bind(args.port)?;
+    let mut server = Server::bind(args.port)?;
+    if let Some(file) = &args.tls {
+        let (config, certificate) = tls::server()?;
+        fs::write(file, certificate)?;
+        server = server.with_tls(config);
+    }
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", server.address())?;
     stdout.flush()?;
@@ -60,6 +75,7 @@ pub struct Server {
     free: Vec<usize>,
     /// What one read brings. Connections keep bytes of their own only of a request that came in parts.
     buffer: Box<[u8]>,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Server {
@@ -87,7 +103,15 @@ impl Server {
             connections: Vec::new(),
             free: Vec::new(),
             buffer: vec![0; READ_BYTES].into(),
+            tls: None,
         })
+    }
+
+    /// Speaks TLS.
+    #[must_use]
+    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
     }
 
     /// Where it listens.
@@ -142,8 +166,11 @@ impl Server {
             });
             let edges = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
             let data = EventData::new_u64(FIRST_CONNECTION + at as u64);
-            if epoll::add(&self.epoll, &socket, data, edges).is_ok() {
-                self.connections[at] = Some(Connection::new(socket));
+            let session = self.tls.clone().map(ServerConnection::new).transpose();
+            if let Ok(session) = session
+                && epoll::add(&self.epoll, &socket, data, edges).is_ok()
+            {
+                self.connections[at] = Some(Connection::new(socket, session));
             } else {
                 self.free.push(at);
             }
@@ -165,6 +192,7 @@ impl Server {
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
+    session: Option<Box<ServerConnection>>,
     /// The beginning of a request whose end has not come yet.
     partial: Vec<u8>,
     /// Bytes of a request body still to come, after which `after_body` is sent.
@@ -179,9 +207,13 @@ struct Connection {
 struct Over;
 
 impl Connection {
-    fn new(socket: OwnedFd) -> Self {
+    fn new(socket: OwnedFd, session: Option<ServerConnection>) -> Self {
         Self {
             socket,
+            session: session.map(|mut session| {
+                session.set_buffer_limit(None);
+                Box::new(session)
+            }),
             partial: Vec::new(),
             body_left: 0,
             after_body: None,
@@ -193,6 +225,9 @@ impl Connection {
     /// Writes and reads until the socket has no more of either. A read that did not fill the buffer was the last
     /// one before the next edge, unless the peer has `closed`.
     fn drive(&mut self, buffer: &mut [u8], closed: bool) -> Result<(), Over> {
+        if let Some(session) = self.session.take() {
+            return self.drive_tls(session, buffer);
+        }
         loop {
             self.flush()?;
             if !self.unsent.is_empty() {
@@ -212,6 +247,48 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// The same through TLS.
+    fn drive_tls(
+        &mut self,
+        mut session: Box<ServerConnection>,
+        buffer: &mut [u8],
+    ) -> Result<(), Over> {
+        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        'drive: loop {
+            for bytes in self.unsent.drain(..) {
+                session.writer().write_all(bytes).map_err(|_| Over)?;
+            }
+            if self.last {
+                session.send_close_notify();
+            }
+            while session.wants_write() {
+                match session.write_tls(&mut Socket(&self.socket)) {
+                    Ok(_) => {}
+                    Err(error) if would_block(&error) => break 'drive,
+                    Err(_) => return Err(Over),
+                }
+            }
+            if self.last {
+                return Err(Over);
+            }
+            match session.read_tls(&mut Socket(&self.socket)) {
+                Ok(1..) => {}
+                Err(error) if would_block(&error) => break,
+                Ok(0) | Err(_) => return Err(Over),
+            }
+            session.process_new_packets().map_err(|_| Over)?;
+            loop {
+                match session.reader().read(buffer) {
+                    Ok(read @ 1..) => self.take(&buffer[..read])?,
+                    Err(error) if would_block(&error) => break,
+                    Ok(0) | Err(_) => return Err(Over),
+                }
+            }
+        }
+        self.session = Some(session);
+        Ok(())
     }
 
     /// Sends what is owed, as far as the socket has room.
@@ -300,6 +377,26 @@ impl Connection {
     fn owe(&mut self, answer: Answer) {
         self.unsent.push_back(answer.bytes);
         self.last = answer.last;
+    }
+}
+
+/// For rustls.
+struct Socket<'a>(&'a OwnedFd);
+
+impl io::Read for Socket<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let (read, _) = rustix::net::recv(self.0, buf, RecvFlags::empty())?;
+        Ok(read)
+    }
+}
+
+impl io::Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

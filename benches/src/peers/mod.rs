@@ -8,8 +8,10 @@ pub mod reqwest;
 pub mod ureq;
 
 use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::measure::{Plan, Record, Run};
 
@@ -18,15 +20,29 @@ use crate::measure::{Plan, Record, Run};
 pub struct SharedRun(Arc<Mutex<Run>>);
 
 impl SharedRun {
-    fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
         Ok(Self(Arc::new(Mutex::new(Run::new(plan)?))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Run> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Run> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
+    /// Makes one call after another until the run is over; `exchange` returns the status.
+    pub(crate) fn work<E: fmt::Display>(&self, mut exchange: impl FnMut() -> Result<u16, E>) {
+        let mut now = Instant::now();
+        while self.lock().admit(now) {
+            let sent = now;
+            let outcome = exchange();
+            now = Instant::now();
+            match outcome {
+                Ok(status) => self.lock().answered(status, sent, now),
+                Err(error) => self.lock().failed(&error),
+            }
+        }
+    }
+
+    pub(crate) fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
         let run = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
         run.into_inner()
             .unwrap_or_else(PoisonError::into_inner)
@@ -35,7 +51,7 @@ impl SharedRun {
 }
 
 /// Runs as many workers as the plan has connections, all on this thread.
-fn on_tokio<W: Future<Output = ()> + Send + 'static>(
+pub(crate) fn on_tokio<W: Future<Output = ()> + Send + 'static>(
     plan: &Plan,
     client: &str,
     worker: impl Fn(SharedRun) -> W,

@@ -1,31 +1,35 @@
 //! reqwest's async client: one client, whose pool keeps a connection for each worker.
 
 use std::error::Error;
+use std::path::Path;
 use std::time::Instant;
 
 use reqwest::{Client, Url};
 
 use super::{SharedRun, on_tokio};
 use crate::measure::{Plan, Record};
+use crate::tls;
 
 /// Measures reqwest.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let client = client()?;
+    let client = client(plan.root.as_deref())?;
     let url: Url = plan.url.url.parse()?;
     on_tokio(plan, "reqwest", |run| {
         work(client.clone(), url.clone(), run)
     })
 }
 
-/// The client that is measured.
+/// The client that is measured, which trusts the certificate in that file.
 ///
 /// # Errors
-/// reqwest cannot make one.
-pub fn client() -> Result<Client, reqwest::Error> {
-    Client::builder().no_proxy().build()
+/// reqwest cannot make one, or there is no certificate.
+pub fn client(root: Option<&Path>) -> Result<Client, Box<dyn Error>> {
+    let client = Client::builder().no_proxy();
+    let client = client.tls_backend_preconfigured(tls::trusting(root)?);
+    Ok(client.build()?)
 }
 
 /// One request; the status, once the body has been read.

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::thread;
-use std::time::Instant;
 
 use ureq::Agent;
 
@@ -17,7 +16,10 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let run = SharedRun::new(plan)?;
     thread::scope(|scope| {
         for _ in 0..plan.connections {
-            scope.spawn(|| work(&plan.url.url, &run));
+            scope.spawn(|| {
+                let agent = agent();
+                run.work(|| exchange(&agent, &plan.url.url));
+            });
         }
     });
     run.finish("ureq")
@@ -41,18 +43,4 @@ pub fn exchange(agent: &Agent, url: &str) -> Result<u16, ureq::Error> {
     let mut response = agent.get(url).call()?;
     response.body_mut().read_to_vec()?;
     Ok(response.status().as_u16())
-}
-
-fn work(url: &str, run: &SharedRun) {
-    let agent = agent();
-    let mut now = Instant::now();
-    while run.lock().admit(now) {
-        let sent = now;
-        let outcome = exchange(&agent, url);
-        now = Instant::now();
-        match outcome {
-            Ok(status) => run.lock().answered(status, sent, now),
-            Err(error) => run.lock().failed(&error),
-        }
-    }
 }

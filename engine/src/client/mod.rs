@@ -260,12 +260,12 @@ impl Report {
 
     /// The address of the server; `None` when the call had no connection.
     pub fn remote(&self) -> Option<&Address> {
-        self.marks.remote.as_ref()
+        self.marks.ends.as_deref().map(|ends| &ends.remote)
     }
 
     /// Our address on that connection.
     pub fn local(&self) -> Option<&Address> {
-        self.marks.local.as_ref()
+        self.marks.ends.as_deref()?.local.as_ref()
     }
 }
 
@@ -312,10 +312,6 @@ impl Timings {
 
 /// What [`HostClient::read_body`] found.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is returned in place, and the large one once for each body"
-)]
 pub enum Read {
     /// So many bytes, at least one.
     Data(usize),

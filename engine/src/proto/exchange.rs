@@ -191,6 +191,7 @@ enum RequestKind {
 
 impl Exchange {
     /// Begins the exchange of an encoded request.
+    #[inline]
     pub fn new(request: &Request, mode: BodyMode) -> Self {
         let kind = match request.method_now() {
             "HEAD" => RequestKind::Head,

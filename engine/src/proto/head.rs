@@ -153,8 +153,10 @@ pub(crate) fn parse_plain(
         // A folded line has no name at its start, and is left to the slower way like a bad one.
         let behind_name = skip_token(rest);
         let name = &rest[..rest.len() - behind_name.len()];
-        let value = behind_name.strip_prefix(b": ");
-        let mut value = value.or_else(|| behind_name.strip_prefix(b":"))?;
+        let ([b':', b' ', value @ ..] | [b':', value @ ..]) = behind_name else {
+            return None;
+        };
+        let mut value = value;
         let [b'\r', b'\n', next @ ..] = skip_text(value) else {
             return None;
         };

@@ -159,7 +159,14 @@ pub(crate) struct Marks {
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) reused: bool,
-    pub(crate) remote: Option<Address>,
+    /// Of the connection; `None` if there was none.
+    pub(crate) ends: Option<Arc<Ends>>,
+}
+
+/// The addresses of a connection, which its calls share: they would be a third of what a call moves.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) remote: Address,
     pub(crate) local: Option<Address>,
 }
 
@@ -176,8 +183,7 @@ impl Marks {
             bytes_out: 0,
             bytes_in: 0,
             reused: false,
-            remote: None,
-            local: None,
+            ends: None,
         }
     }
 }
@@ -221,8 +227,7 @@ struct Conn<S> {
     stream: Transport<S>,
     at: At,
     state: State,
-    remote: Address,
-    local: Option<Address>,
+    ends: Arc<Ends>,
     /// For the first call.
     opened: Option<Box<Opened>>,
     /// Its place among the idle connections of all hosts.
@@ -369,6 +374,7 @@ impl<N: Net> Reactor<N> {
 
     // ---- calls
 
+    #[inline]
     pub(crate) fn insert_call(&mut self, call: ActiveCall) -> Key {
         self.calls.insert(call)
     }
@@ -381,6 +387,7 @@ impl<N: Net> Reactor<N> {
         self.calls.get(call)
     }
 
+    #[inline]
     pub(crate) fn remove_call(&mut self, call: Key) -> Option<ActiveCall> {
         self.calls.remove(call)
     }
@@ -433,8 +440,10 @@ impl<N: Net> Reactor<N> {
             stream: Transport::new(stream),
             at,
             state: State::Connecting(opening, None),
-            remote: address.clone(),
-            local: None,
+            ends: Arc::new(Ends {
+                remote: address.clone(),
+                local: None,
+            }),
             opened: None,
             idle_ticket: None,
             kept: false,
@@ -481,7 +490,7 @@ impl<N: Net> Reactor<N> {
     }
 
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
-        self.conns.get(conn).map(|conn| &conn.remote)
+        self.conns.get(conn).map(|conn| &conn.ends.remote)
     }
 
     /// Whether a connection has been kept idle or has served before.
@@ -515,8 +524,7 @@ impl<N: Net> Reactor<N> {
         marks.first_byte = None;
         marks.reused = conn.kept;
         marks.opened = conn.opened.take().filter(|_| !conn.kept);
-        marks.remote = Some(conn.remote.clone());
-        marks.local = conn.local.clone();
+        marks.ends = Some(Arc::clone(&conn.ends));
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
         }
@@ -525,9 +533,10 @@ impl<N: Net> Reactor<N> {
         conn.continue_at = None;
         conn.deadline = call.deadline;
         conn.hurried = call.overrides.is_some();
-        let mut exchange = Exchange::new(&call.request, call.mode);
-        exchange.set_stream_buffer(self.settings.stream_buffer);
-        conn.state = State::Busy(exchange, call_key);
+        conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
+        if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
+            exchange.set_stream_buffer(self.settings.stream_buffer);
+        }
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
     }
@@ -594,7 +603,7 @@ impl<N: Net> Reactor<N> {
         match &conn.state {
             State::Busy(exchange, _) => Some(
                 Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.remote.clone())),
+                    .with_remote(Some(conn.ends.remote.clone())),
             ),
             _ => None,
         }
@@ -728,7 +737,10 @@ impl<N: Net> Reactor<N> {
                 let State::Connecting(opening, _) = conn.state else {
                     return;
                 };
-                conn.local = self.net.local_address(conn.stream.stream());
+                // No call has it yet.
+                if let Some(ends) = Arc::get_mut(&mut conn.ends) {
+                    ends.local = self.net.local_address(conn.stream.stream());
+                }
                 // This event is over: nothing else will tell of what came along with the connection.
                 if readable && !conn.set_up {
                     match conn.stream.read(&mut self.net, &mut self.buffer) {
@@ -758,7 +770,7 @@ impl<N: Net> Reactor<N> {
                 opening,
                 conn: key,
                 error: Error::new(kind, Phase::Connect, Sent::Nothing)
-                    .with_remote(Some(conn.remote)),
+                    .with_remote(Some(conn.ends.remote.clone())),
             });
         }
     }
@@ -1142,7 +1154,7 @@ impl<N: Net> Reactor<N> {
                     (_, kind) => kind,
                 };
                 let error = Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.remote));
+                    .with_remote(Some(conn.ends.remote.clone()));
                 self.happened.push_back(Happened::Failed {
                     at: conn.at,
                     call,
@@ -1154,8 +1166,8 @@ impl<N: Net> Reactor<N> {
                 self.happened.push_back(Happened::Lost(conn.at));
             }
             State::SettingUp(set_up) => {
-                let error =
-                    Error::new(kind, set_up.phase(), Sent::Nothing).with_remote(Some(conn.remote));
+                let error = Error::new(kind, set_up.phase(), Sent::Nothing)
+                    .with_remote(Some(conn.ends.remote.clone()));
                 self.happened.push_back(Happened::SetUpFailed {
                     opening: set_up.opening,
                     error,

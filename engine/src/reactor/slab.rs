@@ -68,10 +68,14 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let key = self.next_key();
         match self.free.pop() {
-            Some(index) => self.slots[index as usize].value = Some(value),
+            // Not an assignment: that would drop what was there, and to that end have the value copied twice.
+            Some(index) => {
+                self.slots[index as usize].value.get_or_insert(value);
+            }
             None => self.slots.push(Slot {
                 generation: 0,
                 value: Some(value),

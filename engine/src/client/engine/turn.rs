@@ -404,6 +404,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.tell_of_head(key);
         }
+        if R::KEEPS_HOSTS {
+            return self.end_call(key, Ok(()));
+        }
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -413,7 +416,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if call.rerouted {
             return self.follow(key);
         }
-        if R::KEEPS_HOSTS || call.head != HeadState::Awaited {
+        if call.head != HeadState::Awaited {
             return self.end_call(key, Ok(()));
         }
         match self.reroute(key) {
