@@ -499,7 +499,7 @@ impl<N: Net> Reactor<N> {
     }
 
     pub(crate) fn local(&self, conn: Key) -> Option<&Address> {
-        self.conns.get(conn)?.local.as_ref()
+        self.conns.get(conn)?.ends.local.as_ref()
     }
 
     pub(crate) fn opened(&self, conn: Key) -> Option<&Opened> {
