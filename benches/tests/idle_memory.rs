@@ -8,52 +8,70 @@ use std::time::Duration;
 use benches::alloc::held_by_this_thread;
 use benches::serve::Server;
 use benches::tls;
-use courser::{Client, Config, HostConfig, PemOrDer, Response, TlsConfig, TlsRoots};
+use courser::{
+    Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
+    Upstream,
+};
 
 #[test]
 fn plain_connection() {
+    let connections = 256;
     let server = Server::bind(0).expect("a loopback port");
-    let bytes = per_connection(server, "http", 1000, TlsConfig::default());
+    let upstream = Upstream::tcp([server.address()]);
+    thread::spawn(move || server.run(None));
+    let config = HostConfig {
+        min_idle: connections,
+        ..host_config(connections)
+    };
+    let mut client = HostClient::new(upstream, config).expect("a client");
+    let before = held_by_this_thread();
+    client.get("/13", &mut Response::new()).expect("an answer");
+    while client.counters().idle < connections {
+        client
+            .maintain(Duration::from_millis(10))
+            .expect("an event queue");
+    }
+    let bytes = (held_by_this_thread() - before) / connections as i64;
     println!("{bytes} bytes for a plain connection");
     assert!(bytes <= 1024, "{bytes} bytes");
 }
 
 #[test]
 fn tls_connection() {
+    let connections = 256;
     let (config, certificate) = tls::server().expect("a certificate");
     let server = Server::bind(0).expect("a loopback port").with_tls(config);
-    let tls = TlsConfig {
-        roots: TlsRoots::None,
-        extra_roots: vec![PemOrDer::Bytes(certificate.into_bytes())],
-        ..TlsConfig::default()
-    };
-    let bytes = per_connection(server, "https", 250, tls);
-    println!("{bytes} bytes for one with TLS");
-    assert!(bytes <= 24 * 1024, "{bytes} bytes");
-}
-
-fn per_connection(server: Server, scheme: &str, connections: usize, tls: TlsConfig) -> i64 {
-    let url = format!("{scheme}://{}/13", server.address());
+    let url = format!("https://{}/13", server.address());
     thread::spawn(move || server.run(None));
-    let all = NonZeroUsize::new(connections).expect("not zero");
     let mut client = Client::new(Config {
-        max_connections: all,
-        host: HostConfig {
-            max_connections: all,
-            min_idle: connections,
-            idle_timeout: Duration::from_secs(600),
-            ..HostConfig::default()
+        host: host_config(connections),
+        tls: TlsConfig {
+            roots: TlsRoots::None,
+            extra_roots: vec![PemOrDer::Bytes(certificate.into_bytes())],
+            ..TlsConfig::default()
         },
-        tls,
         ..Config::default()
     })
     .expect("a client");
     let before = held_by_this_thread();
-    client.get(&url, &mut Response::new()).expect("an answer");
+    // Calls that begin together need a connection each, as long as none has an answer; the rest comes in more rounds.
     while client.counters().idle < connections {
-        client
-            .maintain(Duration::from_millis(10))
-            .expect("an event queue");
+        for _ in 0..connections {
+            client.submit(Call::new(Request::get(&url), Response::new()));
+        }
+        while let Some(done) = client.wait(None).expect("an event queue") {
+            done.outcome.expect("an answer");
+        }
     }
-    (held_by_this_thread() - before) / connections as i64
+    let bytes = (held_by_this_thread() - before) / connections as i64;
+    println!("{bytes} bytes for one with TLS");
+    assert!(bytes <= 24 * 1024, "{bytes} bytes");
+}
+
+fn host_config(connections: usize) -> HostConfig {
+    HostConfig {
+        max_connections: NonZeroUsize::new(connections).expect("not zero"),
+        idle_timeout: Duration::from_secs(600),
+        ..HostConfig::default()
+    }
 }
