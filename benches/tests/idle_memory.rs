@@ -15,7 +15,7 @@ use courser::{
 
 #[test]
 fn plain_connection() {
-    let connections = 256;
+    let connections = 1000;
     let server = Server::bind(0).expect("a loopback port");
     let upstream = Upstream::tcp([server.address()]);
     thread::spawn(move || server.run(None));
@@ -33,7 +33,8 @@ fn plain_connection() {
     }
     let bytes = (held_by_this_thread() - before) / connections as i64;
     println!("{bytes} bytes for a plain connection");
-    assert!(bytes <= 1024, "{bytes} bytes");
+    // A little above 1 KiB with the tables that have grown in advance.
+    assert!(bytes <= 1100, "{bytes} bytes");
 }
 
 #[test]

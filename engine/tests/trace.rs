@@ -65,7 +65,7 @@ fn a_call_has_a_span_with_events_and_connections_have_events_of_their_own() {
             "sent in 1 remote=127.0.0.1:PORT reused=false",
             "record 1 status=302",
             "head in 1 status=302",
-            "redirected in 1 url=http://***@localhost:PORT/there",
+            "redirected in 1 url=http://localhost:PORT/there",
             "record 1 remote=127.0.0.1:PORT",
             "sent in 1 remote=127.0.0.1:PORT reused=true",
             "record 1 status=200",
