@@ -97,7 +97,7 @@ impl Race {
     /// A race over addresses in that order, where each has `delay` before another one is tried beside it.
     pub(crate) fn new(now: Instant, order: Vec<Address>, delay: Duration) -> Self {
         Self {
-            delay: delay.max(LEAST_DELAY),
+            delay,
             addresses: order.len(),
             queue: order.into(),
             running: 0,
@@ -154,9 +154,6 @@ const LEAST_TURN: Duration = Duration::from_millis(1);
 
 /// Patience stops doubling; by then it is longer than any limit.
 const MOST_ROUNDS: usize = 16;
-
-/// Without any delay and without room, attempts would give way to each other for ever.
-const LEAST_DELAY: Duration = Duration::from_millis(1);
 
 /// Attempts of one opening at the same time.
 const MOST_RACING: usize = 8;

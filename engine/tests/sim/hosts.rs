@@ -192,7 +192,7 @@ fn with_one_connection_a_race_takes_turns() {
 
 #[test]
 fn without_a_delay_addresses_race_or_take_short_turns() {
-    for (cap, peak, takes) in [(2, 2, 5), (1, 1, 10)] {
+    for (cap, peak, takes) in [(2, 2, 4), (1, 1, 10)] {
         let net = SimNet::new(1);
         net.listen(place(1), silent(), Script(ok));
         net.listen(place(2), Link::default(), Script(ok));
