@@ -73,7 +73,7 @@ pub struct HostConfig {
     pub stats: bool,
     /// Options of the sockets.
     pub socket: SocketOptions,
-    /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (64 KiB)
+    /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (96 KiB)
     /// can go beyond.
     pub stream_buffer: usize,
 }

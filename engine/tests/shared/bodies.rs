@@ -44,7 +44,8 @@ fn a_body_is_awaited_chunk_by_chunk() {
         let mut body = body.unwrap();
         let mut bytes = Vec::new();
         while let Some(chunk) = body.chunk().await.unwrap() {
-            assert!(!chunk.is_empty() && chunk.len() <= 2 * 65_536);
+            // Not yet enough to stop for, and one read more.
+            assert!(!chunk.is_empty() && chunk.len() <= (64 + 96) * 1024);
             bytes.extend_from_slice(chunk);
         }
         assert!(body.chunk().await.unwrap().is_none());

@@ -48,9 +48,9 @@ impl Future for Streaming {
 }
 
 /// The body of a response that a [`Shared`](crate::Shared) client receives. It holds up nobody else: when its reader is
-/// slow, the client stops reading from its connection, after
-/// [`stream_buffer`](crate::HostConfig::stream_buffer) and one chunk of as much again. Dropping it before its end
-/// closes the connection.
+/// slow, the client stops reading from its connection: one chunk waits for the reader and one in the client, each of at
+/// most [`stream_buffer`](crate::HostConfig::stream_buffer) and one read more. Dropping it before its end closes the
+/// connection.
 ///
 /// There are three ways to read: blocking, as [`std::io::Read`]; awaited, by [`chunk`](Self::chunk); and polled, by
 /// [`poll_read`](Self::poll_read).
