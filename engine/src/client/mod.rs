@@ -42,7 +42,7 @@ pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
-use crate::net::tls::TlsInfo;
+use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
@@ -139,6 +139,28 @@ impl Call {
     /// Whether redirects are followed, instead of the client's rule. Only for [`Client`].
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.own().redirects = Some(redirects);
+        self
+    }
+
+    /// Which proxies are used, instead of the client's. Only for [`Client`]. Connections are shared with the calls that
+    /// are given a clone of the same value, and with no others.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.own().proxies = Some(proxies);
+        self
+    }
+
+    /// How servers are spoken to over TLS, and who we are to them, instead of the client's way; proxies are not
+    /// concerned. Only for [`Client`]. Connections and sessions are shared with the calls that are given a clone of
+    /// the same identity, and with no others.
+    pub fn tls(mut self, identity: TlsIdentity) -> Self {
+        self.own().tls = Some(identity);
+        self
+    }
+
+    /// Leaves the client's cookies alone: none is sent, and none is kept.
+    #[cfg(feature = "cookies")]
+    pub fn without_cookies(mut self) -> Self {
+        self.own().without_cookies = true;
         self
     }
 

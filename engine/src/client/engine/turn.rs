@@ -118,9 +118,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        let routed = self
-            .router
-            .route(&mut call.request, &mut self.hosts, &self.pool);
+        let routed = self.router.route(
+            &mut call.request,
+            call.overrides.as_deref(),
+            &mut self.hosts,
+            &self.pool,
+        );
         let host_key = match routed {
             Ok(host) => host,
             Err(kind) => {
@@ -467,7 +470,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return Ok(Reroute::Stay);
         };
-        let own = call.overrides.as_deref().and_then(|own| own.redirects);
+        let own = call.overrides.as_deref();
         let followed = call.marks.hops.len() as u32;
         self.router
             .reroute(&mut call.request, &call.response, followed, own)
