@@ -46,6 +46,7 @@ use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
+use crate::time::Time;
 
 pub use crate::reactor::Hop;
 
@@ -170,11 +171,11 @@ impl Call {
 }
 
 impl CallTime {
-    fn expires_at(self, now: Instant, total: Option<Duration>) -> Option<Instant> {
+    fn expires_at(self, now: Time, total: Option<Duration>) -> Option<Time> {
         match self {
             Self::Configured => total.and_then(|total| now.checked_add(total)),
             Self::Within(timeout) => now.checked_add(timeout),
-            Self::At(deadline) => Some(deadline),
+            Self::At(deadline) => Some(Time::of(deadline)),
             Self::Running => None,
         }
     }
@@ -227,11 +228,11 @@ pub struct Completion {
 pub struct Report {
     marks: Marks,
     attempts: u32,
-    now: Instant,
+    now: Time,
 }
 
 impl Report {
-    fn new(marks: Marks, attempts: u32, now: Instant) -> Self {
+    fn new(marks: Marks, attempts: u32, now: Time) -> Self {
         Self {
             marks,
             attempts,
@@ -315,10 +316,10 @@ pub struct Timings {
 }
 
 impl Timings {
-    fn of(marks: &Marks, now: Instant) -> Self {
+    fn of(marks: &Marks, now: Time) -> Self {
         let begun = marks.begun;
         let opened = marks.opened.as_deref();
-        let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
+        let since = |at: Option<Time>| at.map(|at| at.saturating_duration_since(begun));
         Self {
             queued: since(marks.assigned),
             resolve: opened.and_then(|opened| opened.resolve),

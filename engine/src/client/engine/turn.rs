@@ -1,7 +1,7 @@
 //! The turn: what was submitted is begun, events are waited for, and everything that happened is decided about.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
@@ -11,6 +11,7 @@ use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
+use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     // ---- the turn
@@ -760,5 +761,5 @@ const WORTH_DISCARDING: u64 = 64 * 1024;
 pub(super) enum TurnLimit {
     /// From the beginning of the turn.
     For(Duration),
-    Until(Instant),
+    Until(Time),
 }
