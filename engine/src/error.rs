@@ -258,6 +258,9 @@ pub enum Misuse {
     OwnThread,
     /// A [`Shared`](crate::Shared) client takes no streamed calls.
     Streamed,
+    /// A [`PipelineClient`](crate::PipelineClient) cannot send this: what it would hold up, or who it could not share
+    /// its connection with.
+    NotPipelined(&'static str),
 }
 
 impl Misuse {
@@ -301,6 +304,7 @@ impl fmt::Display for Misuse {
             Self::UnknownBody => f.write_str("no response body with this id"),
             Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
             Self::Streamed => f.write_str("a shared client takes no streamed calls"),
+            Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
             Self::OneThread => {
                 f.write_str("a client of one upstream cannot be spread over several threads")
             }
@@ -428,6 +432,9 @@ pub enum LimitExceeded {
     Redirects(u32),
     /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
     InFlight(usize),
+    /// [`PipelineConfig::max_pending_total`](crate::PipelineConfig::max_pending_total), by the
+    /// [`overflow`](crate::PipelineConfig::overflow) policy.
+    Pending(usize),
 }
 
 impl fmt::Display for LimitExceeded {
@@ -448,6 +455,7 @@ impl fmt::Display for LimitExceeded {
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
             Self::Redirects(n) => write!(f, "more than {n} redirects"),
             Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
+            Self::Pending(n) => write!(f, "{n} calls are pending already"),
         }
     }
 }

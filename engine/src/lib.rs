@@ -129,9 +129,10 @@ mod time;
 pub use client::Unfit;
 pub use client::{
     Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, ConnectTo,
-    Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer, Proxies,
-    Proxy, ProxyKind, Read, Refused, Report, Sending, Shared, SharedBody, SharedConfig, Stats,
-    Streaming, Ticket, Timings, Upstream, completions,
+    Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
+    PipelineClient, PipelineConfig, PipelineCounters, Proxies, Proxy, ProxyKind, Read, Refused,
+    Report, Sending, Shared, SharedBody, SharedConfig, Stats, Streaming, Ticket, Timings, Upstream,
+    completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
@@ -149,7 +150,7 @@ pub use net::tls::{
 pub use net::{Address, SocketOptions};
 pub use policy::{
     AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
-    Family, LatePolicy, Network, Override, Redirects, Retry, RetryHook, ReuseOrder, Timeouts,
-    WaitPolicy,
+    Family, LatePolicy, Network, Overflow, Override, Redirects, Retry, RetryHook, ReuseOrder,
+    Timeouts, WaitPolicy,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

@@ -3,6 +3,7 @@
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
 mod openings;
+mod pipelines;
 mod turn;
 
 use std::collections::VecDeque;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::openings::{Naming, Opening};
+pub(crate) use self::pipelines::Pipelining;
 use self::turn::TurnLimit;
 use super::hosts::Hosts;
 use super::names::Names;
@@ -43,6 +45,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     avoided: Avoided,
     addresses: AddressPolicy,
     names: Option<Naming>,
+    /// If connections have several calls at a time.
+    pipelining: Option<Pipelining>,
     timeouts: Timeouts,
     retry: Retry,
     late: LatePolicy,
@@ -85,6 +89,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             avoided: Avoided::new(config.avoid_failed),
             addresses: AddressPolicy::allow_all(),
             names: None,
+            pipelining: None,
             timeouts: config.timeouts.clone(),
             retry: config.retry,
             late: config.late,
@@ -102,6 +107,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     socket: config.socket,
                     stream_buffer: config.stream_buffer.max(1),
                     idle_order: hosts.is_limited(),
+                    batching: None,
                 },
             ),
             hosts,
@@ -381,7 +387,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let error = match (&call.place, call.head) {
             (Place::Ended(_), HeadState::Awaited) => return false,
-            (&Place::OnConn(conn), _) => self.reactor.busy_error(conn, ErrorKind::Cancelled),
+            (&Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
             (Place::Ended(_), _) => None,
             (Place::New | Place::Waiting { .. }, _) => Some(Error::new(
                 ErrorKind::Cancelled,

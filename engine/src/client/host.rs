@@ -47,14 +47,23 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
-        if upstream.addresses().is_empty() {
-            return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
-        }
-        let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref())
-            .with_codings(config.codings);
-        let addresses = Addresses::Known(upstream.addresses().to_vec());
-        let mut hosts = Hosts::new(usize::MAX);
-        let host = hosts.insert([].into(), config.pool(), defaults, addresses, [].into());
-        Ok(Self::assemble(OneHost(host), hosts, config, net))
+        let (router, hosts) = one_host(&upstream, &config)?;
+        Ok(Self::assemble(router, hosts, config, net))
     }
+}
+
+/// The only host of a client.
+pub(super) fn one_host(
+    upstream: &Upstream,
+    config: &HostConfig,
+) -> Result<(OneHost, Hosts), Error> {
+    if upstream.addresses().is_empty() {
+        return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
+    }
+    let defaults =
+        Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings);
+    let addresses = Addresses::Known(upstream.addresses().to_vec());
+    let mut hosts = Hosts::new(usize::MAX);
+    let host = hosts.insert([].into(), config.pool(), defaults, addresses, [].into());
+    Ok((OneHost(host), hosts))
 }

@@ -11,6 +11,7 @@ mod hosts;
 mod interop;
 mod names;
 mod observe;
+mod pipeline;
 mod proxy;
 mod router;
 mod shared;
@@ -30,6 +31,7 @@ pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
 pub use observe::{Moment, Observer};
+pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use shared::{
     CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBody, SharedConfig,
@@ -309,6 +311,9 @@ pub struct Timings {
     pub tls: Option<Duration>,
     /// Until the request was sent whole.
     pub sent: Option<Duration>,
+    /// Until its answer was the next one on its connection; `None` if it was so at once. Before this, a
+    /// [`PipelineClient`]'s call waits for the answers of others.
+    pub in_front: Option<Duration>,
     /// Until the first byte of the response.
     pub first_byte: Option<Duration>,
     /// Until the end, or, for a streaming call whose head is there, until now.
@@ -327,6 +332,7 @@ impl Timings {
             proxy: opened.and_then(|opened| opened.proxy),
             tls: opened.and_then(|opened| opened.tls),
             sent: since(marks.sent),
+            in_front: since(marks.in_front),
             first_byte: since(marks.first_byte),
             total: marks.ended.unwrap_or(now).saturating_duration_since(begun),
         }

@@ -11,6 +11,9 @@ pub(crate) trait Router {
     /// Whether hosts are kept without calls and connections.
     const KEEPS_HOSTS: bool;
 
+    /// Whether a connection has several calls at a time.
+    const PIPELINES: bool = false;
+
     /// The host whose pool serves the request, by the call's own settings or by the client's.
     fn route(
         &mut self,
@@ -64,6 +67,39 @@ impl Router for OneHost {
         #[cfg(not(feature = "cookies"))]
         let _ = request;
         Ok(self.0)
+    }
+
+    #[inline]
+    fn reroute(
+        &mut self,
+        _: &mut Request,
+        _: &Response,
+        _: u32,
+        _: Option<&Overrides>,
+    ) -> Result<Reroute, ErrorKind> {
+        Ok(Reroute::Stay)
+    }
+
+    fn forget(&mut self, _: &[u8]) {}
+}
+
+/// The router of [`PipelineClient`](crate::PipelineClient): every call goes to one host, and shares its connection.
+#[derive(Debug)]
+pub struct PipedHost(pub(super) OneHost);
+
+impl Router for PipedHost {
+    const KEEPS_HOSTS: bool = true;
+    const PIPELINES: bool = true;
+
+    #[inline]
+    fn route(
+        &mut self,
+        request: &mut Request,
+        own: Option<&Overrides>,
+        hosts: &mut Hosts,
+        pool: &PoolConfig,
+    ) -> Result<Key, ErrorKind> {
+        self.0.route(request, own, hosts, pool)
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 mod address;
 mod dial;
 mod dns;
+mod lanes;
 mod overrides;
 pub(crate) mod pool;
 pub(crate) mod queue;
@@ -13,6 +14,7 @@ mod timeouts;
 
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
 pub use dns::{DnsConfig, DnsCounters, Family, Override};
+pub use lanes::Overflow;
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
@@ -20,6 +22,7 @@ pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, interleave, literal};
+pub(crate) use lanes::Lanes;
 pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};

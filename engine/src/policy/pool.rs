@@ -156,6 +156,12 @@ impl<C> Slot<C> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SlotId(u32);
 
+impl SlotId {
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A call's place in the queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct WaitId {
@@ -271,6 +277,31 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.any_connecting()
     }
 
+    /// Whether a connection is idle.
+    pub(crate) fn has_idle(&self) -> bool {
+        self.idle.len() > 0
+    }
+
+    /// Takes out the call that has waited for longest for any connection.
+    pub(crate) fn take_waiting(&mut self) -> Option<W> {
+        self.waiting.pop_front()
+    }
+
+    /// A busy connection has served one of several calls; true if it should serve no more than it has.
+    pub(crate) fn served(&mut self, now: Time, SlotId(at): SlotId) -> bool {
+        let slot = &mut self.slots[at as usize];
+        slot.requests += 1;
+        self.warm_after = None;
+        self.is_worn(now, at)
+    }
+
+    fn is_worn(&self, now: Time, at: u32) -> bool {
+        let slot = &self.slots[at as usize];
+        let most = self.config.max_requests;
+        most.is_some_and(|most| slot.requests >= most.get())
+            || slot.worn_at.is_some_and(|worn_at| worn_at <= now)
+    }
+
     /// The oldest opening.
     pub(crate) fn any_connecting(&self) -> Option<C> {
         let at = self.connecting.front()?;
@@ -374,11 +405,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         slot.requests += 1;
         slot.keep_alive = keep_alive;
         self.warm_after = None; // it serves
-        let used_up = self
-            .config
-            .max_requests
-            .is_some_and(|max| slot.requests >= max.get());
-        if used_up || slot.worn_at.is_some_and(|worn_at| worn_at <= now) {
+        if self.is_worn(now, at) {
             self.free_slot(at);
             return Next::Close;
         }

@@ -294,6 +294,15 @@ impl Exchange {
         }
     }
 
+    /// The request goes out together with others: so much of it is written, and whether that is all.
+    #[inline]
+    pub(crate) fn set_sent(&mut self, bytes: u64, whole: bool) {
+        self.sent = bytes;
+        if whole {
+            self.send = Send::Done;
+        }
+    }
+
     /// The server has not answered `Expect: 100-continue` in time: the body goes out anyway (RFC 9110 §10.1.1).
     pub fn handle_continue_timeout(&mut self) {
         if let Send::AwaitContinue(_) = self.send {
@@ -326,6 +335,21 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
+        let used = self.handle_own(input, response, limits)?;
+        if used < input.len() {
+            self.close.get_or_insert(CloseReason::Surplus);
+        }
+        Ok(used)
+    }
+
+    /// As [`handle_read`](Self::handle_read), but what is left over is the next exchange's.
+    #[inline]
+    pub(crate) fn handle_own(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = 0;
         while used < input.len() && !matches!(self.recv, Recv::Done | Recv::Decoding) {
@@ -334,10 +358,7 @@ impl Exchange {
         if self.decoder.is_some() {
             self.finish_decoding(response)?;
         }
-        if used < input.len() {
-            self.received -= (input.len() - used) as u64;
-            self.close.get_or_insert(CloseReason::Surplus);
-        }
+        self.received -= (input.len() - used) as u64;
         Ok(used)
     }
 

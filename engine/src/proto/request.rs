@@ -485,6 +485,26 @@ impl Request {
         }
     }
 
+    /// As they go out: the encoded head, with a small body behind it, and a larger body.
+    pub(crate) fn in_memory(&self) -> [&[u8]; 2] {
+        [self.encoded(), self.separate_body()]
+    }
+
+    /// What keeps the request, as it was encoded last, from sharing a connection.
+    pub(crate) fn unfit_for_pipeline(&self) -> Option<&'static str> {
+        if self.has_stream() {
+            Some("a body stream")
+        } else if self.expects().is_some() {
+            Some("Expect: 100-continue")
+        } else if self.asks_upgrade() {
+            Some("an Upgrade header")
+        } else if self.method_now() == "CONNECT" {
+            Some("CONNECT")
+        } else {
+            None
+        }
+    }
+
     /// The encoded head, with a small body behind it.
     pub(super) fn encoded(&self) -> &[u8] {
         &self.0.encoded
@@ -518,7 +538,7 @@ impl Request {
         matches!(self.body_now(), Body::Stream(_))
     }
 
-    pub(super) fn says_close(&self) -> bool {
+    pub(crate) fn says_close(&self) -> bool {
         self.0.close
     }
 

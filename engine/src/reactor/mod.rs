@@ -8,6 +8,7 @@
 //! Reads go to one buffer of the reactor, and from there into the response of the call; a large body of known length
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
+mod pipe;
 mod setup;
 mod slab;
 mod timers;
@@ -17,6 +18,8 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pipe::Pipe;
+pub(crate) use pipe::{Batching, GivenUp};
 use setup::SetUp;
 pub(crate) use setup::Step;
 pub(crate) use slab::{Key, Slab};
@@ -43,6 +46,8 @@ pub(crate) struct Reactor<N: Net> {
     unread: Vec<Key>,
     /// Connections that have more to send than one turn allows.
     unsent: Vec<Key>,
+    /// Connections whose requests gather before they go out.
+    unflushed: Vec<Key>,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
     idle_order: Option<Queue<Key>>,
@@ -64,6 +69,15 @@ pub(crate) struct Settings {
     pub(crate) stream_buffer: usize,
     /// Whether [`Reactor::oldest_idle`] will be asked for.
     pub(crate) idle_order: bool,
+    /// For several calls on a connection at a time.
+    pub(crate) batching: Option<Batching>,
+}
+
+impl Settings {
+    fn drain(&self) -> Duration {
+        self.batching
+            .map_or(Duration::ZERO, |batching| batching.drain)
+    }
 }
 
 /// A connection's place: in which pool, and where in it.
@@ -152,6 +166,8 @@ pub(crate) struct Marks {
     pub(crate) hops: Vec<Hop>,
     pub(crate) assigned: Option<Time>,
     pub(crate) sent: Option<Time>,
+    /// Its answer was the next one on its connection; `None` if it was so from the beginning.
+    pub(crate) in_front: Option<Time>,
     pub(crate) first_byte: Option<Time>,
     pub(crate) ended: Option<Time>,
     /// How the connection was opened; `None` if it was open before.
@@ -178,6 +194,7 @@ impl Marks {
             hops: Vec::new(),
             assigned: None,
             sent: None,
+            in_front: None,
             first_byte: None,
             ended: None,
             opened: None,
@@ -186,6 +203,16 @@ impl Marks {
             reused: false,
             ends: None,
         }
+    }
+
+    /// The call has a connection.
+    fn begin_attempt(&mut self, now: Time, reused: bool, ends: &Arc<Ends>) {
+        self.assigned = Some(now);
+        self.sent = None;
+        self.in_front = None;
+        self.first_byte = None;
+        self.reused = reused;
+        self.ends = Some(Arc::clone(ends));
     }
 }
 
@@ -252,6 +279,8 @@ struct Conn<S> {
     /// The peer has closed its side, or the connection has failed.
     closed: bool,
     write_error: Option<io::Error>,
+    /// Of a client that has several calls on a connection.
+    pipe: Option<Box<Pipe>>,
     armed: Armed,
 }
 
@@ -298,6 +327,16 @@ pub(crate) enum Happened {
         reuse: Reuse,
         keep_alive: Option<Duration>,
     },
+    /// A call is answered, unless nobody waited for it, and others on its connection go on.
+    Answered {
+        at: At,
+        conn: Key,
+        call: Option<Key>,
+    },
+    /// A call's connection is gone before its answer was next. Without an error, its request was not looked at.
+    Unanswered { call: Key, error: Option<Error> },
+    /// The server does not cope with several requests at a time.
+    PipeBroken,
     /// A call failed; its connection is gone.
     Failed { at: At, call: Key, error: Error },
     /// The head of a streamed response is there.
@@ -332,6 +371,7 @@ impl<N: Net> Reactor<N> {
             happened: VecDeque::new(),
             unread: Vec::new(),
             unsent: Vec::new(),
+            unflushed: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
@@ -340,6 +380,11 @@ impl<N: Net> Reactor<N> {
             polled_at: now,
             settings,
         }
+    }
+
+    /// From now on, connections have several calls at a time.
+    pub(crate) fn set_batching(&mut self, batching: Batching) {
+        self.settings.batching = Some(batching);
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -457,6 +502,7 @@ impl<N: Net> Reactor<N> {
             closed: false,
             write_error: None,
             unsent: false,
+            pipe: None,
             armed: Armed::default(),
         }))
     }
@@ -520,12 +566,8 @@ impl<N: Net> Reactor<N> {
         call.place = Place::OnConn(conn_key);
         call.attempts += 1;
         let marks = &mut call.marks;
-        marks.assigned = Some(self.now);
-        marks.sent = None;
-        marks.first_byte = None;
-        marks.reused = conn.kept;
+        marks.begin_attempt(self.now, conn.kept, &conn.ends);
         marks.opened = conn.opened.take().filter(|_| !conn.kept);
-        marks.ends = Some(Arc::clone(&conn.ends));
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
         }
@@ -537,6 +579,9 @@ impl<N: Net> Reactor<N> {
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
+        }
+        if self.settings.batching.is_some() {
+            return self.start_pipe(conn_key, call_key);
         }
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
@@ -587,6 +632,7 @@ impl<N: Net> Reactor<N> {
         if let State::Draining(_, response, _) = conn.state {
             self.put_spare(response);
         }
+        self.disband(conn.pipe, &conn.ends.remote);
         Some(conn.at)
     }
 
@@ -676,7 +722,11 @@ impl<N: Net> Reactor<N> {
     /// Waits for events until `until` at the latest, and for no longer than the next timer; then handles all events
     /// and timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
+        self.flush();
         let mut until = [until, self.timers.next()].into_iter().flatten().min();
+        if !self.unflushed.is_empty() {
+            until = until.into_iter().chain(self.flush_due()).min();
+        }
         if !self.unread.is_empty() || !self.unsent.is_empty() {
             until = Some(self.now);
         }
@@ -711,6 +761,14 @@ impl<N: Net> Reactor<N> {
         };
         conn.closed |= event.closed;
         match &conn.state {
+            State::Busy(..) | State::Draining(..) if conn.pipe.is_some() => {
+                if event.writable {
+                    self.send_pipe(key);
+                }
+                if event.readable {
+                    self.drive_read(key);
+                }
+            }
             State::Busy(exchange, _) => {
                 if event.writable && exchange.is_sending() {
                     self.drive_send(key);
@@ -849,6 +907,9 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
+        if conn.pipe.is_some() {
+            return self.send_pipe(key);
+        }
         let State::Busy(exchange, call_key) = &mut conn.state else {
             return;
         };
@@ -932,6 +993,9 @@ impl<N: Net> Reactor<N> {
         };
         if conn.unread == Some(Unread::Consumer) {
             return Ok(Progress::Stop);
+        }
+        if conn.pipe.is_some() {
+            return self.read_pipe(key);
         }
         let mut limits = &self.settings.limits;
         let (exchange, mut call, response) = match &mut conn.state {
@@ -1141,6 +1205,10 @@ impl<N: Net> Reactor<N> {
             return;
         };
         conn.stream.close(&mut self.net);
+        let pipe = conn.pipe.take();
+        if pipe.as_ref().is_some_and(|pipe| pipe.is_broken_by(&kind)) {
+            self.happened.push_back(Happened::PipeBroken);
+        }
         match conn.state {
             State::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
@@ -1178,6 +1246,7 @@ impl<N: Net> Reactor<N> {
                 self.happened.push_back(Happened::Lost(conn.at));
             }
         }
+        self.disband(pipe, &conn.ends.remote);
     }
 
     /// Goes on with connections that had used up their part of the last turn.
@@ -1202,7 +1271,8 @@ impl<N: Net> Reactor<N> {
     /// When the present wait of a connection ends, and by which limit.
     fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Time, Option<TimeLimit>)> {
         match &conn.state {
-            State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
+            State::Idle(until) => Some((*until, None)),
+            State::Draining(_, _, until) => Some((self.draining_due(conn, *until), None)),
             State::Connecting(_, due) => due.map(|at| (at, None)),
             State::SettingUp(set_up) => {
                 let due = self
@@ -1318,7 +1388,11 @@ impl<N: Net> Reactor<N> {
         match (&mut conn.state, limit) {
             (State::SettingUp(_), _) => self.fail(key, TimeLimit::Handshake.into()),
             (State::Idle(_), _) => self.happened.push_back(Happened::IdleDue(key)),
+            (State::Draining(_, _, until), _) if *until > self.now => self.check_deadlines(key),
             (State::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
+            (State::Busy(..), Some(TimeLimit::Total)) if conn.pipe.is_some() => {
+                self.check_deadlines(key);
+            }
             (State::Busy(_, call), Some(limit)) => {
                 let call = *call;
                 self.happened.push_back(Happened::Late {

@@ -48,6 +48,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let polled = self.reactor.poll(until);
         self.take_answers();
         self.settle();
+        if R::PIPELINES {
+            self.reactor.flush();
+        }
         polled
     }
 
@@ -138,6 +141,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Err(misuse) = call.request.encode(&host.defaults) {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
+        if R::PIPELINES {
+            return self.send_piped(host_key, key);
+        }
         let mut closed = false;
         let reactor = &mut self.reactor;
         let close = |conn| {
@@ -165,15 +171,18 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection to a call.
     #[inline]
-    fn start(&mut self, conn: Key, key: Key) {
+    pub(super) fn start(&mut self, conn: Key, key: Key) {
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
         self.reactor.start(conn, key);
+        if R::PIPELINES {
+            self.pipe_begun(conn, key);
+        }
     }
 
     #[cold]
-    fn tell_of_start(&self, conn: Key, key: Key) {
+    pub(super) fn tell_of_start(&self, conn: Key, key: Key) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key))
             && let Some(remote) = self.reactor.remote(conn)
         {
@@ -279,7 +288,16 @@ impl<R: Router, N: Net> Engine<R, N> {
                 conn,
                 error,
             } => self.attempt_failed(opening, conn, error),
+            Happened::Answered { at, conn, call } => {
+                if let Some(call) = call {
+                    self.finish(call);
+                }
+                self.pipe_answered(at, conn);
+            }
+            Happened::Unanswered { call, error } => self.unanswered(call, error),
+            Happened::PipeBroken => self.pipe_broken(),
             Happened::Failed { at, call, error } => {
+                self.pipe_ended(at);
                 if let Some(host) = self.hosts.get(at.host) {
                     host.pool.closed(at.slot);
                     self.hosts.touch(at.host);
@@ -289,6 +307,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Happened::Head(call) => self.handle_head(call),
             Happened::BodyReady(call) => self.tell(call),
             Happened::Lost(at) => {
+                self.pipe_ended(at);
                 let now = self.reactor.now();
                 if let Some(host) = self.hosts.get(at.host) {
                     host.pool.lost(now, at.slot);
@@ -328,6 +347,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(at) = self.reactor.place(conn) else {
             return;
         };
+        self.pipe_ended(at);
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
@@ -389,6 +409,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn close(&mut self, conn: Key) {
         if let Some(at) = self.reactor.close(conn) {
+            self.pipe_ended(at);
             if let Some(host) = self.hosts.get(at.host) {
                 host.pool.closed(at.slot);
             }
@@ -538,7 +559,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             error: &error,
             request: &call.request,
             attempt: call.failures,
-            reused: call.marks.reused,
+            // Those that share a connection are as if it had served before: they do not know its state.
+            reused: call.marks.reused || R::PIPELINES,
         };
         if late
             || call.head != HeadState::Awaited
@@ -590,9 +612,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A call on a connection has run out of time.
     fn late(&mut self, conn: Key, key: Key, limit: TimeLimit) {
-        let Some(error) = self.reactor.busy_error(conn, limit.into()) else {
+        let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
+        if R::PIPELINES {
+            self.leave_pipe(conn, key);
+            return self.end_attempt(key, error);
+        }
         let place = self.reactor.place(conn);
         let host = place.and_then(|at| Some((self.hosts.get(at.host)?, at.slot)));
         match (self.late, host) {
@@ -621,6 +647,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 self.hosts.touch(host_key);
             }
+            Some(&Place::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
             Some(&Place::OnConn(conn)) => self.close(conn),
             Some(Place::New | Place::Ended(_)) | None => {}
         }

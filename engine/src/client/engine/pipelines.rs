@@ -1,0 +1,247 @@
+//! Several calls on one connection: who gets a place where, and what becomes of those whose connection ends.
+
+use std::num::NonZeroUsize;
+
+use super::Engine;
+use crate::client::router::Router;
+use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLimit};
+use crate::net::Net;
+use crate::policy::{Checkout, Lanes, Overflow};
+use crate::proto::BodyMode;
+use crate::reactor::{At, Batching, GivenUp, Key, Place};
+use crate::time::Time;
+
+/// What a pipelining client has beside the others.
+#[derive(Debug)]
+pub(crate) struct Pipelining {
+    pub(crate) lanes: Lanes<Key>,
+    pub(crate) max_total: NonZeroUsize,
+    pub(crate) overflow: Overflow,
+    /// Calls whose connection ended before their answer was next.
+    pub(crate) unanswered: u64,
+}
+
+impl<R: Router, N: Net> Engine<R, N> {
+    pub(in crate::client) fn set_pipelining(&mut self, pipelining: Pipelining, batching: Batching) {
+        self.pipelining = Some(pipelining);
+        self.reactor.set_batching(batching);
+    }
+
+    pub(in crate::client) fn pipelining(&self) -> Option<&Pipelining> {
+        self.pipelining.as_ref()
+    }
+
+    pub(in crate::client) fn turn_time(&self) -> Time {
+        self.reactor.now()
+    }
+
+    /// Finds a place for a call whose request is encoded: a connection of its own while there may be more of them, a
+    /// place beside others, or one in the queue.
+    pub(super) fn send_piped(&mut self, host_key: Key, key: Key) {
+        let now = self.reactor.now();
+        if let Some(error) = self.unfit(key) {
+            return self.end_call(key, Err(error));
+        }
+        if !self.make_room(host_key) {
+            let most = self.pipelining.as_ref().map_or(0, |p| p.max_total.get());
+            let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(full));
+        }
+        let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
+            return;
+        };
+        // Calls that wait already come first, and those that need a new connection get the next one that is free.
+        let may_ride = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
+        if may_ride && let Some((_, conn)) = pipelining.lanes.pick(now) {
+            return self.ride(conn, key);
+        }
+        let reactor = &mut self.reactor;
+        let checkout = host.pool.checkout(now, key, |conn| {
+            reactor.close(conn);
+        });
+        match checkout {
+            Checkout::Reuse(conn) => self.start(conn, key),
+            Checkout::Wait(id) => self.reactor.wait(key, id),
+            Checkout::Full(limit) => {
+                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+            }
+        }
+        self.hosts.touch(host_key);
+    }
+
+    fn unfit(&mut self, key: Key) -> Option<Error> {
+        let call = self.reactor.call_ref(key)?;
+        let what = match call.mode {
+            BodyMode::Stream => Some("a streamed response"),
+            _ => call.request.unfit_for_pipeline(),
+        };
+        what.map(|what| Error::new(Misuse::NotPipelined(what), Phase::Queue, Sent::Nothing))
+    }
+
+    /// Sees to it that one more call may be pending.
+    fn make_room(&mut self, host_key: Key) -> bool {
+        let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
+            return false;
+        };
+        let most = pipelining.max_total.get();
+        let pending = pipelining.lanes.pending() + host.pool.waiting();
+        if pending < most || pipelining.overflow == Overflow::Wait {
+            return true;
+        }
+        if pipelining.overflow == Overflow::RefuseNewest {
+            return false;
+        }
+        let unsent = pipelining.lanes.conns();
+        let unsent = unsent.filter_map(|conn| self.reactor.first_unsent(conn));
+        let oldest = unsent.min_by_key(|call| self.reactor.call_ref(*call).map(|c| c.marks.begun));
+        let oldest = match oldest {
+            Some(oldest) => {
+                self.detach(oldest);
+                Some(oldest)
+            }
+            None => host.pool.take_waiting(),
+        };
+        if let Some(oldest) = oldest {
+            let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
+            self.end_call(oldest, Err(full));
+        }
+        oldest.is_some()
+    }
+
+    fn ride(&mut self, conn: Key, key: Key) {
+        let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
+            return;
+        };
+        pipelining.lanes.ride(at.slot.place());
+        if self.observer.is_some() {
+            self.tell_of_start(conn, key);
+        }
+        self.reactor.ride(conn, key);
+        self.retire_if_last(at, key);
+    }
+
+    /// A connection that was idle or new has a call; those that wait may join it.
+    pub(super) fn pipe_begun(&mut self, conn: Key, key: Key) {
+        let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
+            return;
+        };
+        pipelining.lanes.begin(at.slot.place(), conn);
+        self.retire_if_last(at, key);
+        self.fill(at, conn);
+    }
+
+    /// A request that says `Connection: close` is the last one on its connection.
+    fn retire_if_last(&mut self, at: At, key: Key) {
+        let call = self.reactor.call_ref(key);
+        if call.is_some_and(|call| call.request.says_close())
+            && let Some(pipelining) = &mut self.pipelining
+        {
+            pipelining.lanes.retire(at.slot.place());
+        }
+    }
+
+    /// A call on a connection is over, and others go on.
+    pub(super) fn pipe_answered(&mut self, at: At, conn: Key) {
+        let now = self.reactor.now();
+        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
+            return;
+        };
+        pipelining.lanes.answered(at.slot.place());
+        if host.pool.served(now, at.slot) {
+            pipelining.lanes.retire(at.slot.place());
+        }
+        if host.pool.waiting() > 0 {
+            self.fill(at, conn);
+        }
+    }
+
+    /// Gives a connection calls that wait: its share of them, as far as it has room.
+    fn fill(&mut self, at: At, conn: Key) {
+        let now = self.reactor.now();
+        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &self.pipelining) else {
+            return;
+        };
+        // A call that needs a new connection gets the place of the next one that is done.
+        if host.pool.needs_fresh() && host.pool.is_full() {
+            return;
+        }
+        let coming = host.pool.counters().connecting;
+        let share = host.pool.waiting().div_ceil(coming + 1);
+        let room = pipelining.lanes.room(now, at.slot.place());
+        for _ in 0..share.min(room) {
+            let Some(call) = self
+                .hosts
+                .get(at.host)
+                .and_then(|host| host.pool.take_waiting())
+            else {
+                break;
+            };
+            if self.reactor.call_ref(call).is_some_and(|c| c.is_late(now)) {
+                let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+                self.end_call(call, Err(late));
+                continue;
+            }
+            self.ride(conn, call);
+        }
+        self.hosts.touch(at.host);
+    }
+
+    /// The error of a call on a connection, ended for that cause where it is.
+    pub(super) fn error_on(&self, conn: Key, call: Key, kind: ErrorKind) -> Option<Error> {
+        if R::PIPELINES {
+            self.reactor.pipe_error(conn, call, kind)
+        } else {
+            self.reactor.busy_error(conn, kind)
+        }
+    }
+
+    /// Takes a call off its connection, and leaves the others there if that can be.
+    pub(super) fn leave_pipe(&mut self, conn: Key, key: Key) {
+        match self.reactor.give_up(conn, key) {
+            GivenUp::Unsent => {
+                if let (Some(at), Some(pipelining)) =
+                    (self.reactor.place(conn), &mut self.pipelining)
+                {
+                    pipelining.lanes.answered(at.slot.place());
+                }
+            }
+            GivenUp::Dropped => {}
+            GivenUp::Not => self.close(conn),
+        }
+    }
+
+    /// The connection of a call has ended before its answer was next.
+    pub(super) fn unanswered(&mut self, key: Key, error: Option<Error>) {
+        if let Some(pipelining) = &mut self.pipelining {
+            pipelining.unanswered += 1;
+        }
+        match error {
+            Some(error) => self.end_attempt(key, error),
+            None => {
+                if let Some(call) = self.reactor.call(key)
+                    && matches!(call.place, Place::OnConn(_))
+                {
+                    call.place = Place::New;
+                    self.following.push_back(key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn pipe_broken(&mut self) {
+        let now = self.reactor.now();
+        if let Some(pipelining) = &mut self.pipelining {
+            pipelining.lanes.distrust(now);
+        }
+    }
+
+    /// A connection is idle, or gone.
+    #[inline]
+    pub(super) fn pipe_ended(&mut self, at: At) {
+        if R::PIPELINES
+            && let Some(pipelining) = &mut self.pipelining
+        {
+            pipelining.lanes.end(at.slot.place());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The client that sends requests without waiting for the answers of those before them.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::engine::{Engine, Pipelining};
+use super::host::one_host;
+use super::router::PipedHost;
+use super::{HostConfig, Upstream};
+use crate::error::{Error, Phase, Sent};
+use crate::net::Net;
+use crate::net::os::OsNet;
+use crate::policy::{Lanes, LatePolicy, Overflow};
+use crate::reactor::Batching;
+
+/// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
+///
+/// Whatever is submitted between two turns goes out in one write. Answers come in the order of the requests on a
+/// connection, so a slow one holds up those behind it: [`Timings::in_front`](crate::Timings::in_front) shows for how
+/// long. A call that runs out of time, or is cancelled, keeps its place if its request is on the way, and its answer is
+/// dropped.
+///
+/// When a connection ends, calls that were not sent move to another one; idempotent ones without an answer are sent
+/// once more, on a new connection; others fail with [`Sent::NoReplyByte`]. A server that does not cope gets one request
+/// at a time for a while.
+///
+/// Bodies are in memory: streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
+/// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), as they would hold up the others.
+///
+/// ```
+/// use courser::{Call, PipelineClient, PipelineConfig, Request, Response};
+/// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let address = server.local_addr()?.to_string();
+/// # std::thread::spawn(move || { use std::io::*; let mut s = server.accept().unwrap().0; let mut b = [0; 9999];
+/// #     let mut n = 0; while n < 100 * 40 { n += s.read(&mut b).unwrap(); if n == 0 { break } }
+/// #     for _ in 0..100 { s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); } let _ = s.read(&mut b); });
+///
+/// let mut config = PipelineConfig::default();
+/// config.host.max_connections = std::num::NonZeroUsize::MIN;
+/// let mut client = PipelineClient::new(address.parse()?, config)?;
+/// for number in 0..100 {
+///     client.submit(Call::new(Request::get(format!("/{number:034}")), Response::new()).tag(number));
+/// }
+/// let mut expected = 0;
+/// while let Some(done) = client.wait(None)? {
+///     done.outcome?;
+///     assert_eq!(done.tag, expected);
+///     expected += 1;
+/// }
+/// assert_eq!(expected, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type PipelineClient<N = OsNet> = Engine<PipedHost, N>;
+
+/// The options of a [`PipelineClient`].
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use courser::{Overflow, PipelineConfig};
+///
+/// let config = PipelineConfig {
+///     max_pending: NonZeroUsize::new(16).unwrap(),
+///     overflow: Overflow::RefuseNewest,
+///     ..PipelineConfig::default()
+/// };
+/// assert_eq!(config.host.max_connections.get(), 4);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PipelineConfig {
+    /// What holds for the host, and for each call. Here [`max_connections`](HostConfig::max_connections) is 4 by
+    /// default. A connection is opened while all are busy, up to that; then calls share them. Calls that are not
+    /// [sent](HostConfig::late) keep no connection; the answers of others are awaited, for as long as
+    /// [`LatePolicy::Drain`] says, 5 s if it says nothing, once they are next.
+    pub host: HostConfig,
+    /// Calls on one connection. Default 64.
+    pub max_pending: NonZeroUsize,
+    /// Calls on all connections, and those that wait for one, before `overflow` decides. Default 65,536.
+    pub max_pending_total: NonZeroUsize,
+    /// What happens when that many are pending. Default: calls wait.
+    pub overflow: Overflow,
+    /// How long a request may wait for others to go out with, while they are few. Default: not at all, beyond the turn
+    /// in which it was submitted.
+    pub max_batch_delay: Duration,
+    /// For how long a server that does not cope gets one request at a time. Default 60 s.
+    pub distrust: Duration,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            host: HostConfig {
+                max_connections: NonZeroUsize::MIN.saturating_add(3),
+                ..HostConfig::default()
+            },
+            max_pending: NonZeroUsize::MIN.saturating_add(63),
+            max_pending_total: NonZeroUsize::MIN.saturating_add(65_535),
+            overflow: Overflow::default(),
+            max_batch_delay: Duration::ZERO,
+            distrust: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a [`PipelineClient`] has to do with its server at the moment, and had so far.
+///
+/// ```
+/// # fn example(client: &courser::PipelineClient) {
+/// let counters = client.pipeline_counters();
+/// println!("{} on the way, {} lost", counters.pending, counters.unanswered);
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PipelineCounters {
+    /// Calls on connections.
+    pub pending: usize,
+    /// The server gets one request at a time.
+    pub serial: bool,
+    /// How often it was found not to cope with several.
+    pub broken: u64,
+    /// Calls whose connection ended before their answer was next.
+    pub unanswered: u64,
+}
+
+impl PipelineClient {
+    /// A client on the operating system's network.
+    ///
+    /// # Errors
+    /// An upstream without addresses; the system's, when it has no descriptor left for a readiness queue.
+    pub fn new(upstream: Upstream, config: PipelineConfig) -> Result<Self, Error> {
+        let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+        Self::with_net(upstream, config, net)
+    }
+}
+
+impl<N: Net> PipelineClient<N> {
+    /// A client on that network.
+    ///
+    /// # Errors
+    /// An upstream without addresses.
+    pub fn with_net(upstream: Upstream, config: PipelineConfig, net: N) -> Result<Self, Error> {
+        let (router, hosts) = one_host(&upstream, &config.host)?;
+        let batching = Batching {
+            max_delay: config.max_batch_delay,
+            drain: match config.host.late {
+                LatePolicy::Drain { up_to } => up_to,
+                _ => DRAIN,
+            },
+        };
+        let mut client = Self::assemble(PipedHost(router), hosts, config.host, net);
+        let pipelining = Pipelining {
+            lanes: Lanes::new(config.max_pending, config.distrust),
+            max_total: config.max_pending_total,
+            overflow: config.overflow,
+            unanswered: 0,
+        };
+        client.set_pipelining(pipelining, batching);
+        Ok(client)
+    }
+
+    /// What it has to do at the moment, and had so far.
+    pub fn pipeline_counters(&self) -> PipelineCounters {
+        let now = self.turn_time();
+        self.pipelining()
+            .map_or_else(PipelineCounters::default, |pipelining| PipelineCounters {
+                pending: pipelining.lanes.pending(),
+                serial: pipelining.lanes.is_serial(now),
+                broken: pipelining.lanes.broken(),
+                unanswered: pipelining.unanswered,
+            })
+    }
+}
+
+/// How long the answer of a call that has given up is awaited.
+const DRAIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,657 @@
+//! Several calls on one connection (RFC 9112 §9.3.2): their requests go out together, and their answers come in order.
+//!
+//! The call in front, whose answer is next, is the one in the connection's state, as ever; those behind it wait in the
+//! connection's pipe, and each comes to the front when the one before it has been answered. A call that gives up keeps
+//! its place if its request is on the way, and its answer is read and dropped.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+use super::{Conn, Happened, Key, Place, Progress, Reactor, State, is_truncation};
+use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::net::{Address, Net};
+use crate::policy::later;
+use crate::proto::{BodyMode, CloseReason, Exchange, Request, Reuse};
+use crate::time::Time;
+
+/// How the requests of a pipelining client go out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batching {
+    /// How long a request waits for others that could go out with it.
+    pub(crate) max_delay: Duration,
+    /// How long an answer that nobody waits for any more is awaited once it is next.
+    pub(crate) drain: Duration,
+}
+
+/// The requests of a connection that are not answered.
+#[derive(Debug, Default)]
+pub(super) struct Pipe {
+    /// Encoded requests, sent up to `out_at`.
+    out: Vec<u8>,
+    out_at: usize,
+    /// Bytes sent since the connection began.
+    written: u64,
+    /// The request in front.
+    front: Span,
+    behind: VecDeque<Behind>,
+    /// How many of those behind have been sent whole.
+    sent_whole: usize,
+    /// Answers so far.
+    answered: u64,
+    /// The last answer said that the requests behind it are not looked at.
+    disowned: bool,
+    /// It is in `Reactor::unflushed`, for not longer than until then.
+    flush_at: Option<Time>,
+}
+
+/// Where a request is among the bytes of its connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u64,
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Behind {
+    whose: Whose,
+    span: Span,
+}
+
+#[derive(Debug)]
+enum Whose {
+    Call(Key),
+    /// The call has given up; its answer is read by this.
+    Nobodys(Box<Exchange>),
+}
+
+/// What became of a call that gave up its place on a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum GivenUp {
+    /// Its request will not be sent.
+    Unsent,
+    /// Its answer will be dropped.
+    Dropped,
+    /// It cannot be: part of the request is on the way.
+    Not,
+}
+
+impl Pipe {
+    fn push(&mut self, request: &Request) -> Span {
+        let start = self.written + (self.out.len() - self.out_at) as u64;
+        for part in request.in_memory() {
+            self.out.extend_from_slice(part);
+        }
+        let end = self.written + (self.out.len() - self.out_at) as u64;
+        Span { start, end }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.behind.is_empty()
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.out_at < self.out.len()
+    }
+
+    fn is_begun(&self, span: Span) -> bool {
+        span.start < self.written
+    }
+
+    /// Takes back a request of which nothing has been sent.
+    fn take_back(&mut self, span: Span) {
+        let from = self.out_at + (span.start - self.written) as usize;
+        let length = span.end - span.start;
+        self.out.drain(from..from + length as usize);
+        for later in self.behind.iter_mut().rev() {
+            if later.span.start < span.end {
+                break;
+            }
+            later.span.start -= length;
+            later.span.end -= length;
+        }
+    }
+
+    /// Whether its end is the fault of a server that cannot have several requests at a time.
+    pub(super) fn is_broken_by(&self, kind: &ErrorKind) -> bool {
+        let sent = self.behind.front().is_some_and(|b| self.is_begun(b.span));
+        let early = sent && self.answered <= 1;
+        match kind {
+            ErrorKind::Peer(PeerFault::Unsolicited) => true,
+            ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) | ErrorKind::Io(_) => early,
+            ErrorKind::Peer(_) => sent,
+            _ => false,
+        }
+    }
+}
+
+impl<N: Net> Reactor<N> {
+    /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
+    pub(super) fn start_pipe(&mut self, conn_key: Key, call_key: Key) {
+        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
+        else {
+            return;
+        };
+        let pipe = conn.pipe.get_or_insert_default();
+        pipe.front = pipe.push(&call.request);
+        self.plan_flush(conn_key);
+        self.arm_conn(conn_key);
+    }
+
+    /// Gives a busy connection another call.
+    pub(crate) fn ride(&mut self, conn_key: Key, call_key: Key) {
+        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
+        else {
+            return;
+        };
+        let Some(pipe) = &mut conn.pipe else {
+            return;
+        };
+        call.place = Place::OnConn(conn_key);
+        call.attempts += 1;
+        call.marks.begin_attempt(self.now, true, &conn.ends);
+        let span = pipe.push(&call.request);
+        pipe.behind.push_back(Behind {
+            whose: Whose::Call(call_key),
+            span,
+        });
+        let sooner = match (conn.deadline, call.deadline) {
+            (before, Some(own)) => before.is_none_or(|before| own < before),
+            (_, None) => false,
+        };
+        if sooner {
+            conn.deadline = call.deadline;
+        }
+        self.plan_flush(conn_key);
+        if sooner {
+            self.arm_conn(conn_key);
+        }
+    }
+
+    // ---- sending
+
+    fn plan_flush(&mut self, key: Key) {
+        let Some(batching) = self.settings.batching else {
+            return;
+        };
+        if let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut())
+            && pipe.flush_at.is_none()
+        {
+            pipe.flush_at = Some(later(self.now, batching.max_delay));
+            self.unflushed.push(key);
+        }
+    }
+
+    /// Sends what has gathered, where it has waited for long enough.
+    pub(crate) fn flush(&mut self) {
+        if self.unflushed.is_empty() {
+            return;
+        }
+        let mut keys = std::mem::take(&mut self.unflushed);
+        keys.retain(|&key| {
+            let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut()) else {
+                return false;
+            };
+            let waiting = pipe.out.len() - pipe.out_at;
+            if waiting < WORTH_SENDING && pipe.flush_at.is_some_and(|at| at > self.now) {
+                return true;
+            }
+            pipe.flush_at = None;
+            self.send_pipe(key);
+            false
+        });
+        keys.append(&mut self.unflushed);
+        self.unflushed = keys;
+    }
+
+    /// When the next gathered requests must go out.
+    pub(super) fn flush_due(&self) -> Option<Time> {
+        let due = self.unflushed.iter();
+        due.filter_map(|key| self.conns.get(*key)?.pipe.as_ref()?.flush_at)
+            .min()
+    }
+
+    pub(super) fn send_pipe(&mut self, key: Key) {
+        for _ in 0..super::WRITES_PER_TURN {
+            let Some(conn) = self.conns.get_mut(key) else {
+                return;
+            };
+            let Some(pipe) = conn.pipe.as_mut().filter(|pipe| pipe.has_unsent()) else {
+                return;
+            };
+            let rest = &pipe.out[pipe.out_at..];
+            let length = rest.len();
+            let slices = [IoSlice::new(rest)];
+            match conn.stream.write(&mut self.net, &mut self.buffer, &slices) {
+                Ok(n) => {
+                    pipe.out_at += n;
+                    pipe.written += n as u64;
+                    if n == length {
+                        pipe.out.clear();
+                        pipe.out.shrink_to(MOST_KEPT);
+                        pipe.out_at = 0;
+                    }
+                    self.note_sent(key);
+                    if n < length {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // Answers may be there already.
+                    conn.write_error = Some(error);
+                    return self.drive_read(key);
+                }
+            }
+        }
+        if let Some(conn) = self.conns.get_mut(key)
+            && !std::mem::replace(&mut conn.unsent, true)
+        {
+            self.unsent.push(key);
+        }
+    }
+
+    fn note_sent(&mut self, key: Key) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let Some(pipe) = &mut conn.pipe else {
+            return;
+        };
+        match &mut conn.state {
+            State::Busy(exchange, call) if exchange.is_sending() => {
+                conn.since = self.now;
+                let whole = note_front(exchange, pipe);
+                if whole && let Some(call) = self.calls.get_mut(*call) {
+                    call.marks.sent = Some(self.now);
+                    call.marks.bytes_out += pipe.front.end - pipe.front.start;
+                }
+            }
+            State::Draining(exchange, ..) if exchange.is_sending() => {
+                note_front(exchange, pipe);
+            }
+            _ => {}
+        }
+        while let Some(behind) = pipe.behind.get(pipe.sent_whole)
+            && behind.span.end <= pipe.written
+        {
+            if let Whose::Call(call) = behind.whose
+                && let Some(call) = self.calls.get_mut(call)
+            {
+                call.marks.sent = Some(self.now);
+                call.marks.bytes_out += behind.span.end - behind.span.start;
+            }
+            pipe.sent_whole += 1;
+        }
+    }
+
+    // ---- answers
+
+    /// Reads once, and hands out all answers that came.
+    pub(super) fn read_pipe(&mut self, key: Key) -> Result<Progress, ErrorKind> {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return Ok(Progress::Stop);
+        };
+        let read = conn.stream.read(&mut self.net, &mut self.buffer);
+        let (exchange, pipe) = match (&mut conn.state, &mut conn.pipe) {
+            (State::Busy(exchange, _) | State::Draining(exchange, ..), Some(pipe)) => {
+                (exchange, pipe)
+            }
+            _ => return Ok(Progress::Stop),
+        };
+        let n = match read {
+            Ok(0) => {
+                if let Some(error) = conn.write_error.take() {
+                    return Err(error.into());
+                }
+                exchange.handle_eof()?;
+                0
+            }
+            Err(error) if is_truncation(&error) => {
+                exchange.handle_eof()?;
+                return Err(error.into());
+            }
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(Progress::Drained);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if n > 0 && !pipe.is_begun(pipe.front) {
+            return Err(PeerFault::Unsolicited.into());
+        }
+        let left_nothing = conn.stream.is_drained(n, self.buffer.len());
+        let mut at = 0;
+        loop {
+            let Some(conn) = self.conns.get_mut(key) else {
+                return Ok(Progress::Stop);
+            };
+            conn.since = self.now;
+            let mut limits = &self.settings.limits;
+            let (exchange, response) = match &mut conn.state {
+                State::Busy(exchange, call) => match self.calls.get_mut(*call) {
+                    Some(call) => {
+                        let own = call.overrides.as_deref();
+                        limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
+                        if at < n {
+                            call.marks.first_byte.get_or_insert(self.now);
+                        }
+                        (exchange, &mut call.response)
+                    }
+                    None => return Ok(Progress::Stop),
+                },
+                State::Draining(exchange, response, _) => (exchange, response),
+                _ => return Ok(Progress::Stop),
+            };
+            let used = exchange.handle_own(&self.buffer[at..n], response, limits)?;
+            at += used;
+            let done = exchange.done();
+            if let State::Busy(_, call) = conn.state
+                && let Some(call) = self.calls.get_mut(call)
+            {
+                call.marks.bytes_in += used as u64;
+            }
+            let Some(reuse) = done else {
+                return Ok(if left_nothing && !conn.closed {
+                    Progress::Drained
+                } else {
+                    Progress::More
+                });
+            };
+            let Some(pipe) = &mut conn.pipe else {
+                return Ok(Progress::Stop);
+            };
+            match reuse {
+                Reuse::Keep if !pipe.behind.is_empty() => {
+                    self.answered(key);
+                    if at == n {
+                        let closed = self.conns.get(key).is_some_and(|conn| conn.closed);
+                        return Ok(if left_nothing && !closed {
+                            Progress::Drained
+                        } else {
+                            Progress::More
+                        });
+                    }
+                    let pipe = self.conns.get(key).and_then(|conn| conn.pipe.as_ref());
+                    if pipe.is_some_and(|pipe| !pipe.is_begun(pipe.front)) {
+                        return Err(PeerFault::Unsolicited.into());
+                    }
+                }
+                reuse => {
+                    self.finish_pipe(key, reuse, at < n, left_nothing);
+                    return Ok(Progress::Stop);
+                }
+            }
+        }
+    }
+
+    /// The call in front is answered, and others are behind it.
+    fn answered(&mut self, key: Key) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let call = match std::mem::replace(&mut conn.state, State::Settled) {
+            State::Busy(_, call) => Some(call),
+            State::Draining(_, response, _) => {
+                self.put_spare(response);
+                None
+            }
+            _ => None,
+        };
+        self.advance(key);
+        if let Some(conn) = self.conns.get(key) {
+            self.happened.push_back(Happened::Answered {
+                at: conn.at,
+                conn: key,
+                call,
+            });
+        }
+    }
+
+    /// The first of those behind comes to the front.
+    fn advance(&mut self, key: Key) {
+        let spare = self.spare.pop();
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let Some(pipe) = &mut conn.pipe else {
+            return;
+        };
+        let Some(next) = pipe.behind.pop_front() else {
+            return;
+        };
+        pipe.answered += 1;
+        pipe.sent_whole = pipe.sent_whole.saturating_sub(1);
+        pipe.front = next.span;
+        conn.since = self.now;
+        conn.kept = true;
+        let whole = next.span.end <= pipe.written;
+        match next.whose {
+            Whose::Call(call_key) => {
+                self.spare.extend(spare);
+                if let Some(call) = self.calls.get_mut(call_key) {
+                    call.marks.in_front = Some(self.now);
+                    conn.hurried = call.overrides.is_some();
+                    let mut exchange = Exchange::new(&call.request, call.mode);
+                    let sent = pipe.written.min(next.span.end);
+                    exchange.set_sent(sent.saturating_sub(next.span.start), whole);
+                    conn.state = State::Busy(exchange, call_key);
+                }
+            }
+            Whose::Nobodys(mut exchange) => {
+                note_front(&mut exchange, pipe);
+                let until = later(self.now, self.settings.drain());
+                conn.state = State::Draining(*exchange, spare.unwrap_or_default(), until);
+            }
+        }
+        self.arm_conn(key);
+    }
+
+    /// The last answer is there, or one after which there will be no more.
+    fn finish_pipe(&mut self, key: Key, reuse: Reuse, surplus: bool, left_nothing: bool) {
+        let more = matches!(reuse, Reuse::Keep) && !surplus && !left_nothing && self.has_more(key);
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let Some(pipe) = &mut conn.pipe else {
+            return;
+        };
+        let reuse = match reuse {
+            Reuse::Keep if surplus || more => Reuse::Close(CloseReason::Surplus),
+            Reuse::Keep if conn.closed => Reuse::Close(CloseReason::PeerClosed),
+            reuse => reuse,
+        };
+        pipe.answered += 1;
+        let sent_behind = pipe.behind.front().is_some_and(|b| pipe.is_begun(b.span));
+        let broken = match reuse {
+            Reuse::Close(CloseReason::Surplus) => pipe.answered > 1,
+            Reuse::Close(CloseReason::Http10) => sent_behind,
+            Reuse::Close(CloseReason::RequestSaidClose) => {
+                pipe.disowned = true;
+                false
+            }
+            Reuse::Close(CloseReason::ResponseSaidClose) => {
+                pipe.disowned = true;
+                sent_behind && pipe.answered == 1
+            }
+            Reuse::Close(_) => sent_behind && pipe.answered == 1,
+            Reuse::Keep => false,
+        };
+        if broken {
+            self.happened.push_back(Happened::PipeBroken);
+        }
+        self.finish(key, true, reuse);
+    }
+
+    // ---- giving up
+
+    /// The error of a call on a connection with others, ended for that cause where it is.
+    pub(crate) fn pipe_error(&self, conn: Key, call: Key, kind: ErrorKind) -> Option<Error> {
+        let conn = self.conns.get(conn)?;
+        let pipe = conn.pipe.as_ref()?;
+        let error = match &conn.state {
+            State::Busy(exchange, front) if *front == call => {
+                Error::new(kind, exchange.phase(), exchange.sent())
+            }
+            _ => {
+                let mine = pipe.behind.iter().find(|behind| behind.is_of(call))?;
+                match pipe.is_begun(mine.span) {
+                    true => Error::new(kind, Phase::FirstByte, Sent::NoReplyByte),
+                    false => Error::new(kind, Phase::Send, Sent::Nothing),
+                }
+            }
+        };
+        Some(error.with_remote(Some(conn.ends.remote.clone())))
+    }
+
+    /// Takes a call off a connection that others are on.
+    pub(crate) fn give_up(&mut self, conn_key: Key, call_key: Key) -> GivenUp {
+        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
+        else {
+            return GivenUp::Not;
+        };
+        let Some(pipe) = &mut conn.pipe else {
+            return GivenUp::Not;
+        };
+        match conn.state {
+            State::Busy(_, front) if front == call_key => {
+                if pipe.is_begun(pipe.front) {
+                    let until = later(self.now, self.settings.drain());
+                    return match self.drain(conn_key, until) {
+                        true => GivenUp::Dropped,
+                        false => GivenUp::Not,
+                    };
+                }
+                let span = pipe.front;
+                pipe.take_back(span);
+                conn.state = State::Settled;
+                if pipe.behind.is_empty() {
+                    // It counts as answered: the connection is free.
+                    self.happened.push_back(Happened::Finished {
+                        conn: conn_key,
+                        call: None,
+                        reuse: Reuse::Keep,
+                        keep_alive: None,
+                    });
+                } else {
+                    pipe.answered = pipe.answered.saturating_sub(1);
+                    self.advance(conn_key);
+                }
+                GivenUp::Unsent
+            }
+            _ => {
+                let Some(at) = pipe.behind.iter().position(|b| b.is_of(call_key)) else {
+                    return GivenUp::Not;
+                };
+                let span = pipe.behind[at].span;
+                if pipe.is_begun(span) {
+                    let exchange = Exchange::new(&call.request, BodyMode::Discard);
+                    pipe.behind[at].whose = Whose::Nobodys(Box::new(exchange));
+                    return GivenUp::Dropped;
+                }
+                pipe.behind.remove(at);
+                pipe.take_back(span);
+                GivenUp::Unsent
+            }
+        }
+    }
+
+    /// The oldest call of a connection of whose request nothing is sent.
+    pub(crate) fn first_unsent(&self, conn: Key) -> Option<Key> {
+        let conn = self.conns.get(conn)?;
+        let pipe = conn.pipe.as_ref()?;
+        if let State::Busy(_, call) = conn.state
+            && !pipe.is_begun(pipe.front)
+        {
+            return Some(call);
+        }
+        let unsent = pipe.behind.range(pipe.sent_whole.min(pipe.behind.len())..);
+        unsent
+            .filter(|behind| !pipe.is_begun(behind.span))
+            .find_map(|behind| match behind.whose {
+                Whose::Call(call) => Some(call),
+                Whose::Nobodys(_) => None,
+            })
+    }
+
+    /// Some deadline on that connection may have passed: tells of those that have.
+    pub(super) fn check_deadlines(&mut self, key: Key) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let Some(pipe) = &conn.pipe else {
+            return;
+        };
+        let front = match conn.state {
+            State::Busy(_, call) => Some(call),
+            _ => None,
+        };
+        let behind = pipe.behind.iter().filter_map(|behind| match behind.whose {
+            Whose::Call(call) => Some(call),
+            Whose::Nobodys(_) => None,
+        });
+        let mut next = None::<Time>;
+        for call_key in front.into_iter().chain(behind) {
+            let Some(deadline) = self.calls.get(call_key).and_then(|call| call.deadline) else {
+                continue;
+            };
+            if deadline <= self.now {
+                self.happened.push_back(Happened::Late {
+                    conn: key,
+                    call: call_key,
+                    limit: TimeLimit::Total,
+                });
+            } else {
+                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+            }
+        }
+        conn.deadline = next;
+        self.arm_conn(key);
+    }
+
+    // ---- the end
+
+    /// The connection is gone: so are the places of those behind.
+    pub(super) fn disband(&mut self, pipe: Option<Box<Pipe>>, remote: &Address) {
+        let Some(mut pipe) = pipe else {
+            return;
+        };
+        for behind in std::mem::take(&mut pipe.behind) {
+            if let Whose::Call(call) = behind.whose {
+                let error = (pipe.is_begun(behind.span) && !pipe.disowned).then(|| {
+                    Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
+                        .with_remote(Some(remote.clone()))
+                });
+                self.happened
+                    .push_back(Happened::Unanswered { call, error });
+            }
+        }
+    }
+
+    /// When a connection whose answer nobody waits for, or one with others behind, is looked at.
+    pub(super) fn draining_due(&self, conn: &Conn<N::Stream>, until: Time) -> Time {
+        let others = conn.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty());
+        let deadline = conn.deadline.filter(|_| others);
+        deadline.map_or(until, |deadline| deadline.min(until))
+    }
+}
+
+impl Behind {
+    fn is_of(&self, key: Key) -> bool {
+        matches!(self.whose, Whose::Call(call) if call == key)
+    }
+}
+
+/// Tells the exchange in front how much of its request is sent; true if that is all.
+fn note_front(exchange: &mut Exchange, pipe: &Pipe) -> bool {
+    let whole = pipe.front.end <= pipe.written;
+    let sent = pipe.written.min(pipe.front.end);
+    exchange.set_sent(sent.saturating_sub(pipe.front.start), whole);
+    whole
+}
+
+/// What has gathered to this many bytes waits no longer.
+const WORTH_SENDING: usize = 16 * 1024;
+
+/// The most that a connection keeps of the room for its requests.
+const MOST_KEPT: usize = 64 * 1024;
