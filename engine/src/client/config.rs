@@ -168,6 +168,7 @@ impl HostConfig {
             max_age: self.max_age,
             max_requests: self.max_requests,
             min_idle: self.min_idle,
+            shared: false,
         }
     }
 }

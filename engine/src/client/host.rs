@@ -7,6 +7,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
+use crate::policy::PoolConfig;
 use crate::proto::Defaults;
 
 /// A client of one upstream, with a bounded pool of connections.
@@ -47,7 +48,7 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
-        let (router, hosts) = one_host(&upstream, &config)?;
+        let (router, hosts) = one_host(&upstream, &config, config.pool())?;
         Ok(Self::assemble(router, hosts, config, net))
     }
 }
@@ -56,6 +57,7 @@ impl<N: Net> HostClient<N> {
 pub(super) fn one_host(
     upstream: &Upstream,
     config: &HostConfig,
+    pool: PoolConfig,
 ) -> Result<(OneHost, Hosts), Error> {
     if upstream.addresses().is_empty() {
         return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
@@ -64,6 +66,6 @@ pub(super) fn one_host(
         Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
-    let host = hosts.insert([].into(), config.pool(), defaults, addresses, [].into());
+    let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
     Ok((OneHost(host), hosts))
 }

@@ -10,7 +10,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::{Lanes, LatePolicy, Overflow};
+use crate::policy::{Lanes, LatePolicy, Overflow, PoolConfig};
 use crate::reactor::Batching;
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
@@ -139,7 +139,11 @@ impl<N: Net> PipelineClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: PipelineConfig, net: N) -> Result<Self, Error> {
-        let (router, hosts) = one_host(&upstream, &config.host)?;
+        let pool = PoolConfig {
+            shared: true,
+            ..config.host.pool()
+        };
+        let (router, hosts) = one_host(&upstream, &config.host, pool)?;
         let batching = Batching {
             max_delay: config.max_batch_delay,
             drain: match config.host.late {

@@ -81,6 +81,8 @@ pub(crate) struct PoolConfig {
     pub(crate) max_age: Option<Duration>,
     pub(crate) max_requests: Option<NonZeroU64>,
     pub(crate) min_idle: usize,
+    /// Whether a busy connection takes further calls.
+    pub(crate) shared: bool,
 }
 
 impl PoolConfig {
@@ -109,6 +111,8 @@ pub(crate) struct Pool<C, W> {
     busy: usize,
     draining: usize,
     opened: u64,
+    /// What `opened` was when a call last asked for a new connection.
+    last_requeued: u64,
     /// No connection is opened to keep the minimum idle before this: the last attempt failed.
     warm_after: Option<Time>,
 }
@@ -118,6 +122,8 @@ struct Slot<C> {
     /// What the driver calls it: its opening at first, then the connection. `None` until the driver has told.
     conn: Option<C>,
     state: State,
+    /// Which opening it was, counted from 1.
+    number: u64,
     requests: u64,
     /// The server's own limit on idleness, if it gave one with its last answer.
     keep_alive: Option<Duration>,
@@ -145,6 +151,7 @@ impl<C> Slot<C> {
         Self {
             conn: None,
             state: State::Free,
+            number: 0,
             requests: 0,
             keep_alive: None,
             worn_at: None,
@@ -204,6 +211,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             busy: 0,
             draining: 0,
             opened: 0,
+            last_requeued: 0,
             warm_after: None,
         }
     }
@@ -257,6 +265,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// Queues a call that is tried again on a new connection, before all others.
     pub(crate) fn requeue(&mut self, waiter: W) -> WaitId {
+        self.last_requeued = self.opened;
         WaitId {
             ticket: self.waiting_fresh.push_back(waiter),
             fresh: true,
@@ -285,6 +294,18 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Takes out the call that has waited for longest for any connection.
     pub(crate) fn take_waiting(&mut self) -> Option<W> {
         self.waiting.pop_front()
+    }
+
+    /// Takes out the next call for a busy connection that has room for more.
+    pub(crate) fn take_waiting_for(&mut self, SlotId(at): SlotId) -> Option<W> {
+        if self.is_new_enough(at) {
+            self.oldest_waiter()
+        } else if self.needs_fresh() && self.is_full() {
+            // It must end, to make room for a new one.
+            None
+        } else {
+            self.waiting.pop_front()
+        }
     }
 
     /// A busy connection has served one of several calls; true if it should serve no more than it has.
@@ -352,6 +373,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         };
         self.slots[at as usize] = Slot {
             state: State::Connecting(self.connecting.push_back(at)),
+            number: self.opened,
             ..Slot::free()
         };
         SlotId(at)
@@ -425,6 +447,10 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
+        if self.is_new_enough(at) {
+            let waiter = self.oldest_waiter();
+            return self.hand_on(now, at, waiter);
+        }
         if self.needs_fresh() && self.is_full() {
             // The oldest waiters cannot use this connection, and there is no room for one that they can.
             self.free_slot(at);
@@ -432,6 +458,13 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
         let waiter = self.waiting.pop_front();
         self.hand_on(now, at, waiter)
+    }
+
+    /// Whether those that wait for a new connection may take this one although it has served before: connections are
+    /// shared, and it was opened after the last of them had failed.
+    #[inline]
+    fn is_new_enough(&self, at: u32) -> bool {
+        self.config.shared && self.slots[at as usize].number > self.last_requeued
     }
 
     #[inline]

@@ -762,7 +762,7 @@ impl<N: Net> Reactor<N> {
         conn.closed |= event.closed;
         match &conn.state {
             State::Busy(..) | State::Draining(..) if conn.pipe.is_some() => {
-                if event.writable {
+                if event.writable && conn.pipe.as_ref().is_some_and(|pipe| pipe.is_stuck()) {
                     self.send_pipe(key);
                 }
                 if event.readable {

@@ -90,8 +90,13 @@ impl Pipe {
         self.behind.is_empty()
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
+    fn has_unsent(&self) -> bool {
         self.out_at < self.out.len()
+    }
+
+    /// Whether it has more to send than the socket took.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.has_unsent() && self.flush_at.is_none()
     }
 
     fn is_begun(&self, span: Span) -> bool {

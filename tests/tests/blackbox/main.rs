@@ -9,6 +9,7 @@ mod dns;
 mod exam;
 mod faults;
 mod happy_eyeballs;
+mod pipeline;
 mod policy;
 mod pool;
 mod proxy;

@@ -161,19 +161,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &self.pipelining) else {
             return;
         };
-        // A call that needs a new connection gets the place of the next one that is done.
-        if host.pool.needs_fresh() && host.pool.is_full() {
-            return;
-        }
         let coming = host.pool.counters().connecting;
         let share = host.pool.waiting().div_ceil(coming + 1);
         let room = pipelining.lanes.room(now, at.slot.place());
         for _ in 0..share.min(room) {
-            let Some(call) = self
-                .hosts
-                .get(at.host)
-                .and_then(|host| host.pool.take_waiting())
-            else {
+            let host = self.hosts.get(at.host);
+            let Some(call) = host.and_then(|host| host.pool.take_waiting_for(at.slot)) else {
                 break;
             };
             if self.reactor.call_ref(call).is_some_and(|c| c.is_late(now)) {

@@ -76,6 +76,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
     )
         .prop_map(
             |(cap, max_waiting, fail_fast, fifo, idle, age, requests, min_idle)| PoolConfig {
+                shared: false,
                 max_connections: NonZeroUsize::new(cap).expect("not zero"),
                 max_waiting,
                 wait: if fail_fast {
@@ -592,6 +593,7 @@ fn seconds(seconds: u64) -> Duration {
 /// A pool of at most `cap` connections, with four seconds of idleness.
 fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, u32> {
     let mut config = PoolConfig {
+        shared: false,
         max_connections: NonZeroUsize::new(cap).expect("not zero"),
         max_waiting: 100,
         wait: WaitPolicy::Wait,
