@@ -1210,6 +1210,11 @@ impl<N: Net> Reactor<N> {
             self.happened.push_back(Happened::PipeBroken);
         }
         match conn.state {
+            State::Busy(_, call) if pipe.as_ref().is_some_and(|pipe| pipe.is_front_unsent()) => {
+                self.happened.push_back(Happened::Lost(conn.at));
+                self.happened
+                    .push_back(Happened::Unanswered { call, error: None });
+            }
             State::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
                 if exchange.has_head() && exchange.mode() == BodyMode::Stream {

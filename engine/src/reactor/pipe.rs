@@ -99,6 +99,11 @@ impl Pipe {
         self.has_unsent() && self.flush_at.is_none()
     }
 
+    /// Whether nothing has been sent of the request in front.
+    pub(super) fn is_front_unsent(&self) -> bool {
+        !self.is_begun(self.front)
+    }
+
     fn is_begun(&self, span: Span) -> bool {
         span.start < self.written
     }
@@ -143,7 +148,13 @@ impl<N: Net> Reactor<N> {
         self.arm_conn(conn_key);
     }
 
-    /// Gives a busy connection another call.
+    /// Whether a connection can take another call: it is on its way with one, and no word of its end waits to be heard.
+    pub(crate) fn takes_more(&self, conn: Key) -> bool {
+        let state = self.conns.get(conn).map(|conn| &conn.state);
+        matches!(state, Some(State::Busy(..) | State::Draining(..)))
+    }
+
+    /// Gives a connection that [takes it](Self::takes_more) another call.
     pub(crate) fn ride(&mut self, conn_key: Key, call_key: Key) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {

@@ -52,7 +52,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // Calls that wait already come first, and those that need a new connection get the next one that is free.
         let may_ride = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
-        if may_ride && let Some((_, conn)) = pipelining.lanes.pick(now) {
+        if may_ride
+            && let Some((_, conn)) = pipelining.lanes.pick(now)
+            && self.reactor.takes_more(conn)
+        {
             return self.ride(conn, key);
         }
         let reactor = &mut self.reactor;
@@ -157,6 +160,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection calls that wait: its share of them, as far as it has room.
     fn fill(&mut self, at: At, conn: Key) {
+        if !self.reactor.takes_more(conn) {
+            return;
+        }
         let now = self.reactor.now();
         let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &self.pipelining) else {
             return;
