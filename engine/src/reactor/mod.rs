@@ -616,7 +616,8 @@ impl<N: Net> Reactor<N> {
                     response.continue_from(&mut call.response);
                 }
                 conn.state = State::Draining(exchange, response, until);
-                self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
+                let due = conn.draining_due(until);
+                self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
                 true
             }
             other => {
@@ -1277,7 +1278,7 @@ impl<N: Net> Reactor<N> {
     fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Time, Option<TimeLimit>)> {
         match &conn.state {
             State::Idle(until) => Some((*until, None)),
-            State::Draining(_, _, until) => Some((self.draining_due(conn, *until), None)),
+            State::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
             State::Connecting(_, due) => due.map(|at| (at, None)),
             State::SettingUp(set_up) => {
                 let due = self

@@ -171,15 +171,11 @@ impl<N: Net> Reactor<N> {
             whose: Whose::Call(call_key),
             span,
         });
-        let sooner = match (conn.deadline, call.deadline) {
-            (before, Some(own)) => before.is_none_or(|before| own < before),
-            (_, None) => false,
-        };
-        if sooner {
-            conn.deadline = call.deadline;
-        }
+        // It may be that of a call which is gone: only the timer tells when somebody looks.
+        conn.deadline = conn.deadline.into_iter().chain(call.deadline).min();
+        let in_time = call.deadline.is_none_or(|own| conn.armed.is_by(own));
         self.plan_flush(conn_key);
-        if sooner {
+        if !in_time {
             self.arm_conn(conn_key);
         }
     }
@@ -643,11 +639,13 @@ impl<N: Net> Reactor<N> {
             }
         }
     }
+}
 
-    /// When a connection whose answer nobody waits for, or one with others behind, is looked at.
-    pub(super) fn draining_due(&self, conn: &Conn<N::Stream>, until: Time) -> Time {
-        let others = conn.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty());
-        let deadline = conn.deadline.filter(|_| others);
+impl<S> Conn<S> {
+    /// When a connection whose answer nobody waits for is looked at: calls behind that may have deadlines before.
+    pub(super) fn draining_due(&self, until: Time) -> Time {
+        let others = self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty());
+        let deadline = self.deadline.filter(|_| others);
         deadline.map_or(until, |deadline| deadline.min(until))
     }
 }

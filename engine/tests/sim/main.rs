@@ -34,6 +34,12 @@ fn campaign_of_hosts() {
     run_all(Plan::draw_web, "replay_of_hosts");
 }
 
+/// The same with several calls on a connection at a time.
+#[test]
+fn campaign_of_pipelines() {
+    run_all(Plan::draw_pipeline, "replay_of_pipelines");
+}
+
 /// One seed, with its plan and everything that happened.
 #[test]
 fn replay() {
@@ -46,9 +52,14 @@ fn replay_of_hosts() {
 }
 
 #[test]
+fn replay_of_pipelines() {
+    run_one(Plan::draw_pipeline);
+}
+
+#[test]
 fn one_seed_is_one_run() {
     for seed in 0..100 {
-        for draw in [Plan::draw, Plan::draw_web] {
+        for draw in [Plan::draw, Plan::draw_web, Plan::draw_pipeline] {
             let plan = draw(seed);
             let same = run(&plan, seed, |_| ()) == run(&plan, seed, |_| ());
             assert!(same, "seed {seed}");

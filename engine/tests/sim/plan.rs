@@ -11,8 +11,8 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
-    Answer, DnsConfig, DnsError, HostConfig, LatePolicy, Limits, Retry, RetryHook, ReuseOrder,
-    Timeouts, WaitPolicy,
+    Answer, DnsConfig, DnsError, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Retry,
+    RetryHook, ReuseOrder, Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) config: HostConfig,
     /// Many hosts, for a `Client`. Without it all places are one upstream, for a `HostClient`.
     pub(crate) web: Option<Web>,
+    /// For a `PipelineClient`; its `host` is `config`.
+    pub(crate) pipeline: Option<PipelineConfig>,
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Odds,
@@ -201,8 +203,56 @@ impl Plan {
             mood,
             config,
             web: None,
+            pipeline: None,
             places,
         }
+    }
+
+    /// Several calls on a connection, as far as that can be.
+    pub(crate) fn draw_pipeline(seed: u64) -> Self {
+        let mut plan = Self::draw(seed);
+        let mut random = Random::new(!seed.rotate_left(16));
+        let random = &mut random;
+        let fair = plan.mood == Mood::Fair;
+        let bulk = random.roll(RARELY);
+        plan.acts = draw_acts(random, plan.mood, bulk);
+        plan.config.max_connections = nonzero(random.within(1..=3));
+        if fair {
+            // A connection may end at any answer, and with it those behind: again and again, until each has its own.
+            plan.config.retry = Retry {
+                max_attempts: NonZeroU32::MAX,
+                hook: Some(Arc::new(|_| true)),
+                ..Retry::default()
+            };
+        }
+        for (_, act) in &mut plan.acts {
+            let (Act::Submit(spec) | Act::Block(spec)) = act else {
+                continue;
+            };
+            spec.consumer = None;
+            spec.expect = None;
+            spec.body = match spec.body {
+                Upload::Stream { length, .. } => Upload::Bytes(length),
+                ref other => other.clone(),
+            };
+            if fair && NOT_IDEMPOTENT.contains(&spec.method) {
+                spec.method = "PUT";
+            }
+        }
+        let delay = *random.pick(&[0, 0, 30]);
+        plan.pipeline = Some(PipelineConfig {
+            host: plan.config.clone(),
+            max_pending: nonzero(random.within(1..=10)),
+            max_pending_total: nonzero(random.within(1..=20)),
+            overflow: match random.within(0..=3) {
+                0 if !fair => Overflow::RefuseNewest,
+                1 if !fair => Overflow::DropOldestUnsent,
+                _ => Overflow::Wait,
+            },
+            max_batch_delay: random.duration(&span(0, delay)),
+            distrust: random.duration(&span(0, 2000)),
+        });
+        plan
     }
 
     /// Many hosts, and the calls spread over them.

@@ -11,8 +11,8 @@ use courser::net::sim::{Entry, Heard, HttpServer, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, LatePolicy,
-    LimitExceeded, Misuse, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream,
-    WaitPolicy,
+    LimitExceeded, Misuse, Overflow, PipelineClient, Read, Redirects, Report, Request, Response,
+    Sent, TimeLimit, Upstream, WaitPolicy,
 };
 
 use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
@@ -59,6 +59,10 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
 }
 
 fn client(plan: &Plan, net: &SimNet) -> AnyClient {
+    if let Some(config) = &plan.pipeline {
+        let client = PipelineClient::with_net(upstream(plan), config.clone(), net.clone());
+        return AnyClient::Piped(client.expect("there is an address"));
+    }
     let Some(web) = &plan.web else {
         let client = HostClient::with_net(upstream(plan), plan.config.clone(), net.clone());
         return AnyClient::One(client.expect("there is an address"));
@@ -92,6 +96,7 @@ fn upstream(plan: &Plan) -> Upstream {
 enum AnyClient {
     One(HostClient<SimNet>),
     Many(Client<SimNet>),
+    Piped(PipelineClient<SimNet>),
 }
 
 macro_rules! either {
@@ -99,6 +104,7 @@ macro_rules! either {
         match $self {
             AnyClient::One($client) => $does,
             AnyClient::Many($client) => $does,
+            AnyClient::Piped($client) => $does,
         }
     };
 }
@@ -771,6 +777,11 @@ impl Run<'_> {
             ErrorKind::Limit(LimitExceeded::BodyBytes(max)) => {
                 assert_eq!(Some(*max), config.limits.body_bytes);
             }
+            ErrorKind::Limit(LimitExceeded::Pending(most)) => {
+                let pipeline = self.plan.pipeline.as_ref().expect("pipelined");
+                assert_ne!(pipeline.overflow, Overflow::Wait);
+                assert_eq!(*most, pipeline.max_pending_total.get());
+            }
             ErrorKind::Limit(LimitExceeded::Redirects(most)) => {
                 let web = self.plan.web.as_ref();
                 assert_eq!(web.and_then(|web| web.redirects), Some(*most));
@@ -893,7 +904,13 @@ impl Run<'_> {
         let config = &self.plan.config;
         let drain = match config.late {
             LatePolicy::Drain { up_to } => up_to,
+            LatePolicy::Close if self.plan.pipeline.is_some() => Duration::from_secs(5),
             LatePolicy::Close => Duration::ZERO,
+        };
+        // One after the other, where they share a connection.
+        let drain = match self.plan.pipeline {
+            Some(_) => drain * self.calls.len() as u32,
+            None => drain,
         };
         // A fair world, which sets long limits, does not need them.
         let timeouts = &config.timeouts;

@@ -85,6 +85,7 @@ fn program(mood: Mood) -> Plan {
             ..HostConfig::default()
         },
         web: None,
+        pipeline: None,
         places: vec![Place {
             address: Address::Tcp(([10, 0, 0, 1], 80).into()),
             link: Link {
