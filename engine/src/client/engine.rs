@@ -451,12 +451,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Closes all idle connections and returns how many they were.
     pub fn close_idle(&mut self) -> usize {
-        let mut closed = 0;
-        while let Some(conn) = self.hosts.any_idle() {
+        let idle = self.reactor.idle_conns();
+        for &conn in &idle {
             self.close(conn);
-            closed += 1;
         }
-        closed
+        idle.len()
     }
 
     /// The body source of that call, which had nothing to send, has something again.

@@ -138,11 +138,6 @@ impl Hosts {
         sum
     }
 
-    /// An idle connection of any host.
-    pub(crate) fn any_idle(&self) -> Option<Key> {
-        self.hosts.iter().find_map(|host| host.pool.any_idle())
-    }
-
     // ---- looking after hosts
 
     /// Something happened to a host that may need looking after. Every change of the number of its connections, and of

@@ -489,6 +489,12 @@ impl<N: Net> Reactor<N> {
         self.idle_order.as_ref()?.front()
     }
 
+    /// All idle connections.
+    pub(crate) fn idle_conns(&self) -> Vec<Key> {
+        self.conns
+            .keys_of(|conn| matches!(conn.state, State::Idle(_)))
+    }
+
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
         self.conns.get(conn).map(|conn| &conn.ends.remote)
     }

@@ -100,6 +100,18 @@ impl<T> Slab<T> {
             .filter(|_| slot.generation == key.generation)
     }
 
+    /// The keys of the elements for which that is true.
+    pub(crate) fn keys_of(&self, mut is: impl FnMut(&T) -> bool) -> Vec<Key> {
+        let mut keys = Vec::new();
+        for (index, slot) in (0..).zip(&self.slots) {
+            if slot.value.as_ref().is_some_and(&mut is) {
+                let generation = slot.generation;
+                keys.push(Key { index, generation });
+            }
+        }
+        keys
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
