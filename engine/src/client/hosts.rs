@@ -171,6 +171,13 @@ impl Hosts {
         })
     }
 
+    /// Whether that is when a host is to be looked after.
+    pub(crate) fn has_alarm(&self, key: Key, at: Instant) -> bool {
+        self.hosts
+            .get(key)
+            .is_some_and(|host| host.alarm == Some(at))
+    }
+
     // ---- the cap over all hosts
 
     pub(crate) fn is_limited(&self) -> bool {

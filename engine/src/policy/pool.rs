@@ -15,6 +15,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::{Duration, Instant};
 
 use super::queue::{Queue, Ticket};
+use super::room;
 use super::timeouts::later;
 use crate::error::LimitExceeded;
 
@@ -314,6 +315,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
+                room::make(&mut self.slots);
                 self.slots.push(Slot::free());
                 (self.slots.len() - 1) as u32
             }
@@ -528,6 +530,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     fn free_slot(&mut self, at: u32) {
         self.slots[at as usize] = Slot::free();
+        room::make(&mut self.free);
         self.free.push(at);
     }
 }

@@ -1,5 +1,7 @@
 //! A double-ended queue from whose middle an element can be taken in constant time, by the ticket that it was given
-//! when it was put in. Allocates only when it is longer than ever before.
+//! when it was put in. Allocates only when it is longer than ever before, or since it was empty after a rush.
+
+use super::room;
 
 /// Where an element stands. Valid until the element leaves the queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,6 +77,11 @@ impl<T: Copy> Queue<T> {
             NONE => self.back = prev,
             next => self.nodes[next as usize].prev = prev,
         }
+        if self.len == 0 && self.nodes.len() > room::KEPT {
+            self.nodes.clear();
+            self.nodes.shrink_to(room::KEPT);
+            self.free = NONE;
+        }
         Some(value)
     }
 
@@ -88,6 +95,7 @@ impl<T: Copy> Queue<T> {
         };
         match self.free {
             NONE => {
+                room::make(&mut self.nodes);
                 self.nodes.push(node);
                 (self.nodes.len() - 1) as u32
             }
@@ -131,6 +139,21 @@ mod tests {
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert_eq!(queue.front(), model.front().map(|e| e.0));
             }
+        }
+    }
+
+    #[test]
+    fn a_rush_leaves_nothing_behind() {
+        let mut queue = Queue::new();
+        for rush in 0..3 {
+            for value in 0..10_000 {
+                queue.push_back(value);
+            }
+            for value in 0..10_000 {
+                assert_eq!(queue.pop_front(), Some(value), "in rush {rush}");
+            }
+            assert!(queue.nodes.capacity() <= room::KEPT);
+            assert_eq!((queue.len(), queue.front()), (0, None));
         }
     }
 }

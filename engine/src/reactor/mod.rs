@@ -475,6 +475,17 @@ impl<N: Net> Reactor<N> {
         self.timers.alarm(owner, at);
     }
 
+    /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
+    pub(crate) fn tidy_alarms(
+        &mut self,
+        owners: usize,
+        counts: impl FnMut(Owner, Instant) -> bool,
+    ) {
+        if self.timers.has_old_alarms(owners) {
+            self.timers.tidy_alarms(counts);
+        }
+    }
+
     /// Notes how a connection was opened.
     pub(crate) fn set_opened(&mut self, conn: Key, resolve: Option<Duration>, connect: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {

@@ -149,12 +149,24 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 waiting.push(key);
                 if let Some(until) = until {
-                    self.reactor.alarm(Owner::Opening(key), until);
+                    self.set_alarm(Owner::Opening(key), until);
                 }
             }
             Found::Addresses(addresses) => self.resolved(key, &addresses),
             Found::Failed(error) => self.resolve_failed(key, error.into()),
         }
+    }
+
+    /// Wakes up for an opening or a host at that time. Most openings are over long before.
+    pub(super) fn set_alarm(&mut self, owner: Owner, at: Instant) {
+        self.reactor.alarm(owner, at);
+        let owners = self.openings.len() + self.hosts.len();
+        let (openings, hosts) = (&self.openings, &self.hosts);
+        self.reactor.tidy_alarms(owners, |owner, at| match owner {
+            Owner::Opening(key) => openings.get(key).is_some(),
+            Owner::Host(key) => hosts.has_alarm(key, at),
+            Owner::Conn(_) | Owner::Call(_) => true,
+        });
     }
 
     /// A name that an opening needs is known.

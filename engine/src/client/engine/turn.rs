@@ -8,6 +8,7 @@ use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
+use crate::policy::room;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
@@ -59,6 +60,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.begin(key, time);
         }
         self.incoming.clear();
+        self.incoming.shrink_to(room::KEPT);
     }
 
     fn begin(&mut self, key: Key, time: CallTime) {
@@ -239,7 +241,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.hosts.set_alarm(key, at)
                     && let Some(at) = at
                 {
-                    self.reactor.alarm(Owner::Host(key), at);
+                    self.set_alarm(Owner::Host(key), at);
                 }
                 if !R::KEEPS_HOSTS {
                     self.hosts.note_unused(now, key);
