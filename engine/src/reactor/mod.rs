@@ -646,11 +646,15 @@ impl<N: Net> Reactor<N> {
 
     /// The consumer of a streamed body has taken what there was: reading goes on.
     pub(crate) fn resume_read(&mut self, call: Key) {
-        let Some(&Place::OnConn(key)) = self.calls.get(call).map(|call| &call.place) else {
+        let Some(call) = self.calls.get(call) else {
+            return;
+        };
+        let Place::OnConn(key) = call.place else {
             return;
         };
         if let Some(conn) = self.conns.get_mut(key)
             && conn.unread == Some(Unread::Consumer)
+            && call.response.body().len() - call.taken < self.settings.stream_buffer
         {
             conn.unread = None;
             conn.since = self.now;
@@ -977,7 +981,11 @@ impl<N: Net> Reactor<N> {
         let (read, room) = match exchange.body_left() {
             Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
-                let room = left.min(body.len().clamp(READ_BUFFER, MOST_DIRECT) as u64) as usize;
+                let most = match exchange.mode() {
+                    BodyMode::Stream => READ_BUFFER, // beyond which nothing waits for the consumer
+                    BodyMode::Buffer | BodyMode::Discard => MOST_DIRECT,
+                };
+                let room = left.min(body.len().clamp(READ_BUFFER, most) as u64) as usize;
                 // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
