@@ -56,6 +56,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
     placeholder: Option<(Request, Response)>,
+    /// What a streamed call holds once the caller has its request back.
+    spare_request: Option<Request>,
     /// Submitted calls that no turn has taken up yet.
     incoming: Vec<(Key, CallTime)>,
     /// Calls that have something for the caller: their end, or the head of a streamed response.
@@ -93,6 +95,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             leaving: Vec::new(),
             getter: None,
             placeholder: None,
+            spare_request: None,
             reactor: Reactor::new(
                 net,
                 Settings {
@@ -191,6 +194,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Read::Data(chunk.len()));
         }
         self.read_body(id, &mut [0; 1])
+    }
+
+    pub(super) fn put_spare(&mut self, response: Response) {
+        self.reactor.put_spare(response);
     }
 
     pub(super) fn is_body_read(&self, id: CallId) -> bool {
@@ -496,6 +503,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.marks, call.attempts, self.reactor.now());
+        self.spare_request = Some(call.request);
         match call.place {
             Place::Ended(Err(error)) => Err(error),
             _ => Ok(Read::End {
@@ -603,7 +611,8 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     pub fn finish(mut self) -> Result<Report, Error> {
         let mut rest = [0; 8192];
         loop {
-            if let Some((report, _)) = self.end.take() {
+            if let Some((report, trailers)) = self.end.take() {
+                self.client.reactor.put_spare(trailers);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;
@@ -631,6 +640,9 @@ impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
 
 impl<R: Router, N: Net> Drop for Body<'_, R, N> {
     fn drop(&mut self) {
+        if let Some((_, trailers)) = self.end.take() {
+            self.client.reactor.put_spare(trailers);
+        }
         self.client.cancel(self.id);
     }
 }

@@ -577,6 +577,10 @@ impl<R: Router + 'static> driver::Driver for Engine<R> {
         self.is_body_read(id)
     }
 
+    fn put_spare(&mut self, response: Response) {
+        self.put_spare(response);
+    }
+
     fn cancel(&mut self, id: CallId) -> bool {
         self.cancel(id)
     }
@@ -601,6 +605,7 @@ mod driver {
     use crate::client::{Call, CallId, Completion, Read};
     use crate::error::Error;
     use crate::net::Waker;
+    use crate::proto::Response;
 
     pub trait Driver: 'static {
         /// Whether several clients can share the calls, each host being served by one of them.
@@ -635,6 +640,9 @@ mod driver {
 
         /// Whether the next read finds nothing but the body's end.
         fn is_body_read(&self, id: CallId) -> bool;
+
+        /// Takes back the buffers of a streamed call, for another one.
+        fn put_spare(&mut self, response: Response);
 
         fn cancel(&mut self, id: CallId) -> bool;
 

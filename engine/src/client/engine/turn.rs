@@ -716,6 +716,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
         let call = self.reactor.call(key)?;
+        let nothing = self.spare_request.take().unwrap_or_default();
         call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
@@ -725,7 +726,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
-            request: std::mem::take(&mut call.request),
+            request: std::mem::replace(&mut call.request, nothing),
             response,
             report: Report::new(call.marks.clone(), call.attempts, now),
             body: Some(CallId(key)),
