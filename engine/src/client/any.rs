@@ -15,7 +15,9 @@ use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
-use crate::policy::{AddressPolicy, DnsCounters, Follow, PoolConfig, Redirects, literal};
+use crate::policy::{
+    AddressPolicy, DnsCounters, Follow, Overrides, PoolConfig, Redirects, literal,
+};
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{Key, Step};
 
@@ -134,7 +136,7 @@ impl<N: Net> Client<N> {
         Ok(client)
     }
 
-    /// Hosts (each a scheme, host, port and proxy) that are remembered: those with calls or connections, and up to
+    /// Hosts (each a scheme, host, port, proxy and TLS identity) that are remembered: those with calls or connections, and up to
     /// 1,024 that had some in the last 10 s.
     pub fn hosts(&self) -> usize {
         self.host_count()
@@ -166,6 +168,7 @@ impl Router for AnyHost {
     fn route(
         &mut self,
         request: &mut Request,
+        own: Option<&Overrides>,
         hosts: &mut Hosts,
         pool: &PoolConfig,
     ) -> Result<Key, ErrorKind> {
@@ -174,22 +177,32 @@ impl Router for AnyHost {
         #[cfg(feature = "cookies")]
         self.cookie.clear();
         #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.cookies {
+        if let Some(jar) = &self.cookies
+            && own.is_none_or(|own| !own.without_cookies)
+        {
             jar.push_header(&url, &mut self.cookie);
         }
         self.name.clear();
         url.push_origin(&mut self.name);
-        let proxy = self.proxies.pick(&url).cloned();
-        if let Some(proxy) = &proxy {
-            self.name.push(b' ');
-            // The host keeps the proxy, so nobody else has this address.
-            let address = Arc::as_ptr(proxy) as usize;
-            self.name.extend_from_slice(&address.to_ne_bytes());
+        let proxies = own.and_then(|own| own.proxies.as_ref());
+        let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
+        let tls = own.and_then(|own| own.tls.as_ref());
+        let tls = tls.filter(|_| url.scheme() == Scheme::Https);
+        // The host keeps both, so nobody else has these addresses.
+        if let Some(proxy) = proxy {
+            self.name.push(b'p');
+            self.name
+                .extend_from_slice(&(Arc::as_ptr(proxy) as usize).to_ne_bytes());
+        }
+        if let Some(tls) = tls {
+            self.name.push(b't');
+            self.name.extend_from_slice(&tls.address().to_ne_bytes());
         }
         let host = match self.hosts.get(&*self.name) {
             Some(&host) => host,
             None => {
-                let host = self.insert_host(&url, proxy, hosts, pool)?;
+                let tls = tls.unwrap_or(&self.tls).clone();
+                let host = self.insert_host(&url, proxy.cloned(), tls, hosts, pool)?;
                 self.hosts.insert(self.name.as_slice().into(), host);
                 host
             }
@@ -204,14 +217,16 @@ impl Router for AnyHost {
         request: &mut Request,
         response: &Response,
         followed: u32,
-        redirects: Option<Redirects>,
+        own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
         #[cfg(feature = "cookies")]
         if let Some(jar) = &self.cookies
+            && own.is_none_or(|own| !own.without_cookies)
             && let Ok(url) = Url::parse(request.url())
         {
             jar.store(&url, response.header_all("set-cookie"));
         }
+        let redirects = own.and_then(|own| own.redirects);
         let redirects = redirects.unwrap_or(self.redirects);
         if !(300..400).contains(&response.status()) {
             return Ok(Reroute::Stay);
@@ -253,6 +268,7 @@ impl AnyHost {
         &self,
         url: &Url<'_>,
         proxy: Option<Arc<Proxy>>,
+        tls: TlsIdentity,
         hosts: &mut Hosts,
         pool: &PoolConfig,
     ) -> Result<Key, ErrorKind> {
@@ -309,7 +325,7 @@ impl AnyHost {
             }
         }
         if url.scheme() == Scheme::Https {
-            steps.push(Step::Tls(self.tls.clone(), url.host().into()));
+            steps.push(Step::Tls(tls, url.host().into()));
         }
         let name = self.name.as_slice().into();
         let host = hosts.insert(name, pool.clone(), defaults, addresses, steps.into());

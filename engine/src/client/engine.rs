@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::openings::{Naming, Opening};
 use self::turn::TurnLimit;
@@ -25,6 +25,7 @@ use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Avoided, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
+use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
 /// connections, and calls. They differ in the router, which knows the host that serves a call.
@@ -71,14 +72,14 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     following: VecDeque<Key>,
     /// Somebody sends it commands from other threads, and looks for them after each step.
     driven: bool,
-    turn_began: Instant,
+    turn_began: Time,
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// A client with that router and those hosts.
     pub(super) fn assemble(router: R, hosts: Hosts, config: HostConfig, net: N) -> Self {
         Self {
-            turn_began: net.now(),
+            turn_began: Time::of(net.now()),
             router,
             openings: Slab::new(),
             pool: config.pool(),

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Proxy;
 use crate::net::Address;
@@ -14,6 +14,7 @@ use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Counters, Pool, PoolConfig, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
+use crate::time::Time;
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
@@ -52,7 +53,7 @@ pub(crate) struct Host {
     want: Want,
     unused: Option<Ticket>,
     /// When it is looked after by itself.
-    alarm: Option<Instant>,
+    alarm: Option<Time>,
 }
 
 /// Where the connections of a host go.
@@ -73,7 +74,7 @@ enum Want {
 #[derive(Clone, Copy, Debug)]
 struct Unused {
     host: Key,
-    until: Instant,
+    until: Time,
 }
 
 impl Hosts {
@@ -163,7 +164,7 @@ impl Hosts {
     }
 
     /// Remembers that a host is to be looked after at that time; false if it was known.
-    pub(crate) fn set_alarm(&mut self, key: Key, at: Option<Instant>) -> bool {
+    pub(crate) fn set_alarm(&mut self, key: Key, at: Option<Time>) -> bool {
         self.hosts.get_mut(key).is_some_and(|host| {
             let news = at.is_some() && host.alarm != at;
             host.alarm = at;
@@ -172,7 +173,7 @@ impl Hosts {
     }
 
     /// Whether that is when a host is to be looked after.
-    pub(crate) fn has_alarm(&self, key: Key, at: Instant) -> bool {
+    pub(crate) fn has_alarm(&self, key: Key, at: Time) -> bool {
         self.hosts
             .get(key)
             .is_some_and(|host| host.alarm == Some(at))
@@ -268,7 +269,7 @@ impl Hosts {
     }
 
     /// Remembers a host that is not used any more.
-    pub(crate) fn note_unused(&mut self, now: Instant, key: Key) {
+    pub(crate) fn note_unused(&mut self, now: Time, key: Key) {
         if let Some(host) = self.hosts.get_mut(key)
             && host.unused.is_none()
             && host.pool.open() == 0
@@ -280,7 +281,7 @@ impl Hosts {
     }
 
     /// Takes out a host that has been unused for long enough, or that is one too many of those.
-    pub(crate) fn drop_unused(&mut self, now: Instant) -> Option<Host> {
+    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<Host> {
         let front = self.unused.front()?;
         if front.until > now && self.unused.len() <= MOST_UNUSED {
             return None;

@@ -42,10 +42,11 @@ pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
-use crate::net::tls::TlsInfo;
+use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{Key, Marks};
+use crate::time::Time;
 
 pub use crate::reactor::Hop;
 
@@ -142,17 +143,39 @@ impl Call {
         self
     }
 
+    /// Which proxies are used, instead of the client's. Only for [`Client`]. Connections are shared with the calls that
+    /// are given a clone of the same value, and with no others.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.own().proxies = Some(proxies);
+        self
+    }
+
+    /// How servers are spoken to over TLS, and who we are to them, instead of the client's way; proxies are not
+    /// concerned. Only for [`Client`]. Connections and sessions are shared with the calls that are given a clone of
+    /// the same identity, and with no others.
+    pub fn tls(mut self, identity: TlsIdentity) -> Self {
+        self.own().tls = Some(identity);
+        self
+    }
+
+    /// Leaves the client's cookies alone: none is sent, and none is kept.
+    #[cfg(feature = "cookies")]
+    pub fn without_cookies(mut self) -> Self {
+        self.own().without_cookies = true;
+        self
+    }
+
     fn own(&mut self) -> &mut Overrides {
         self.overrides.get_or_insert_default()
     }
 }
 
 impl CallTime {
-    fn expires_at(self, now: Instant, total: Option<Duration>) -> Option<Instant> {
+    fn expires_at(self, now: Time, total: Option<Duration>) -> Option<Time> {
         match self {
             Self::Configured => total.and_then(|total| now.checked_add(total)),
             Self::Within(timeout) => now.checked_add(timeout),
-            Self::At(deadline) => Some(deadline),
+            Self::At(deadline) => Some(Time::of(deadline)),
             Self::Running => None,
         }
     }
@@ -205,11 +228,11 @@ pub struct Completion {
 pub struct Report {
     marks: Marks,
     attempts: u32,
-    now: Instant,
+    now: Time,
 }
 
 impl Report {
-    fn new(marks: Marks, attempts: u32, now: Instant) -> Self {
+    fn new(marks: Marks, attempts: u32, now: Time) -> Self {
         Self {
             marks,
             attempts,
@@ -293,10 +316,10 @@ pub struct Timings {
 }
 
 impl Timings {
-    fn of(marks: &Marks, now: Instant) -> Self {
+    fn of(marks: &Marks, now: Time) -> Self {
         let begun = marks.begun;
         let opened = marks.opened.as_deref();
-        let since = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(begun));
+        let since = |at: Option<Time>| at.map(|at| at.saturating_duration_since(begun));
         Self {
             queued: since(marks.assigned),
             resolve: opened.and_then(|opened| opened.resolve),

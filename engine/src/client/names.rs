@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::net::Waker;
 use crate::net::resolve::{Answer, Reply, Resolver};
 use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, interleave};
+use crate::time::Time;
 
 /// The names that a client knows, and how it learns more. One question for a name is in flight at a time.
 pub(crate) struct Names {
@@ -36,7 +36,7 @@ impl Names {
     /// The addresses of `host`, in any case, for a connection to `port` (which overrides may name). While
     /// [`Found::Pending`], the answer comes from [`poll`](Self::poll) under the lower-case name, after a wake of
     /// `waker`.
-    pub(crate) fn lookup(&mut self, now: Instant, host: &str, port: u16, waker: &Waker) -> Found {
+    pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16, waker: &Waker) -> Found {
         if let Some(found) = self.cache.fixed(host, port) {
             return found;
         }
@@ -55,7 +55,7 @@ impl Names {
 
     /// The next name that the resolver has answered for, with what those who wait for it get. Refreshes that nobody
     /// waits for are told too.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<(Arc<str>, Found)> {
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Arc<str>, Found)> {
         let (name, answer) = self.answers.try_recv().ok()?;
         let found = self.cache.handle_answer(now, &name, answer);
         Some((name, found))
@@ -126,7 +126,7 @@ mod tests {
         let waker = Waker::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
         });
-        let now = Instant::now();
+        let now = Time::now();
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let found = |all: &[&str]| Found::Addresses(all.iter().map(|text| ip(text)).collect());
 

@@ -2,7 +2,7 @@
 
 use super::hosts::Hosts;
 use crate::error::ErrorKind;
-use crate::policy::{PoolConfig, Redirects};
+use crate::policy::{Overrides, PoolConfig};
 use crate::proto::{Request, Response};
 use crate::reactor::Key;
 
@@ -11,22 +11,23 @@ pub(crate) trait Router {
     /// Whether hosts are kept without calls and connections.
     const KEEPS_HOSTS: bool;
 
-    /// The host whose pool serves the request.
+    /// The host whose pool serves the request, by the call's own settings or by the client's.
     fn route(
         &mut self,
         request: &mut Request,
+        own: Option<&Overrides>,
         hosts: &mut Hosts,
         pool: &PoolConfig,
     ) -> Result<Key, ErrorKind>;
 
     /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
-    /// followed, by the call's own rule or by the client's.
+    /// followed, by the call's own settings or by the client's.
     fn reroute(
         &mut self,
         request: &mut Request,
         response: &Response,
         followed: u32,
-        redirects: Option<Redirects>,
+        own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind>;
 
     /// A host has been dropped.
@@ -53,6 +54,7 @@ impl Router for OneHost {
     fn route(
         &mut self,
         request: &mut Request,
+        _: Option<&Overrides>,
         _: &mut Hosts,
         _: &PoolConfig,
     ) -> Result<Key, ErrorKind> {
@@ -70,7 +72,7 @@ impl Router for OneHost {
         _: &mut Request,
         _: &Response,
         _: u32,
-        _: Option<Redirects>,
+        _: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
         Ok(Reroute::Stay)
     }

@@ -5,10 +5,11 @@
 //! of them count against the caps on connections.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::later;
 use crate::net::Address;
+use crate::time::Time;
 
 /// The order for one opening over addresses that serve the same: `start` places further than given, and those that
 /// failed lately last.
@@ -29,9 +30,9 @@ pub(crate) fn rotate(
 #[derive(Debug)]
 pub(crate) struct Avoided {
     hold: Duration,
-    until: HashMap<Address, Instant>,
+    until: HashMap<Address, Time>,
     /// In the order of their ends; an address that failed again, or was reached, has left an old note behind.
-    order: VecDeque<(Instant, Address)>,
+    order: VecDeque<(Time, Address)>,
 }
 
 impl Avoided {
@@ -43,7 +44,7 @@ impl Avoided {
         }
     }
 
-    pub(crate) fn note_failed(&mut self, now: Instant, address: &Address) {
+    pub(crate) fn note_failed(&mut self, now: Time, address: &Address) {
         let until = later(now, self.hold);
         self.until.insert(address.clone(), until);
         self.order.push_back((until, address.clone()));
@@ -61,7 +62,7 @@ impl Avoided {
         self.until.remove(address);
     }
 
-    pub(crate) fn has(&self, now: Instant, address: &Address) -> bool {
+    pub(crate) fn has(&self, now: Time, address: &Address) -> bool {
         self.until.get(address).is_some_and(|until| now < *until)
     }
 }
@@ -74,7 +75,7 @@ pub(crate) struct Race {
     addresses: usize,
     running: usize,
     /// When the next attempt begins although others are running.
-    next_at: Instant,
+    next_at: Time,
     /// How many attempts were given up for want of room.
     replaced: usize,
     delay: Duration,
@@ -88,14 +89,14 @@ pub(crate) enum RaceStep {
     /// Give up the attempt that has been running for longest, and say so with [`Race::handle_replaced`].
     Replace,
     /// Nothing now; at that time again, if nothing happens before.
-    Wait(Option<Instant>),
+    Wait(Option<Time>),
     /// Every address has failed.
     Lost,
 }
 
 impl Race {
     /// A race over addresses in that order, where each has `delay` before another one is tried beside it.
-    pub(crate) fn new(now: Instant, order: Vec<Address>, delay: Duration) -> Self {
+    pub(crate) fn new(now: Time, order: Vec<Address>, delay: Duration) -> Self {
         Self {
             delay,
             addresses: order.len(),
@@ -108,7 +109,7 @@ impl Race {
 
     /// `room`: another connection may be begun beside those of this race. Without room the slowest gives way, and is
     /// tried again later, each round with twice the patience, so that an address that is only slow is reached too.
-    pub(crate) fn poll(&mut self, now: Instant, room: bool) -> RaceStep {
+    pub(crate) fn poll(&mut self, now: Time, room: bool) -> RaceStep {
         match self.running {
             0 if self.queue.is_empty() => return RaceStep::Lost,
             0 => {}
@@ -133,7 +134,7 @@ impl Race {
     }
 
     /// A running attempt failed: the next one is due at once.
-    pub(crate) fn handle_failed(&mut self, now: Instant) {
+    pub(crate) fn handle_failed(&mut self, now: Time) {
         self.running -= 1;
         self.next_at = now;
     }
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn failed_addresses_are_forgotten_in_time_and_bounded() {
-        let start = Instant::now();
+        let start = Time::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let address = |n: u32| Address::Tcp((Ipv4Addr::from_bits(n), 80).into());
         let mut avoided = Avoided::new(Duration::from_secs(30));
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_next_attempt_begins_after_the_delay_or_a_failure() {
-        let (now, all) = (Instant::now(), addresses(3));
+        let (now, all) = (Time::now(), addresses(3));
         let delay = Duration::from_millis(250);
         let mut race = Race::new(now, all.clone(), delay);
         let begin = |n: usize| RaceStep::Begin(all[n].clone());
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn without_room_the_slowest_gives_way_with_growing_patience() {
-        let (mut now, all) = (Instant::now(), addresses(2));
+        let (mut now, all) = (Time::now(), addresses(2));
         let delay = Duration::from_millis(250);
         let mut race = Race::new(now, all.clone(), delay);
         for (attempt, patience) in [(0, 250), (1, 250), (0, 500), (1, 500), (0, 1000)] {

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::later;
 use crate::net::resolve::{Answer, DnsError};
+use crate::time::Time;
 
 /// How names are cached.
 ///
@@ -196,13 +197,13 @@ struct Entry {
 #[derive(Debug)]
 struct Known {
     addresses: Arc<[IpAddr]>,
-    fresh_until: Instant,
+    fresh_until: Time,
 }
 
 #[derive(Debug)]
 struct Failed {
     error: DnsError,
-    until: Instant,
+    until: Time,
 }
 
 impl NameCache {
@@ -244,7 +245,7 @@ impl NameCache {
 
     /// What is known of `name`; beside it the name that the caller must ask the resolver for now, to bring the answer
     /// to [`handle_answer`](Self::handle_answer).
-    pub(crate) fn lookup(&mut self, now: Instant, name: &str) -> (Found, Option<Arc<str>>) {
+    pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Found, Option<Arc<str>>) {
         let key = self.key(name);
         let config = &self.config;
         let entry = self.entries.entry(key.clone()).or_default();
@@ -290,7 +291,7 @@ impl NameCache {
 
     /// The resolver has answered. Returns what those who wait for `name` get: addresses, which may be old ones when
     /// the servers fail, or the failure.
-    pub(crate) fn handle_answer(&mut self, now: Instant, name: &str, answer: Answer) -> Found {
+    pub(crate) fn handle_answer(&mut self, now: Time, name: &str, answer: Answer) -> Found {
         let key = self.key(name);
         let config = &self.config;
         let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.asking) else {

@@ -1,6 +1,8 @@
 //! What holds for one call instead of the client's settings.
 
 use super::{Redirects, Retry, Timeouts};
+use crate::client::Proxies;
+use crate::net::tls::TlsIdentity;
 use crate::proto::Limits;
 
 #[derive(Clone, Debug, Default)]
@@ -9,4 +11,8 @@ pub(crate) struct Overrides {
     pub(crate) limits: Option<Limits>,
     pub(crate) retry: Option<Retry>,
     pub(crate) redirects: Option<Redirects>,
+    pub(crate) proxies: Option<Proxies>,
+    pub(crate) tls: Option<TlsIdentity>,
+    #[cfg(feature = "cookies")]
+    pub(crate) without_cookies: bool,
 }

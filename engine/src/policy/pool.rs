@@ -12,12 +12,13 @@
 //! ```
 
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::queue::{Queue, Ticket};
 use super::room;
 use super::timeouts::later;
 use crate::error::LimitExceeded;
+use crate::time::Time;
 
 /// What a call does when every connection is in use.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -110,7 +111,7 @@ pub(crate) struct Pool<C, W> {
     draining: usize,
     opened: u64,
     /// No connection is opened to keep the minimum idle before this: the last attempt failed.
-    warm_after: Option<Instant>,
+    warm_after: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -122,7 +123,7 @@ struct Slot<C> {
     /// The server's own limit on idleness, if it gave one with its last answer.
     keep_alive: Option<Duration>,
     /// When it is too old to be used again.
-    worn_at: Option<Instant>,
+    worn_at: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -134,9 +135,9 @@ enum State {
     Idle {
         ticket: Ticket,
         /// At `ends_at` at the latest.
-        expires_at: Instant,
+        expires_at: Time,
         /// When it cannot be used any more, kept warm or not: it is worn, or the server closes it.
-        ends_at: Option<Instant>,
+        ends_at: Option<Time>,
     },
 }
 
@@ -179,7 +180,7 @@ pub(crate) enum Next<W> {
     /// It serves this waiter.
     Assign(W),
     /// It is idle, until then if nothing happens.
-    Idle(Instant),
+    Idle(Time),
     /// It must be closed; its slot is free already.
     Close,
 }
@@ -206,7 +207,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     #[inline]
     pub(crate) fn checkout(
         &mut self,
-        now: Instant,
+        now: Time,
         waiter: W,
         mut close: impl FnMut(C),
     ) -> Checkout<C> {
@@ -278,7 +279,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// Whether another connection must be opened now.
-    pub(crate) fn wants_open(&self, now: Instant) -> bool {
+    pub(crate) fn wants_open(&self, now: Time) -> bool {
         let warm = match self.warm_after {
             Some(after) if now < after => 0,
             _ => self.warm_shortage(),
@@ -303,7 +304,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// When `wants_open` may change by itself.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let wanted = self.waiting() + self.warm_shortage();
         self.warm_after
             .filter(|_| !self.is_full() && self.connecting.len() < wanted)
@@ -333,7 +334,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// An opening has failed: the waiter that gets the error.
-    pub(crate) fn open_failed(&mut self, now: Instant, SlotId(at): SlotId) -> Option<W> {
+    pub(crate) fn open_failed(&mut self, now: Time, SlotId(at): SlotId) -> Option<W> {
         self.closed(SlotId(at));
         self.warm_after = Some(now + WARM_PAUSE);
         self.oldest_waiter()
@@ -345,7 +346,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// A connection is up. `random` spreads the ends of connections that begin together.
-    pub(crate) fn connected(&mut self, now: Instant, SlotId(at): SlotId, random: u64) -> Next<W> {
+    pub(crate) fn connected(&mut self, now: Time, SlotId(at): SlotId, random: u64) -> Next<W> {
         let slot = &mut self.slots[at as usize];
         if let State::Connecting(ticket) = slot.state {
             self.connecting.remove(ticket);
@@ -363,7 +364,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     #[inline]
     pub(crate) fn released(
         &mut self,
-        now: Instant,
+        now: Time,
         SlotId(at): SlotId,
         keep_alive: Option<Duration>,
     ) -> Next<W> {
@@ -387,7 +388,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// The waiter that a connection was just assigned to does not want it any more.
-    pub(crate) fn declined(&mut self, now: Instant, SlotId(at): SlotId) -> Next<W> {
+    pub(crate) fn declined(&mut self, now: Time, SlotId(at): SlotId) -> Next<W> {
         self.busy -= 1;
         if self.slots[at as usize].requests > 0 {
             return self.hand_on_used(now, at);
@@ -398,7 +399,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
-    fn hand_on_used(&mut self, now: Instant, at: u32) -> Next<W> {
+    fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
         if self.needs_fresh() && self.is_full() {
             // The oldest waiters cannot use this connection, and there is no room for one that they can.
             self.free_slot(at);
@@ -409,7 +410,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     #[inline]
-    fn hand_on(&mut self, now: Instant, at: u32, waiter: Option<W>) -> Next<W> {
+    fn hand_on(&mut self, now: Time, at: u32, waiter: Option<W>) -> Next<W> {
         let slot = &mut self.slots[at as usize];
         if let Some(waiter) = waiter {
             slot.state = State::Busy;
@@ -435,7 +436,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// The peer has ended a connection that was idle or draining. One that it never let serve is not replaced at once.
-    pub(crate) fn lost(&mut self, now: Instant, slot: SlotId) {
+    pub(crate) fn lost(&mut self, now: Time, slot: SlotId) {
         if self.slots[slot.0 as usize].requests == 0 {
             self.warm_after = Some(now + WARM_PAUSE);
         }
@@ -459,7 +460,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// Whether an idle connection has been so for long enough: `Ok` when it must be closed, else when to ask again.
-    pub(crate) fn expired(&mut self, now: Instant, SlotId(at): SlotId) -> Result<(), Instant> {
+    pub(crate) fn expired(&mut self, now: Time, SlotId(at): SlotId) -> Result<(), Time> {
         let kept_warm = self.idle.len() <= self.config.min_idle;
         match &mut self.slots[at as usize].state {
             State::Idle {
@@ -536,7 +537,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 }
 
 /// Until when a connection stays idle: as configured, if it does not end before.
-fn idle_until(now: Instant, configured: Duration, ends_at: Option<Instant>) -> Instant {
+fn idle_until(now: Time, configured: Duration, ends_at: Option<Time>) -> Time {
     let until = later(now, configured);
     ends_at.map_or(until, |ends_at| ends_at.min(until))
 }

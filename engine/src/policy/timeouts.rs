@@ -1,8 +1,9 @@
 //! One deadline over a whole call, and limits for each of its phases within it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Phase, TimeLimit};
+use crate::time::Time;
 
 /// Limits in time. `total` covers everything from taking up the call to the last byte of the body, retries included;
 /// the others start anew with their phase. `None` is no limit.
@@ -34,7 +35,7 @@ pub struct Timeouts {
 }
 
 /// `now + by`, or as good as never.
-pub(crate) fn later(now: Instant, by: Duration) -> Instant {
+pub(crate) fn later(now: Time, by: Duration) -> Time {
     now.checked_add(by).unwrap_or(now + AS_GOOD_AS_NEVER)
 }
 
@@ -81,9 +82,9 @@ impl Timeouts {
     pub(crate) fn due(
         &self,
         phase: Phase,
-        since: Instant,
-        deadline: Option<Instant>,
-    ) -> Option<(Instant, TimeLimit)> {
+        since: Time,
+        deadline: Option<Time>,
+    ) -> Option<(Time, TimeLimit)> {
         let (limit, name) = match phase {
             Phase::Queue => (self.queue, TimeLimit::Queue),
             Phase::Resolve => (self.resolve, TimeLimit::Resolve),
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_earlier_of_limit_and_deadline() {
-        let start = Instant::now();
+        let start = Time::now();
         let at = |ms| start + Duration::from_millis(ms);
         let timeouts = Timeouts {
             first_byte: Some(Duration::from_millis(50)),

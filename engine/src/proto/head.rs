@@ -10,6 +10,7 @@ use std::ops::Range;
 use httparse::ParserConfig;
 
 use super::response::{Field, Version};
+use super::scan::{skip_text, skip_token};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// Finds the empty line that ends a head, over any number of pieces.
@@ -173,69 +174,6 @@ pub(crate) fn parse_plain(
         rest = next;
     }
 }
-
-/// What is behind the bytes that can stand in a field value or a reason phrase: all but controls, HTAB excepted.
-/// Eight at a time: the lowest byte that a test of this kind marks is always a true one.
-#[inline(always)]
-fn skip_text(mut rest: &[u8]) -> &[u8] {
-    loop {
-        while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
-            let word = u64::from_le_bytes(*eight);
-            let below_space = word.wrapping_sub(EACH * 0x20) & !word;
-            let del = word ^ (EACH * 0x7f);
-            let is_del = del.wrapping_sub(EACH) & !del;
-            let marked = (below_space | is_del) & (EACH * 0x80);
-            if marked != 0 {
-                rest = &rest[marked.trailing_zeros() as usize / 8..];
-                break;
-            }
-            rest = tail;
-        }
-        match rest {
-            [b'\t' | b' '..=b'~' | 0x80.., tail @ ..] => rest = tail,
-            _ => return rest,
-        }
-    }
-}
-
-/// What is behind the bytes that can stand in a token. Letters and `-` go eight at a time.
-#[inline(always)]
-fn skip_token(mut rest: &[u8]) -> &[u8] {
-    loop {
-        while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
-            let word = u64::from_le_bytes(*eight);
-            let lower = word | (EACH * 0x20);
-            let from_a = lower.wrapping_add(EACH * (0x80 - b'a' as u64));
-            let above_z = lower.wrapping_add(EACH * (0x80 - b'z' as u64 - 1));
-            let not_dash = (word ^ (EACH * b'-' as u64)).wrapping_add(EACH * 0x7f);
-            // A byte that is not ASCII carries into those above it, but is marked itself.
-            let other = (!(from_a & !above_z) & not_dash | word) & (EACH * 0x80);
-            if other != 0 {
-                rest = &rest[other.trailing_zeros() as usize / 8..];
-                break;
-            }
-            rest = tail;
-        }
-        match rest {
-            [byte, tail @ ..] if TOKEN[usize::from(*byte)] => rest = tail,
-            _ => return rest,
-        }
-    }
-}
-
-/// One in each byte of a word.
-const EACH: u64 = 0x0101_0101_0101_0101;
-
-/// Which bytes a token is made of (RFC 9110 §5.6.2).
-const TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = matches!(byte as u8, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
-        byte += 1;
-    }
-    table
-};
 
 /// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
 /// new bytes at the end of `buffer`.
@@ -500,6 +438,7 @@ const FORBIDDEN_TRAILERS: &[&str] = &[
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::scan::TOKEN;
     use super::*;
 
     fn show(head: &ParsedHead, buffer: &[u8], fields: &[Field]) -> String {

@@ -23,6 +23,7 @@ mod limits;
 mod proxy;
 mod request;
 mod response;
+mod scan;
 mod socks;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ mod timers;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use setup::SetUp;
 pub(crate) use setup::Step;
@@ -28,6 +28,7 @@ use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
+use crate::time::Time;
 use timers::Timers;
 pub(crate) use timers::{Armed, Owner};
 
@@ -47,10 +48,10 @@ pub(crate) struct Reactor<N: Net> {
     idle_order: Option<Queue<Key>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
-    now: Instant,
+    now: Time,
     /// No wait that begins now on a connection ends earlier by a limit of its phase.
-    soonest: Instant,
-    polled_at: Instant,
+    soonest: Time,
+    polled_at: Time,
     settings: Settings,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct ActiveCall {
     pub(crate) host: Key,
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
-    pub(crate) deadline: Option<Instant>,
+    pub(crate) deadline: Option<Time>,
     pub(crate) place: Place,
     pub(crate) marks: Marks,
     /// How often its request was begun to be sent.
@@ -105,7 +106,7 @@ pub(crate) struct ActiveCall {
 
 impl ActiveCall {
     /// Whether its deadline has passed.
-    pub(crate) fn is_late(&self, now: Instant) -> bool {
+    pub(crate) fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
@@ -128,7 +129,7 @@ pub(crate) enum Place {
     New,
     Waiting {
         id: WaitId,
-        since: Instant,
+        since: Time,
     },
     OnConn(Key),
     /// It is over; the caller may not have taken the completion, or all of a streamed body.
@@ -147,12 +148,12 @@ pub(crate) enum HeadState {
 /// When a call passed its stations, and on which connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    pub(crate) begun: Instant,
+    pub(crate) begun: Time,
     pub(crate) hops: Vec<Hop>,
-    pub(crate) assigned: Option<Instant>,
-    pub(crate) sent: Option<Instant>,
-    pub(crate) first_byte: Option<Instant>,
-    pub(crate) ended: Option<Instant>,
+    pub(crate) assigned: Option<Time>,
+    pub(crate) sent: Option<Time>,
+    pub(crate) first_byte: Option<Time>,
+    pub(crate) ended: Option<Time>,
     /// How the connection was opened; `None` if it was open before.
     pub(crate) opened: Option<Box<Opened>>,
     /// Bytes of HTTP sent and received, all attempts together.
@@ -171,7 +172,7 @@ pub(crate) struct Ends {
 }
 
 impl Marks {
-    pub(crate) fn new(begun: Instant) -> Self {
+    pub(crate) fn new(begun: Time) -> Self {
         Self {
             begun,
             hops: Vec::new(),
@@ -235,11 +236,11 @@ struct Conn<S> {
     /// It has been idle or has served before, so that it may have died unseen.
     kept: bool,
     /// When the present wait began or made progress last.
-    since: Instant,
+    since: Time,
     /// Of a held-back body: when to send it unasked.
-    continue_at: Option<Instant>,
+    continue_at: Option<Time>,
     /// Of the call that it serves.
-    deadline: Option<Instant>,
+    deadline: Option<Time>,
     /// That call may have limits of its own.
     hurried: bool,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
@@ -264,14 +265,14 @@ enum Unread {
 
 enum State {
     /// For an opening, which is to hear of it at that time if it is not up by then.
-    Connecting(Key, Option<Instant>),
+    Connecting(Key, Option<Time>),
     /// In the handshakes with proxies and in TLS's.
     SettingUp(Box<SetUp>),
     /// Between two states, until the client has decided.
     Settled,
-    Idle(Instant),
+    Idle(Time),
     Busy(Exchange, Key),
-    Draining(Exchange, Response, Instant),
+    Draining(Exchange, Response, Time),
 }
 
 /// Something that the client must decide about.
@@ -321,7 +322,7 @@ pub(crate) enum Happened {
 
 impl<N: Net> Reactor<N> {
     pub(crate) fn new(net: N, settings: Settings) -> Self {
-        let now = net.now();
+        let now = Time::of(net.now());
         Self {
             net,
             conns: Slab::new(),
@@ -341,7 +342,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Time {
         self.now
     }
 
@@ -353,7 +354,7 @@ impl<N: Net> Reactor<N> {
     }
 
     fn read_clock(&mut self) {
-        self.now = self.net.now();
+        self.now = Time::of(self.net.now());
         let shortest = self.settings.timeouts.shortest();
         let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
         // Without limits, a day: a timer that comes up once a day for nothing costs nothing.
@@ -461,7 +462,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// When the opening of a connection that is not up yet is to hear of it.
-    pub(crate) fn set_connect_due(&mut self, key: Key, at: Instant) {
+    pub(crate) fn set_connect_due(&mut self, key: Key, at: Time) {
         if let Some(conn) = self.conns.get_mut(key)
             && let State::Connecting(_, due) = &mut conn.state
         {
@@ -471,16 +472,12 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Tells the client at that time.
-    pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
         self.timers.alarm(owner, at);
     }
 
     /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
-    pub(crate) fn tidy_alarms(
-        &mut self,
-        owners: usize,
-        counts: impl FnMut(Owner, Instant) -> bool,
-    ) {
+    pub(crate) fn tidy_alarms(&mut self, owners: usize, counts: impl FnMut(Owner, Time) -> bool) {
         if self.timers.has_old_alarms(owners) {
             self.timers.tidy_alarms(counts);
         }
@@ -559,7 +556,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Leaves a connection idle until then, watched.
-    pub(crate) fn idle(&mut self, key: Key, until: Instant) {
+    pub(crate) fn idle(&mut self, key: Key, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             conn.kept = true;
@@ -572,7 +569,7 @@ impl<N: Net> Reactor<N> {
 
     /// Takes the call off a connection that goes on to await its answer and drops it; false if it cannot, because
     /// part of the request is unsent.
-    pub(crate) fn drain(&mut self, key: Key, until: Instant) -> bool {
+    pub(crate) fn drain(&mut self, key: Key, until: Time) -> bool {
         let Some(conn) = self.conns.get_mut(key) else {
             return false;
         };
@@ -695,7 +692,7 @@ impl<N: Net> Reactor<N> {
 
     /// Waits for events until `until` at the latest, and for no longer than the next timer; then handles all events
     /// and timers.
-    pub(crate) fn poll(&mut self, until: Option<Instant>) -> io::Result<()> {
+    pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
         let mut until = [until, self.timers.next()].into_iter().flatten().min();
         if !self.unread.is_empty() || !self.unsent.is_empty() {
             until = Some(self.now);
@@ -1224,7 +1221,7 @@ impl<N: Net> Reactor<N> {
     // ---- time
 
     /// When the present wait of a connection ends, and by which limit.
-    fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Instant, Option<TimeLimit>)> {
+    fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Time, Option<TimeLimit>)> {
         match &conn.state {
             State::Idle(until) | State::Draining(_, _, until) => Some((*until, None)),
             State::Connecting(_, due) => due.map(|at| (at, None)),

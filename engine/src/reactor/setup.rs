@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Key, Opened};
 use crate::error::{ErrorKind, Phase};
@@ -11,6 +11,7 @@ use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
 use crate::net::transport::Transport;
 use crate::proto::{Credentials, Handshake, ProxyFault, Socks5, SocksTarget, Tunnel};
+use crate::time::Time;
 
 /// A handshake that the connections of a host need.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ pub(crate) struct SetUp {
     at: usize,
     machine: Machine,
     /// When this step began.
-    pub(super) since: Instant,
+    pub(super) since: Time,
     proxy: Duration,
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
@@ -71,7 +72,7 @@ enum Machine {
 }
 
 impl SetUp {
-    pub(super) fn new(opening: Key, steps: Arc<[Step]>, now: Instant) -> Self {
+    pub(super) fn new(opening: Key, steps: Arc<[Step]>, now: Time) -> Self {
         Self {
             opening,
             steps,
@@ -119,7 +120,7 @@ impl SetUp {
         transport: &mut Transport<N::Stream>,
         net: &mut N,
         buffer: &mut [u8],
-        now: Instant,
+        now: Time,
     ) -> Result<bool, ErrorKind> {
         loop {
             let done = match &mut self.machine {

@@ -4,9 +4,9 @@
 //! the owner says when it is due now, and is entered again if that is later. So moving a deadline later costs nothing,
 //! and a keep-alive request costs no heap operation at all.
 
+use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Instant;
 
 use super::slab::Key;
 use crate::policy::room;
@@ -29,19 +29,19 @@ impl Owner {
 
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, Owner)>>,
+    heap: BinaryHeap<Reverse<(Time, Owner)>>,
     /// How many of them are the client's.
     alarms: usize,
 }
 
 /// An owner's side of its entry: the time of the one entry that counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Armed(Option<Instant>);
+pub(crate) struct Armed(Option<Time>);
 
 impl Armed {
     /// Whether the owner wakes up at that time or before.
     #[inline]
-    pub(crate) fn is_by(self, at: Instant) -> bool {
+    pub(crate) fn is_by(self, at: Time) -> bool {
         self.0.is_some_and(|armed| armed <= at)
     }
 }
@@ -49,7 +49,7 @@ impl Armed {
 impl Timers {
     /// Sees to it that the owner wakes up at `due` or before.
     #[inline]
-    pub(crate) fn arm(&mut self, owner: Owner, armed: &mut Armed, due: Instant) {
+    pub(crate) fn arm(&mut self, owner: Owner, armed: &mut Armed, due: Time) {
         if armed.is_by(due) {
             return;
         }
@@ -58,7 +58,7 @@ impl Timers {
     }
 
     /// Wakes the client for an opening or a host at that time.
-    pub(crate) fn alarm(&mut self, owner: Owner, at: Instant) {
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
         self.alarms += 1;
         self.push(at, owner);
     }
@@ -70,7 +70,7 @@ impl Timers {
     }
 
     /// Drops those of the client's entries that no longer count.
-    pub(crate) fn tidy_alarms(&mut self, mut counts: impl FnMut(Owner, Instant) -> bool) {
+    pub(crate) fn tidy_alarms(&mut self, mut counts: impl FnMut(Owner, Time) -> bool) {
         let mut alarms = 0;
         self.heap.retain(|&Reverse((at, owner))| {
             let keep = !owner.is_client() || counts(owner, at);
@@ -86,7 +86,7 @@ impl Timers {
         self.heap.shrink_to((2 * self.heap.len()).max(room::KEPT));
     }
 
-    fn push(&mut self, at: Instant, owner: Owner) {
+    fn push(&mut self, at: Time, owner: Owner) {
         let len = self.heap.len();
         if len == self.heap.capacity() && len >= room::KEPT {
             self.heap.reserve_exact(len / 8);
@@ -97,7 +97,7 @@ impl Timers {
     /// The next owner whose entry has come up; `is_valid` tells by its [`Armed`] whether the entry still counts.
     pub(crate) fn pop(
         &mut self,
-        now: Instant,
+        now: Time,
         mut claim: impl FnMut(Owner) -> Option<Armed>,
     ) -> Option<Owner> {
         loop {
@@ -114,7 +114,7 @@ impl Timers {
     }
 
     /// The earliest time at which `pop` may have something.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.0.0)
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn later_costs_nothing_and_earlier_replaces() {
-        let start = Instant::now();
+        let start = Time::now();
         let at = |s| start + Duration::from_secs(s);
         let owner = Owner::Conn(Key::from_bits(1));
         let (mut timers, mut armed) = (Timers::default(), Armed::default());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn alarms_that_are_over_do_not_pile_up() {
-        let start = Instant::now();
+        let start = Time::now();
         let mut timers = Timers::default();
         let mut most = 0;
         for number in 0..10_000 {

@@ -777,6 +777,29 @@ fn cookies_are_kept_from_call_to_call_and_along_redirects() {
 }
 
 #[test]
+fn a_call_without_cookies_sends_none_and_keeps_none() {
+    let server = Server::answer(|_| {
+        "HTTP/1.1 302 Found\r\nLocation: /\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n".into()
+    });
+    let mut config = any_config();
+    config.cookies = Some(CookieJar::new());
+    let mut client = any_client(config);
+    let mut run = |without: bool| {
+        let mut call = call(url(&server, "/"));
+        if without {
+            call = call.without_cookies();
+        }
+        run_one(&mut client, call).outcome.unwrap();
+        server.requests().last().unwrap().header("cookie")
+    };
+    assert!(run(true).is_empty());
+    assert!(run(false).is_empty()); // the first kept none; this one does
+    assert!(run(true).is_empty());
+    assert_eq!(run(false), ["a=1"]);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
 fn cookies_of_one_host_do_not_follow_to_another() {
     let there = Server::every(connection().always(OK));
     let to = format!("http://localhost:{}/", there.address().port());

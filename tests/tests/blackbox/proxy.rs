@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{
-    AddressPolicy, Answer, Client, Config, DnsError, ErrorKind, PeerFault, Phase, Proxies,
+    AddressPolicy, Answer, Call, Client, Config, DnsError, ErrorKind, PeerFault, Phase, Proxies,
     Redirects, Reply, Report, Request, Resolver, Response, Sent, TimeLimit, Timeouts, TlsConfig,
     TlsFault,
 };
-use tests::clients::{any_client, any_config, assert_none_left, named_client};
+use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
@@ -700,6 +700,33 @@ fn each_proxy_has_pools_of_its_own() {
     let error = error(&mut client, "http://db.internal/");
     assert!(matches!(error.kind(), ErrorKind::Dns(_)), "{error:?}");
     assert_none_left(client, [&plain, &secure, &direct]);
+}
+
+#[test]
+fn the_proxies_of_one_call_hold_for_it_alone() {
+    let (ours, its) = (
+        Server::every(connection().always(OK)),
+        Server::every(connection().always(OK)),
+    );
+    let direct = Server::every(connection().always(OK));
+    let url = format!("http://{}/", direct.address());
+    let mut client = client(all("http", &ours), TlsConfig::default());
+    let own = all("http", &its);
+    for _ in 0..2 {
+        for own in [None, Some(own.clone()), Some(Proxies::none())] {
+            let mut call = Call::new(Request::get(&url), Response::new());
+            if let Some(own) = own {
+                call = call.proxies(own);
+            }
+            run_any(&mut client, [call]).remove(0).outcome.unwrap();
+        }
+    }
+    let absolute = format!("GET {url} HTTP/1.1");
+    assert_eq!(ours.lines(), [&*absolute; 2]);
+    assert_eq!(its.lines(), [&*absolute; 2]);
+    assert_eq!(direct.lines(), ["GET / HTTP/1.1"; 2]);
+    assert_eq!(client.hosts(), 3);
+    assert_none_left(client, [&ours, &its, &direct]);
 }
 
 #[test]

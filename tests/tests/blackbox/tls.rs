@@ -6,13 +6,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use courser::{
-    Client, Config, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request, Response,
-    Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsVersion,
+    Call, Client, Config, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request,
+    Response, Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
 };
 use rcgen::date_time_ymd;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
-use tests::clients::{any_client, any_config, assert_none_left, look_away};
+use tests::clients::{any_client, any_config, assert_none_left, look_away, run_any};
 use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
 use tests::tls::{Acceptor, Authority, Leaf, Session};
 
@@ -188,6 +188,51 @@ fn a_client_certificate_asked_for_and_given_or_not() {
         drop(with);
         assert_none_left(without, [&server]);
     }
+}
+
+#[test]
+fn who_one_call_is_holds_for_it_alone() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let acceptor = authority
+        .leaf(&["127.0.0.1"])
+        .acceptor_with(&VERSIONS.map(|(version, _)| version), Some(&clients));
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let identity = |name| {
+        let own = TlsConfig {
+            client: Some(clients.leaf(&[name]).for_client()),
+            ..authority.trusted()
+        };
+        own.build().unwrap()
+    };
+    let (first, second) = (identity("first"), identity("second"));
+    // The client has none of its own, nor does it trust the server.
+    let mut client = client(TlsConfig::default());
+    let mut run = |own: Option<&TlsIdentity>| {
+        let mut call = Call::new(Request::get(url(&server)), Response::new());
+        if let Some(own) = own {
+            call = call.tls(own.clone());
+        }
+        run_any(&mut client, [call]).remove(0)
+    };
+    for own in [&first, &second, &first, &second] {
+        run(Some(own)).outcome.unwrap();
+    }
+    // One connection for each, used twice; and a session of one is not resumed by the other.
+    assert_eq!(server.sessions().len(), 2);
+    assert!(
+        server
+            .sessions()
+            .iter()
+            .all(|session| session.client_certificates == 1 && !session.resumed)
+    );
+    assert_eq!(server.requests().len(), 4);
+    let error = run(None).outcome.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Tls(TlsFault::UnknownIssuer)),
+        "{error:?}"
+    );
+    assert_eq!(client.hosts(), 3);
+    assert_none_left(client, [&server]);
 }
 
 // ---- what is agreed on

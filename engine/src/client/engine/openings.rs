@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Engine;
 use crate::client::Moment;
@@ -16,6 +16,7 @@ use crate::net::{Address, Net, Waker};
 use crate::policy::{Found, Race, RaceStep, rotate};
 use crate::proto::ProxyFault;
 use crate::reactor::{At, Key, Owner, Step};
+use crate::time::Time;
 
 /// Names, and the openings that wait for them.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Naming {
 #[derive(Debug)]
 pub(crate) struct Opening {
     at: At,
-    began: Instant,
+    began: Time,
     stage: Stage,
     resolve: Option<Duration>,
     connect: Duration,
@@ -54,13 +55,13 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 enum Stage {
     /// Until the name is known, at that time at the latest.
-    Resolving(Option<Instant>),
+    Resolving(Option<Time>),
     Racing {
         race: Race,
         /// The attempts that are running, in the order in which they were begun.
         running: Vec<Key>,
         /// When all of them must be over.
-        until: Option<Instant>,
+        until: Option<Time>,
     },
     /// The handshakes.
     SettingUp(Key),
@@ -158,7 +159,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Wakes up for an opening or a host at that time. Most openings are over long before.
-    pub(super) fn set_alarm(&mut self, owner: Owner, at: Instant) {
+    pub(super) fn set_alarm(&mut self, owner: Owner, at: Time) {
         self.reactor.alarm(owner, at);
         let owners = self.openings.len() + self.hosts.len();
         let (openings, hosts) = (&self.openings, &self.hosts);

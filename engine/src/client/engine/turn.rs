@@ -1,7 +1,7 @@
 //! The turn: what was submitted is begun, events are waited for, and everything that happened is decided about.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
@@ -12,6 +12,7 @@ use crate::policy::room;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
+use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     // ---- the turn
@@ -120,9 +121,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        let routed = self
-            .router
-            .route(&mut call.request, &mut self.hosts, &self.pool);
+        let routed = self.router.route(
+            &mut call.request,
+            call.overrides.as_deref(),
+            &mut self.hosts,
+            &self.pool,
+        );
         let host_key = match routed {
             Ok(host) => host,
             Err(kind) => {
@@ -469,7 +473,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return Ok(Reroute::Stay);
         };
-        let own = call.overrides.as_deref().and_then(|own| own.redirects);
+        let own = call.overrides.as_deref();
         let followed = call.marks.hops.len() as u32;
         self.router
             .reroute(&mut call.request, &call.response, followed, own)
@@ -760,5 +764,5 @@ const WORTH_DISCARDING: u64 = 64 * 1024;
 pub(super) enum TurnLimit {
     /// From the beginning of the turn.
     For(Duration),
-    Until(Instant),
+    Until(Time),
 }

@@ -14,6 +14,7 @@ use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
 use crate::reactor::{Key, Marks};
+use crate::time::Time;
 
 /// One call, seen from both threads. The only thing that is allocated for it, unless its body is streamed.
 #[derive(Debug)]
@@ -336,7 +337,7 @@ fn cut_off(kind: ErrorKind) -> Error {
 pub(super) fn failed(error: Error, buffers: Option<(Request, Response)>) -> Completion {
     let (request, mut response) = buffers.unwrap_or_default();
     response.clear();
-    let now = Instant::now();
+    let now = Time::of(Instant::now());
     Completion {
         id: CallId::NONE,
         tag: 0,

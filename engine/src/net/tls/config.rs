@@ -392,6 +392,11 @@ impl TlsIdentity {
         self.0.client.clone()
     }
 
+    /// Which no other has while this one lives.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     pub(super) fn server_name(&self) -> Option<&ServerName<'static>> {
         self.0.server_name.as_ref()
     }

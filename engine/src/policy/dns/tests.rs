@@ -6,7 +6,7 @@ use super::*;
 
 struct World {
     cache: NameCache,
-    start: Instant,
+    start: Time,
 }
 
 impl World {
@@ -15,11 +15,11 @@ impl World {
         change(&mut config);
         Self {
             cache: NameCache::new(config),
-            start: Instant::now(),
+            start: Time::now(),
         }
     }
 
-    fn at(&self, seconds: f64) -> Instant {
+    fn at(&self, seconds: f64) -> Time {
         self.start + Duration::from_secs_f64(seconds)
     }
 

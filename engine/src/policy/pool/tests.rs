@@ -120,7 +120,7 @@ proptest! {
 struct World {
     config: PoolConfig,
     pool: Pool<u32, u32>,
-    now: Instant,
+    now: Time,
     /// The last name given to a connection or a call.
     names: u32,
     /// All connections, in the order of their openings.
@@ -130,7 +130,7 @@ struct World {
     fresh: Vec<Waiter>,
     waiting: Vec<Waiter>,
     opened: u64,
-    no_warming_before: Option<Instant>,
+    no_warming_before: Option<Time>,
 }
 
 struct Conn {
@@ -138,7 +138,7 @@ struct Conn {
     slot: SlotId,
     state: Is,
     served: u64,
-    worn_at: Option<Instant>,
+    worn_at: Option<Time>,
     /// The server's own limit, in its last answer.
     keep_alive: Option<Duration>,
 }
@@ -152,8 +152,8 @@ enum Is {
     Draining,
     /// Until then; kept warm, to the end at the most.
     Idle {
-        until: Instant,
-        end: Option<Instant>,
+        until: Time,
+        end: Option<Time>,
     },
 }
 
@@ -167,7 +167,7 @@ impl World {
         Self {
             pool: Pool::new(config.clone()),
             config,
-            now: Instant::now(),
+            now: Time::now(),
             names: 0,
             conns: Vec::new(),
             idle: Vec::new(),
@@ -203,7 +203,9 @@ impl World {
                     self.pool.closed(slot);
                 }
             }
-            Op::Pass(quarters) => self.now += Duration::from_millis(250) * u32::from(quarters),
+            Op::Pass(quarters) => {
+                self.now = self.now + Duration::from_millis(250) * u32::from(quarters)
+            }
         }
     }
 
@@ -357,7 +359,7 @@ impl World {
         let found = self.conn(conn);
         let theirs = found.keep_alive.map(|theirs| match theirs.as_secs() {
             0..2 => now + theirs / 2,
-            _ => now + theirs - seconds(1),
+            _ => now + (theirs - seconds(1)),
         });
         let end = [theirs, found.worn_at].into_iter().flatten().min();
         let until = end.map_or(now + ours, |end| end.min(now + ours));
@@ -611,18 +613,18 @@ impl Pool<&'static str, u32> {
     }
 
     /// A connection that nobody waits for.
-    fn idle_as(&mut self, name: &'static str, now: Instant) -> SlotId {
+    fn idle_as(&mut self, name: &'static str, now: Time) -> SlotId {
         let slot = self.open_as(name);
         assert!(matches!(self.connected(now, slot, 0), Next::Idle(_)));
         slot
     }
 
-    fn checkout_at(&mut self, now: Instant, call: u32) -> Checkout<&'static str> {
+    fn checkout_at(&mut self, now: Time, call: u32) -> Checkout<&'static str> {
         self.checkout(now, call, |_| {})
     }
 
     #[track_caller]
-    fn waits(&mut self, now: Instant, call: u32) -> WaitId {
+    fn waits(&mut self, now: Time, call: u32) -> WaitId {
         match self.checkout_at(now, call) {
             Checkout::Wait(id) => id,
             other => panic!("{other:?} instead of waiting"),
@@ -632,7 +634,7 @@ impl Pool<&'static str, u32> {
 
 #[test]
 fn a_call_takes_whichever_connection_is_free_first() {
-    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(2, |_| {}));
     pool.waits(now, 1);
     assert!(pool.wants_open(now));
     let a = pool.open_as("a");
@@ -652,7 +654,7 @@ fn a_call_takes_whichever_connection_is_free_first() {
 
 #[test]
 fn waiters_are_served_first_come_first_served_and_those_tried_again_before_them() {
-    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(1, |_| {}));
     pool.waits(now, 1);
     let a = pool.open_as("a");
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
@@ -668,7 +670,7 @@ fn waiters_are_served_first_come_first_served_and_those_tried_again_before_them(
 
 #[test]
 fn a_call_that_gives_up_takes_its_opening_along() {
-    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(2, |_| {}));
     let (first, second) = (pool.waits(now, 1), pool.waits(now, 2));
     let (a, _) = (pool.open_as("a"), pool.open_as("b"));
     assert_eq!(pool.give_up(second), Some("a"), "either does");
@@ -678,7 +680,7 @@ fn a_call_that_gives_up_takes_its_opening_along() {
 
 #[test]
 fn who_waits_in_vain_is_refused_at_once() {
-    let now = Instant::now();
+    let now = Time::now();
     let mut strict = pool(1, |config| config.wait = WaitPolicy::FailFast);
     strict.waits(now, 1); // a connection can be opened for it
     let refused = Checkout::Full(LimitExceeded::Connections(1));
@@ -698,7 +700,7 @@ fn who_waits_in_vain_is_refused_at_once() {
 
 #[test]
 fn the_order_of_reuse() {
-    let now = Instant::now();
+    let now = Time::now();
     for (reuse, expected) in [(ReuseOrder::Lifo, "b"), (ReuseOrder::Fifo, "a")] {
         let mut pool = pool(2, |config| config.reuse = reuse);
         pool.idle_as("a", now);
@@ -709,7 +711,7 @@ fn the_order_of_reuse() {
 
 #[test]
 fn idle_connections_end_before_the_server_ends_them() {
-    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(1, |_| {}));
     pool.waits(now, 1);
     let a = pool.open_as("a");
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
@@ -735,7 +737,7 @@ fn idle_connections_end_before_the_server_ends_them() {
 
 #[test]
 fn a_connection_wears_out_by_requests_and_by_age() {
-    let now = Instant::now();
+    let now = Time::now();
     let mut counted = pool(1, |config| config.max_requests = NonZeroU64::new(2));
     counted.waits(now, 1);
     let a = counted.open_as("a");
@@ -751,7 +753,7 @@ fn a_connection_wears_out_by_requests_and_by_age() {
         let a = aged.open_as("a");
         assert_eq!(aged.connected(now, a, random), Next::Assign(1));
         let worn_at = now + seconds(age);
-        let before = worn_at - Duration::from_nanos(1);
+        let before = now + (seconds(age) - Duration::from_nanos(1));
         assert!(matches!(aged.released(before, a, None), Next::Idle(_)));
         assert_eq!(aged.checkout_at(before, 2), Checkout::Reuse("a"));
         assert_eq!(aged.released(worn_at, a, None), Next::Close);
@@ -760,7 +762,7 @@ fn a_connection_wears_out_by_requests_and_by_age() {
 
 #[test]
 fn the_minimum_idle_is_opened_ahead_and_not_in_a_busy_loop() {
-    let (now, mut pool) = (Instant::now(), pool(3, |config| config.min_idle = 1));
+    let (now, mut pool) = (Time::now(), pool(3, |config| config.min_idle = 1));
     assert!(pool.wants_open(now));
     let a = pool.open_as("a");
     assert!(!pool.wants_open(now));
@@ -780,7 +782,7 @@ fn the_minimum_idle_is_opened_ahead_and_not_in_a_busy_loop() {
 
 #[test]
 fn a_call_that_needs_a_new_connection_gets_the_place_of_a_used_one() {
-    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(1, |_| {}));
     pool.waits(now, 1);
     let a = pool.open_as("a");
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
@@ -796,7 +798,7 @@ fn a_call_that_needs_a_new_connection_gets_the_place_of_a_used_one() {
 
 #[test]
 fn kept_warm_is_not_kept_beyond_the_servers_limit_or_its_age() {
-    let (now, mut pool) = (Instant::now(), pool(1, |config| config.min_idle = 1));
+    let (now, mut pool) = (Time::now(), pool(1, |config| config.min_idle = 1));
     let a = pool.idle_as("a", now);
     assert_eq!(pool.checkout_at(now, 1), Checkout::Reuse("a"));
     let until = now + seconds(2);
@@ -820,7 +822,7 @@ fn kept_warm_is_not_kept_beyond_the_servers_limit_or_its_age() {
 
 #[test]
 fn a_declined_connection_keeps_the_servers_limit() {
-    let (now, mut pool) = (Instant::now(), pool(1, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(1, |_| {}));
     pool.waits(now, 1);
     let a = pool.open_as("a");
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
@@ -831,7 +833,7 @@ fn a_declined_connection_keeps_the_servers_limit() {
 
 #[test]
 fn an_idle_connection_makes_room_for_calls_that_need_a_new_one() {
-    let (now, mut pool) = (Instant::now(), pool(2, |_| {}));
+    let (now, mut pool) = (Time::now(), pool(2, |_| {}));
     for call in 1..=2 {
         pool.waits(now, call);
     }
@@ -854,7 +856,7 @@ fn an_idle_connection_makes_room_for_calls_that_need_a_new_one() {
 
 #[test]
 fn the_pause_of_warming_has_a_timer_while_calls_wait() {
-    let (now, mut pool) = (Instant::now(), pool(3, |config| config.min_idle = 1));
+    let (now, mut pool) = (Time::now(), pool(3, |config| config.min_idle = 1));
     let a = pool.open_as("a");
     assert_eq!(pool.open_failed(now, a), None);
     pool.waits(now, 1);

@@ -1,0 +1,93 @@
+//! Points in time as the policies and the reactor keep them: in 8 bytes, compared and moved with one instruction, where
+//! [`Instant`] takes 16 and a comparison of two fields. A call passes a dozen of them, and a connection keeps five.
+
+use std::num::NonZeroU64;
+use std::ops::{Add, Sub};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// Nanoseconds since 292 years before this program first looked at the clock.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Time(NonZeroU64);
+
+static FIRST_LOOK: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+impl Time {
+    /// Of the first look; what is before it counts down from here.
+    const ORIGIN: u64 = 1 << 63;
+
+    #[cfg(test)]
+    pub(crate) fn now() -> Self {
+        Self::of(Instant::now())
+    }
+
+    pub(crate) fn of(instant: Instant) -> Self {
+        let first = *FIRST_LOOK;
+        let nanos = match instant.checked_duration_since(first) {
+            Some(after) => Self::ORIGIN.saturating_add(nanos(after)),
+            None => Self::ORIGIN.saturating_sub(nanos(first - instant)),
+        };
+        Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// `None` beyond 292 years.
+    #[inline]
+    pub(crate) fn checked_add(self, by: Duration) -> Option<Self> {
+        self.0.checked_add(nanos(by)).map(Self)
+    }
+
+    /// How long after `earlier`; zero if it is before that.
+    #[inline]
+    pub(crate) fn saturating_duration_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    /// At most 292 years.
+    #[inline]
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+}
+
+impl Sub for Time {
+    type Output = Duration;
+
+    #[inline]
+    fn sub(self, earlier: Self) -> Duration {
+        self.saturating_duration_since(earlier)
+    }
+}
+
+#[inline]
+fn nanos(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(duration.subsec_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_order_and_the_distances_of_instants() {
+        let now = Instant::now();
+        let time = Time::of(now);
+        for nanos in [0, 1, 999_999_999, 1_000_000_000, 86_400_000_000_001] {
+            let by = Duration::from_nanos(nanos);
+            assert_eq!(Time::of(now + by), time + by);
+            assert_eq!(Time::of(now + by) - time, by);
+            assert_eq!(time.checked_add(by), Some(time + by));
+            assert_eq!(time - Time::of(now + by), Duration::ZERO);
+            if let Some(before) = now.checked_sub(by) {
+                assert_eq!(time - Time::of(before), by);
+            }
+        }
+        assert_eq!(time.checked_add(Duration::MAX), None);
+        assert!(time + Duration::MAX > time + Duration::from_secs(1 << 32));
+        assert_eq!(size_of::<Option<Time>>(), 8);
+    }
+}
