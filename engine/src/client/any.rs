@@ -261,6 +261,8 @@ impl AnyHost {
         let user_agent = self.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
         defaults = defaults.with_codings(self.codings);
+        let past_proxies = !self.proxies.is_none();
+        defaults = defaults.past_proxies(past_proxies);
         let (to_host, to_port) = self.destination(url);
         let addresses = match &proxy {
             None => Addresses::Named(to_host.into(), to_port),
@@ -305,6 +307,7 @@ impl AnyHost {
                         lines.extend_from_slice(b"\r\n");
                     }
                     defaults = defaults.with_form(TargetForm::WholeUrl).with_lines(lines);
+                    defaults = defaults.past_proxies(false);
                 }
             }
         }
