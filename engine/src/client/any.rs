@@ -152,8 +152,9 @@ impl<N: Net> Client<N> {
         }
     }
 
-    /// Forgets the addresses of all names.
+    /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
+        self.forget_failures();
         if let Some(names) = self.names_mut() {
             names.flush_all();
         }

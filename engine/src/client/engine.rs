@@ -127,6 +127,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.names.as_ref().map(|naming| &naming.names)
     }
 
+    pub(super) fn forget_failures(&mut self) {
+        self.avoided.clear();
+    }
+
     pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
         self.names.as_mut().map(|naming| &mut naming.names)
     }

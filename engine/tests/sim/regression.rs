@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Asked, HttpServer, Link, Peer, SimNet, SimResolver, SimServer, SimStream};
+use courser::net::sim::{
+    Asked, HttpServer, Link, Peer, SimNet, SimResolver, SimServer, SimStream, Trace,
+};
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, Call, Client, Config, ErrorKind, HostClient, HostConfig, Redirects, Request, Response,
@@ -32,12 +34,12 @@ fn place(n: u8) -> Address {
     Address::Tcp(([10, 0, 0, n], 80).into())
 }
 
-/// `n.sim` has the address 10.0.0.n, at once.
+/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
 fn numbered(net: &SimNet) -> SimResolver {
     net.resolver(|_, name| {
-        let number: u8 = name.trim_end_matches(".sim").parse().unwrap();
-        let ip = IpAddr::from([10, 0, 0, number]);
-        Asked::After(Duration::ZERO, Answer::found([ip], 3_600_000 * MS))
+        let numbers = name.trim_end_matches(".sim").split('.');
+        let ips = numbers.map(|number| IpAddr::from([10, 0, 0, number.parse().unwrap()]));
+        Asked::After(Duration::ZERO, Answer::found(ips, 3_600_000 * MS))
     })
 }
 
@@ -332,4 +334,60 @@ impl Net for Failing {
     fn random(&mut self) -> u64 {
         self.net.random()
     }
+}
+
+/// `flush_names` forgets which addresses have failed, too.
+#[test]
+fn flushed_names_come_with_all_their_addresses_anew() {
+    for flush in [false, true] {
+        let net = SimNet::new(1);
+        let closing = |peer: &mut Peer<'_>, _: &[u8]| {
+            peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        };
+        net.listen(place(2), Link::default(), Script(closing));
+        let mut config = Config::default();
+        config.host.avoid_failed = 3_600_000 * MS;
+        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        let tried = |net: &SimNet| {
+            let connects = net.trace().into_iter();
+            connects
+                .filter(|entry| entry.what == Trace::Connect(place(1)))
+                .count()
+        };
+        // The first address refuses, whoever begins; then it is tried last, which is never.
+        for _ in 0..4 {
+            client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        }
+        assert_eq!(tried(&net), 1);
+        if flush {
+            client.flush_names();
+        }
+        for _ in 0..4 {
+            client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        }
+        assert_eq!(tried(&net), if flush { 2 } else { 1 });
+    }
+}
+
+/// The minimum of idle connections is for clients of one host: a client of many would never forget a host.
+#[test]
+fn a_client_of_many_hosts_opens_nothing_ahead_and_forgets_them() {
+    let net = SimNet::new(1);
+    let closing = |peer: &mut Peer<'_>, _: &[u8]| {
+        peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    };
+    net.listen(place(1), Link::default(), Script(closing));
+    let mut config = Config::default();
+    config.host.min_idle = 2;
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    client
+        .get("http://2.sim/", &mut Response::new())
+        .unwrap_err();
+    for _ in 0..30 {
+        client.maintain(1000 * MS).unwrap();
+        assert_eq!(client.counters().open, 0);
+    }
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    assert_eq!((client.hosts(), net.open_streams()), (1, 0));
 }
