@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
-use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
@@ -229,6 +229,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.begin_opening(key);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
+                } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
+                    let full = LimitExceeded::Connections(self.hosts.most_open());
+                    self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     return self.hosts.want(key);
                 }
