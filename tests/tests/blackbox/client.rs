@@ -13,7 +13,7 @@ use courser::{
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tests::clients::{any_client, any_config, assert_none_left, config, run_any};
+use tests::clients::{any_client, any_config, assert_none_left, config, look_away, run_any};
 use tests::script::{Gate, PATIENCE, Server, connection, refused};
 
 use crate::{CLOSING, OK, response};
@@ -529,6 +529,7 @@ fn a_connection_that_was_closed_while_idle_is_not_used() {
     let mut client = any_client(any_config());
     get(&mut client, &url(&server, "/1"));
     server.wait_ended(1);
+    look_away();
     let mut post = Request::post(url(&server, "/2"), "once");
     client.call(&mut post, &mut Response::new()).unwrap();
     // Closed while it is used: what is idempotent is sent again.
