@@ -499,8 +499,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !matches!(call.place, Place::Ended(_)) {
             return Ok(Read::Pending);
         }
-        let call = self.forget_body(id).ok_or_else(unknown)?;
+        let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.marks, call.attempts, self.reactor.now());
+        self.reactor.put_streamed(call.request, &mut call.response);
         match call.place {
             Place::Ended(Err(error)) => Err(error),
             _ => Ok(Read::End {
@@ -608,7 +609,8 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     pub fn finish(mut self) -> Result<Report, Error> {
         let mut rest = [0; 8192];
         loop {
-            if let Some((report, _)) = self.end.take() {
+            if let Some((report, response)) = self.end.take() {
+                self.client.reactor.put_spare(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;
@@ -636,6 +638,9 @@ impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
 
 impl<R: Router, N: Net> Drop for Body<'_, R, N> {
     fn drop(&mut self) {
+        if let Some((_, response)) = self.end.take() {
+            self.client.reactor.put_spare(response);
+        }
         self.client.cancel(self.id);
     }
 }

@@ -716,6 +716,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn complete_head(&mut self, key: Key) -> Option<Completion> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
+        let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
@@ -726,7 +727,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
-            request: std::mem::take(&mut call.request),
+            request: std::mem::replace(&mut call.request, request),
             response,
             report: Report::new(call.marks.clone(), call.attempts, now),
             body: Some(CallId(key)),
