@@ -52,6 +52,7 @@ pub(crate) struct Reactor<N: Net> {
     /// In place of those that went back to the caller.
     spare_requests: Vec<Request>,
     /// Of streamed bodies: the caller's response is gone when they end.
+    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
     decoders: Vec<Box<Decoder>>,
     now: Instant,
     /// No wait that begins now on a connection ends earlier by a limit of its phase.
