@@ -1,12 +1,12 @@
-//! `HostClient` allocates nothing for a request over a kept connection once its buffers have grown: counted by the
-//! allocator, on the client's thread alone.
+//! `HostClient` and `Client` allocate nothing for a request over a kept connection once their buffers have grown: counted
+//! by the allocator, on the client's thread alone.
 
 use std::num::NonZeroUsize;
 use std::thread;
 
 use benches::alloc::on_this_thread;
 use benches::serve::Server;
-use courser::{Call, HostClient, HostConfig, Request, Response, Upstream};
+use courser::{Call, Client, Config, HostClient, HostConfig, Request, Response, Upstream};
 
 /// 13 bytes, a head of 20 fields, a chunked body, bodies that do and do not fit into one read.
 const PATHS: [&str; 6] = ["/13", "/headers", "/chunked", "/1k", "/16k", "/1m"];
@@ -48,6 +48,33 @@ fn submit_and_wait_one() {
 fn submit_and_wait_many() {
     for path in PATHS {
         assert_eq!(submit_and_wait(path, 64), 0, "{path}");
+    }
+}
+
+/// A URL with a name and with user information, and a header of the caller's.
+#[test]
+fn client_of_any_url() {
+    let server = Server::bind(0).expect("a loopback port");
+    let address = server.address();
+    thread::spawn(move || server.run(None));
+    let mut config = Config::default();
+    config.dns.resolve("a.example", None, [address.ip()]);
+    let mut client = Client::new(config).expect("an event queue");
+    let mut response = Response::new();
+    for host in ["127.0.0.1", "a.example", "user:pass@a.example"] {
+        let url = format!("http://{host}:{}/13", address.port());
+        let count = steady(REQUESTS, || {
+            client.get(&url, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "get {host}");
+        let mut request = Request::get(url);
+        request.header("X-Field", "value");
+        let count = steady(REQUESTS, || {
+            client.call(&mut request, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "call {host}");
     }
 }
 

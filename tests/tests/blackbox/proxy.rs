@@ -920,6 +920,26 @@ fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
     assert_none_left(client, [&proxy]);
 }
 
+/// What could end a line of the request to a proxy is refused before the proxy is asked for anything.
+#[test]
+fn x05_a_target_with_line_ends_reaches_no_proxy() {
+    let proxy = Server::every(connection().always(OK));
+    for scheme in ["http", "https", "socks5", "socks5h"] {
+        let mut client = client(all(scheme, &proxy), TlsConfig::default());
+        for url in [
+            "http://a.example\r\n\r\nGET /",
+            "https://a.example:443\r\nX-Injected: 1/",
+            "https://a.example/\r\nX-Injected: 1",
+        ] {
+            let error = error(&mut client, url);
+            assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
+            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+}
+
 /// A proxy that is not there, and one whose name is not known.
 #[test]
 fn proxies_that_cannot_be_reached() {

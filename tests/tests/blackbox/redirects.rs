@@ -496,6 +496,53 @@ fn what_is_for_one_server_stays_there() {
     check(&by_name.requests()[1], false, &format!("localhost:{port}"));
 }
 
+/// A name above or below is another server, as is a neighbour.
+#[test]
+fn r07_names_of_one_domain_share_no_credentials() {
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/from" => moved(302, &request.header("x-to")[0]),
+        _ => OK.into(),
+    });
+    let port = server.address().port();
+    let mut config = following();
+    config.dns.resolve("*", None, [server.address().ip()]);
+    let mut client = any_client(config);
+    for (from, to, kept) in [
+        ("sub.example.com", "example.com", 0),
+        ("example.com", "sub.example.com", 0),
+        ("example.com", "example.net", 0),
+        ("example.com", "EXAMPLE.com", 1),
+    ] {
+        let mut request = Request::get(format!("http://{from}:{port}/from"));
+        request
+            .header("Authorization", "Bearer secret")
+            .header("Cookie", "session=secret")
+            .header("X-To", format!("http://{to}:{port}/to"));
+        let before = server.requests().len();
+        client.call(&mut request, &mut Response::new()).unwrap();
+        let landed = &server.requests()[before + 1];
+        assert_eq!(landed.target(), "/to");
+        for name in ["authorization", "cookie"] {
+            assert_eq!(landed.header(name).len(), kept, "{from} to {to}");
+        }
+    }
+    assert_none_left(client, [&server]);
+}
+
+/// Characters that a path may have stay as they are written.
+#[test]
+fn r04_a_location_is_not_escaped_anew() {
+    for path in ["/a*b", "/*", "/a%2Ab", "/Y%2BY%2FY%3D/x", "/a;b,c=d!$&'()"] {
+        let server = leading(302, path);
+        let mut client = any_client(following());
+        client
+            .get(&url(&server, "/from"), &mut Response::new())
+            .unwrap();
+        assert_eq!(server.requests()[1].target(), path);
+        assert_none_left(client, [&server]);
+    }
+}
+
 #[test]
 fn what_was_left_behind_does_not_come_back() {
     // From here to there and back again.
