@@ -90,6 +90,33 @@ fn submit_and_wait_many() {
     }
 }
 
+/// A URL with a name and with user information, and a header of the caller's.
+#[test]
+fn client_of_any_url() {
+    let server = Server::bind(0).expect("a loopback port");
+    let address = server.address();
+    thread::spawn(move || server.run(None));
+    let mut config = Config::default();
+    config.dns.resolve("a.example", None, [address.ip()]);
+    let mut client = Client::new(config).expect("an event queue");
+    let mut response = Response::new();
+    for host in ["127.0.0.1", "a.example", "user:pass@a.example"] {
+        let url = format!("http://{host}:{}/13", address.port());
+        let count = steady(REQUESTS, || {
+            client.get(&url, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "get {host}");
+        let mut request = Request::get(url);
+        request.header("X-Field", "value");
+        let count = steady(REQUESTS, || {
+            client.call(&mut request, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "call {host}");
+    }
+}
+
 /// Allocations with so many calls in flight at once.
 fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     let (mut client, base) = start::<C>(in_flight);

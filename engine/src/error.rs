@@ -422,7 +422,8 @@ pub enum LimitExceeded {
     ZstdWindow(u8),
     /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
     Waiting(usize),
-    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
+    /// [`Config::max_connections`](crate::Config::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),

@@ -154,8 +154,9 @@ impl<N: Net> Client<N> {
         }
     }
 
-    /// Forgets the addresses of all names.
+    /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
+        self.forget_failures();
         if let Some(names) = self.names_mut() {
             names.flush_all();
         }
@@ -277,6 +278,8 @@ impl AnyHost {
         let user_agent = self.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
         defaults = defaults.with_codings(self.codings);
+        let past_proxies = !self.proxies.is_none();
+        defaults = defaults.past_proxies(past_proxies);
         let (to_host, to_port) = self.destination(url);
         let addresses = match &proxy {
             None => Addresses::Named(to_host.into(), to_port),
@@ -321,6 +324,7 @@ impl AnyHost {
                         lines.extend_from_slice(b"\r\n");
                     }
                     defaults = defaults.with_form(TargetForm::WholeUrl).with_lines(lines);
+                    defaults = defaults.past_proxies(false);
                 }
             }
         }

@@ -57,8 +57,6 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
     placeholder: Option<(Request, Response)>,
-    /// What a streamed call holds once the caller has its request back.
-    spare_request: Option<Request>,
     /// Submitted calls that no turn has taken up yet.
     incoming: Vec<(Key, CallTime)>,
     /// Calls that have something for the caller: their end, or the head of a streamed response.
@@ -96,7 +94,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             leaving: Vec::new(),
             getter: None,
             placeholder: None,
-            spare_request: None,
             reactor: Reactor::new(
                 net,
                 Settings {
@@ -129,6 +126,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn names(&self) -> Option<&Names> {
         self.names.as_ref().map(|naming| &naming.names)
+    }
+
+    pub(super) fn forget_failures(&mut self) {
+        self.avoided.clear();
     }
 
     pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
@@ -502,9 +503,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !matches!(call.place, Place::Ended(_)) {
             return Ok(Read::Pending);
         }
-        let call = self.forget_body(id).ok_or_else(unknown)?;
+        let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.marks, call.attempts, self.reactor.now());
-        self.spare_request = Some(call.request);
+        self.reactor.put_streamed(call.request, &mut call.response);
         match call.place {
             Place::Ended(Err(error)) => Err(error),
             _ => Ok(Read::End {
@@ -612,8 +613,8 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     pub fn finish(mut self) -> Result<Report, Error> {
         let mut rest = [0; 8192];
         loop {
-            if let Some((report, trailers)) = self.end.take() {
-                self.client.reactor.put_spare(trailers);
+            if let Some((report, response)) = self.end.take() {
+                self.client.reactor.put_spare(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;
@@ -641,8 +642,8 @@ impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
 
 impl<R: Router, N: Net> Drop for Body<'_, R, N> {
     fn drop(&mut self) {
-        if let Some((_, trailers)) = self.end.take() {
-            self.client.reactor.put_spare(trailers);
+        if let Some((_, response)) = self.end.take() {
+            self.client.reactor.put_spare(response);
         }
         self.client.cancel(self.id);
     }

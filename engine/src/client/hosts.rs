@@ -185,6 +185,10 @@ impl Hosts {
         self.max_open < usize::MAX
     }
 
+    pub(crate) fn most_open(&self) -> usize {
+        self.max_open
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.open >= self.max_open
     }

@@ -255,6 +255,11 @@ impl Proxies {
         })
     }
 
+    /// Whether there is no proxy at all.
+    pub(crate) fn is_none(&self) -> bool {
+        self.http.is_none() && self.https.is_none()
+    }
+
     /// The proxy for a URL.
     pub fn pick(&self, url: &Url<'_>) -> Option<&Arc<Proxy>> {
         let proxy = match url.scheme() {

@@ -37,7 +37,7 @@ use super::router::Router;
 use super::stats::{Recorder, Stats};
 use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
-use crate::net::Waker;
+use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;
@@ -528,9 +528,9 @@ impl std::error::Error for Refused {
 /// A client that [`Shared`] can drive: all those of this library.
 pub trait Drive: driver::Driver {}
 
-impl<R: Router + 'static> Drive for Engine<R> {}
+impl<R: Router + 'static, N: Net + 'static> Drive for Engine<R, N> {}
 
-impl<R: Router + 'static> driver::Driver for Engine<R> {
+impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
     const SPREADS: bool = !R::KEEPS_HOSTS;
 
     fn waker(&mut self) -> io::Result<Waker> {

@@ -297,6 +297,16 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
     }
 
+    /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait: there is no room
+    /// for one among the connections of all hosts. Calls that are tried again do.
+    pub(crate) fn refuse(&mut self) -> Option<W> {
+        let in_vain = self.waiting() > self.connecting.len();
+        let refuses = self.config.wait == WaitPolicy::FailFast;
+        (refuses && in_vain)
+            .then(|| self.waiting.pop_back())
+            .flatten()
+    }
+
     /// Whether a call waits for a new connection that is not being opened.
     #[inline]
     pub(crate) fn needs_fresh(&self) -> bool {

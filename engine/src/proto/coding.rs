@@ -30,6 +30,8 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Codings(u8);
 
+/// A response keeps what decoding has needed, and so does a client for streamed bodies: the next body costs no
+/// allocation, but for those in `br`, whose decoder cannot be used again.
 impl Codings {
     /// `gzip`, also listed as `x-gzip` (RFC 1952).
     pub const GZIP: Self = Self(1);
@@ -150,7 +152,7 @@ pub(super) fn stack<'a>(
 }
 
 /// Takes the codings off one body after the other, and keeps its memory in between.
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     /// In the order in which bytes pass them: the coding that was applied last comes first.
     layers: Vec<Layer>,
     /// Layers of earlier bodies, ready for a new one.
@@ -294,7 +296,7 @@ impl Decoder {
     }
 
     /// What it holds in memory between two bodies, in bytes.
-    pub(super) fn idle_memory(&self) -> usize {
+    pub(crate) fn idle_memory(&self) -> usize {
         self.idle_memory
     }
 

@@ -846,6 +846,21 @@ impl Exchange {
         Ok(())
     }
 
+    /// Whether there is a decoder that the response has not got back.
+    #[inline]
+    pub(crate) fn has_decoder(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Gives the decoder of a body whose end was that of the connection to the response, for the next body.
+    #[cold]
+    pub(crate) fn give_back(&mut self, response: &mut Response) {
+        if let Some(mut decoder) = self.decoder.take() {
+            decoder.reset(decoder_cap(response.0.retained));
+            response.0.decoder = Some(decoder);
+        }
+    }
+
     fn body_limit(&self, limits: &Limits) -> Option<u64> {
         match self.mode {
             BodyMode::Buffer => limits.body_bytes,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::coding::Codings;
 use super::head::list;
+use super::url::redacted;
 use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
 
@@ -44,6 +45,8 @@ struct Inner {
     upgrade: bool,
     /// There is an `Authorization` header.
     authorization: bool,
+    /// There is a `Proxy-Authorization` header.
+    proxy_authorization: bool,
     /// Names of headers that are not for every server.
     sensitive: Vec<Box<str>>,
     /// The value of `Cookie` from the client's jar; empty for none.
@@ -86,6 +89,7 @@ impl Request {
             close: false,
             upgrade: false,
             authorization: false,
+            proxy_authorization: false,
             sensitive: Vec::new(),
             cookies: Vec::new(),
             detour: None,
@@ -140,7 +144,8 @@ impl Request {
     }
 
     /// Adds a header line behind those there are. `Host` and `User-Agent` replace the defaults instead, in the
-    /// defaults' place; the headers that frame the message are refused.
+    /// defaults' place; the headers that frame the message are refused. A client that has proxies keeps
+    /// `Proxy-Authorization` from all but the HTTP proxy that passes this request on.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.touch();
@@ -158,6 +163,7 @@ impl Request {
             }
             self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
             self.0.authorization |= name.eq_ignore_ascii_case("authorization");
+            self.0.proxy_authorization |= name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             self.0.says_coding |=
                 name.eq_ignore_ascii_case("accept-encoding") || name.eq_ignore_ascii_case("range");
             push_line(&mut self.0.fields, name, value);
@@ -189,6 +195,7 @@ impl Request {
         self.0.close = false;
         self.0.upgrade = false;
         self.0.authorization = false;
+        self.0.proxy_authorization = false;
         self.0.sensitive.clear();
         self.0.says_coding = false;
         self.0.invalid = None;
@@ -385,11 +392,14 @@ impl Request {
             let offer = self.0.encoded_codings.to_string();
             push_line(out, "Accept-Encoding", offer.as_bytes());
         }
-        out.extend_from_slice(&defaults.lines);
-        if self.0.detour.is_none() {
+        if !self.0.proxy_authorization || self.is_elsewhere() {
+            out.extend_from_slice(&defaults.lines); // else what the caller says goes before
+        }
+        let hides = self.0.proxy_authorization && defaults.past_proxies;
+        if self.0.detour.is_none() && !hides {
             out.extend_from_slice(&self.0.fields);
         } else {
-            self.write_fields_elsewhere(out);
+            self.write_some_fields(out, hides);
         }
         if let Some(url) = url
             && (!self.0.authorization || self.is_elsewhere())
@@ -417,8 +427,8 @@ impl Request {
         }
     }
 
-    /// The headers that still hold after a redirection.
-    fn write_fields_elsewhere(&self, out: &mut Vec<u8>) {
+    /// The headers that still hold after a redirection, and those that are not for a proxy if that is `past_proxies`.
+    fn write_some_fields(&self, out: &mut Vec<u8>, past_proxies: bool) {
         for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             // Names are tokens, which `header` has checked.
@@ -429,7 +439,8 @@ impl Request {
                     .iter()
                     .any(|own| own.eq_ignore_ascii_case(name))
             };
-            let private = self.is_elsewhere() && (is_credential(name) || marked());
+            let private = self.is_elsewhere() && (is_credential(name) || marked())
+                || past_proxies && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             if private || self.lost_body() && describes_body(name) {
                 continue;
             }
@@ -636,12 +647,17 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.0.method)
-            .field(
-                "target",
-                &Url::parse(&self.0.target)
-                    .map_or_else(|_| self.0.target.clone(), |url| url.to_string()),
-            )
+            .field("target", &shown(&self.0.target))
             .finish_non_exhaustive()
+    }
+}
+
+/// A target without a password.
+fn shown(target: &str) -> Cow<'_, str> {
+    match Url::parse(target) {
+        Ok(url) => url.to_string().into(),
+        Err(_) if target.starts_with('/') => target.into(),
+        Err(_) => redacted(target).into(),
     }
 }
 
@@ -662,8 +678,10 @@ pub struct Defaults {
     host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
-    /// Header lines for the next hop.
+    /// Credentials for the next hop, a proxy: header lines.
     lines: Vec<u8>,
+    /// The next hop is no proxy though there are some: `Proxy-Authorization` is not for it (RFC 9110 §11.7.2).
+    past_proxies: bool,
     codings: Codings,
 }
 
@@ -687,6 +705,7 @@ impl Defaults {
             user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
             form: TargetForm::AsGiven,
             lines: Vec::new(),
+            past_proxies: false,
             codings: Codings::none(),
         }
     }
@@ -710,7 +729,13 @@ impl Defaults {
         self
     }
 
-    /// Header lines, each with its CRLF, that go out with every request.
+    /// Leaves `Proxy-Authorization` out.
+    pub(crate) fn past_proxies(mut self, past: bool) -> Self {
+        self.past_proxies = past;
+        self
+    }
+
+    /// Header lines, each with its CRLF, that go out with every request but those that say it themselves.
     pub(crate) fn with_lines(mut self, lines: Vec<u8>) -> Self {
         self.lines = lines;
         self
@@ -911,6 +936,8 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
 /// The headers that the engine writes itself.
 const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
 
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
+
 /// Those that RFC 9110 names, and digests of the body (RFC 9530).
 const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];
 
@@ -935,6 +962,20 @@ mod tests {
         }
         for name in ["Accept", "Cookies", "WWW-Authenticate"] {
             assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        for (target, told) in [
+            ("http://user:secret@h/p", "http://h/p"),
+            ("http://user:secret@h:port/", "http://***@h:port/"),
+            ("user:secret@h/", "***@h/"),
+            ("/a@b", "/a@b"),
+        ] {
+            let debug = format!("{:?}", Request::get(target));
+            assert!(debug.contains(&format!("{told:?}")), "{debug}");
+            assert!(!debug.contains("secret"), "{debug}");
         }
     }
 

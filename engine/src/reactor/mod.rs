@@ -27,7 +27,9 @@ use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
-use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
+use crate::proto::{
+    BodyMode, CloseReason, Decoder, Exchange, Limits, Request, Response, Reuse, SendStep,
+};
 use crate::time::Time;
 use timers::Timers;
 pub(crate) use timers::{Armed, Owner};
@@ -48,6 +50,11 @@ pub(crate) struct Reactor<N: Net> {
     idle_order: Option<Queue<Key>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
+    /// In place of those that went back to the caller.
+    spare_requests: Vec<Request>,
+    /// Of streamed bodies: the caller's response is gone when they end.
+    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
+    decoders: Vec<Box<Decoder>>,
     now: Time,
     /// No wait that begins now on a connection ends earlier by a limit of its phase.
     soonest: Time,
@@ -335,6 +342,8 @@ impl<N: Net> Reactor<N> {
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
+            spare_requests: Vec::new(),
+            decoders: Vec::new(),
             now,
             soonest: now,
             polled_at: now,
@@ -422,6 +431,24 @@ impl<N: Net> Reactor<N> {
         if self.spare.len() < MOST_SPARE {
             response.clear();
             self.spare.push(response);
+        }
+    }
+
+    pub(crate) fn take_spare_request(&mut self) -> Request {
+        self.spare_requests.pop().unwrap_or_default()
+    }
+
+    /// Takes back what a call with a streamed body had.
+    pub(crate) fn put_streamed(&mut self, request: Request, response: &mut Response) {
+        if self.spare_requests.len() < MOST_SPARE {
+            self.spare_requests.push(request);
+        }
+        if self.decoders.len() < MOST_SPARE
+            && let Some(decoder) = response
+                .decoder()
+                .take_if(|decoder| decoder.idle_memory() <= MOST_DECODER)
+        {
+            self.decoders.push(decoder);
         }
     }
 
@@ -550,6 +577,10 @@ impl<N: Net> Reactor<N> {
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
+            let decoder = call.response.decoder();
+            if decoder.is_none() {
+                *decoder = self.decoders.pop();
+            }
         }
         self.drive_send(conn_key);
         self.arm_conn(conn_key);
@@ -1094,7 +1125,14 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let (exchange, call) = match &mut conn.state {
-            State::Busy(exchange, call) => (exchange, Some(*call)),
+            State::Busy(exchange, call) => {
+                if exchange.has_decoder()
+                    && let Some(call) = self.calls.get_mut(*call)
+                {
+                    exchange.give_back(&mut call.response);
+                }
+                (exchange, Some(*call))
+            }
             State::Draining(exchange, _, _) => (exchange, None),
             State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
         };
@@ -1403,6 +1441,9 @@ const WRITES_PER_TURN: usize = 16;
 
 /// Spare responses kept for the next late answer or streamed body.
 const MOST_SPARE: usize = 16;
+
+/// The memory of a decoder that is kept for the next streamed body.
+const MOST_DECODER: usize = 1024 * 1024;
 
 /// After so long without a poll, idle connections are looked at before one is used.
 const STALE_AFTER: Duration = Duration::from_millis(1);

@@ -180,4 +180,30 @@ mod tests {
         while timers.pop(late, |_| None).is_some() {}
         assert_eq!(timers.alarms, 0);
     }
+
+    #[test]
+    fn the_clients_own_alarms_are_no_untidiness() {
+        let start = Time::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        for n in 0..10_000 {
+            timers.alarm(Owner::Opening(Key::from_bits(n)), at(n));
+            assert!(!timers.is_untidy(0), "{n}");
+        }
+        // Entries of ended calls are; they go, and the alarms stay.
+        let mut n = 0;
+        while !timers.is_untidy(1) {
+            n += 1;
+            timers.arm(Owner::Call(Key::from_bits(n)), &mut Armed::default(), at(n));
+        }
+        assert!(n < 100, "{n}");
+        timers.tidy(|_| None);
+        assert!(!timers.is_untidy(1));
+        assert_eq!(timers.heap.len(), 10_000);
+        for n in 0..10_000 {
+            let due = timers.pop(at(n), |_| None);
+            assert_eq!(due, Some(Owner::Opening(Key::from_bits(n))));
+        }
+        assert_eq!((timers.next(), timers.alarms), (None, 0));
+    }
 }

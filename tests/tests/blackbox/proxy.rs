@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{
-    AddressPolicy, Answer, Call, Client, Config, DnsError, ErrorKind, PeerFault, Phase, Proxies,
-    Redirects, Reply, Report, Request, Resolver, Response, Sent, TimeLimit, Timeouts, TlsConfig,
-    TlsFault,
+    AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, PeerFault, Phase,
+    Proxies, Redirects, Reply, Report, Request, Resolver, Response, Sent, TimeLimit, Timeouts,
+    TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -249,6 +249,119 @@ fn bytes_both_ways_through_tls_in_tls() {
     assert_none_left(client, [&proxy]);
 }
 
+/// What is meant for servers, a name of their own and our certificate, is no business of a proxy, even one that asks.
+#[test]
+fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let own = authority.leaf(&["127.0.0.1"]).acceptor_asking(&clients);
+    let origin = authority.leaf(&["hidden.example"]);
+    let origin = origin.acceptor_with(rustls::ALL_VERSIONS, Some(&clients));
+    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+    let proxy = Server::play([
+        tunnel.tls(&origin).always(OK),
+        connection().tls(&own).always(OK),
+    ]);
+    let tls = TlsConfig {
+        server_name: Some("hidden.example".into()),
+        client: Some(clients.leaf(&["me"]).for_client()),
+        ..authority.trusted()
+    };
+    let mut client = client(all("https", &proxy), tls);
+    get(&mut client, "https://a.example/");
+    get(&mut client, "http://a.example/");
+    let seen: Vec<_> = proxy
+        .sessions()
+        .into_iter()
+        .map(|session| (session.server_name, session.client_certificates))
+        .collect();
+    let hidden = Some("hidden.example".to_owned());
+    assert_eq!(seen, [(None, 0), (hidden, 1), (None, 0)]);
+    assert_none_left(client, [&proxy]);
+}
+
+/// `Proxy-Authorization` is for the next hop (RFC 9110 §11.7.2): the caller's own goes to a proxy that passes the
+/// request on, in place of the client's, and to nobody behind it or beside it.
+#[test]
+fn the_caller_s_credentials_for_proxies_reach_no_server() {
+    let (authority, acceptor) = origin();
+    let direct = Server::every(connection().always(OK));
+    let proxy = Server::play([
+        connection().always(OK),
+        connection()
+            .request()
+            .send(ESTABLISHED)
+            .tls(&acceptor)
+            .always(OK),
+    ]);
+    let exempt = direct.address().ip().to_string();
+    let mut client = client(
+        all_as_user("http", &proxy).except(&exempt),
+        authority.trusted(),
+    );
+    for url in [
+        "http://a.example/".to_owned(),
+        "https://a.example/".to_owned(),
+        format!("http://{}/", direct.address()),
+    ] {
+        let mut request = Request::get(url);
+        request
+            .header("Proxy-Authorization", "Basic own")
+            .header("X-Other", "stays");
+        client.call(&mut request, &mut Response::new()).unwrap();
+    }
+    let told = |server: &Server| -> Vec<_> {
+        let requests = server.requests();
+        let told = requests.iter().map(|r| r.header("proxy-authorization"));
+        told.collect()
+    };
+    assert_eq!(
+        told(&proxy),
+        [vec!["Basic own"], vec![BASIC], vec![]],
+        "{:?}",
+        heads(&proxy)
+    );
+    assert_eq!(told(&direct), [Vec::<String>::new()]);
+    for request in [&proxy.requests()[2], &direct.requests()[0]] {
+        assert_eq!(request.header("x-other"), ["stays"]);
+    }
+    assert_none_left(client, [&proxy, &direct]);
+}
+
+#[test]
+fn a_tunnel_to_an_ipv6_address_has_it_in_brackets() {
+    let (authority, acceptor) = origin();
+    let script = connection().request().send(ESTABLISHED).tls(&acceptor);
+    for (host, to_host) in [("a.example", "::1"), ("a.example", "[::1]")] {
+        let proxy = Server::play([script.clone().always(OK)]);
+        let mut config = config(all("http", &proxy));
+        config.tls = authority.trusted();
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: None,
+            to_host: to_host.into(),
+            to_port: None,
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "https://a.example/");
+        assert_eq!(proxy.lines()[0], "CONNECT [::1]:443 HTTP/1.1");
+        assert_none_left(client, [&proxy]);
+    }
+    // And as the host of a URL, a rule may have it either way.
+    for host in ["::1", "[::1]"] {
+        let server = Server::every(connection().always(OK));
+        let mut config = config(Proxies::none());
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: Some(81),
+            to_host: "127.0.0.1".into(),
+            to_port: Some(server.address().port()),
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "http://[::1]:81/");
+        assert_none_left(client, [&server]);
+    }
+}
+
 /// Both certificates are checked, each against its own name.
 #[test]
 fn the_proxy_s_certificate_counts_too() {
@@ -398,6 +511,20 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
         assert_eq!(proxy.lines(), ["GET / HTTP/1.1"; 2]);
         assert_none_left(client, [&proxy]);
     }
+}
+
+/// The name is looked up for the port of the URL: an address that is fixed for that port alone holds.
+#[test]
+fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
+    let expected = vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90];
+    let proxy = Server::play([socks(expected.len()).always(OK)]);
+    let mut config = config(all("socks5", &proxy));
+    let fixed = "192.0.2.9".parse().unwrap();
+    config.dns.resolve("a.example", Some(8080), [fixed]);
+    let mut client = named_client(config, NoNames);
+    get(&mut client, "http://a.example:8080/");
+    assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
+    assert_none_left(client, [&proxy]);
 }
 
 #[test]
@@ -818,6 +945,26 @@ fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
     let mut client = denying(all("http", &proxy), policy());
     get(&mut client, "http://a.example/");
     assert_none_left(client, [&proxy]);
+}
+
+/// What could end a line of the request to a proxy is refused before the proxy is asked for anything.
+#[test]
+fn x05_a_target_with_line_ends_reaches_no_proxy() {
+    let proxy = Server::every(connection().always(OK));
+    for scheme in ["http", "https", "socks5", "socks5h"] {
+        let mut client = client(all(scheme, &proxy), TlsConfig::default());
+        for url in [
+            "http://a.example\r\n\r\nGET /",
+            "https://a.example:443\r\nX-Injected: 1/",
+            "https://a.example/\r\nX-Injected: 1",
+        ] {
+            let error = error(&mut client, url);
+            assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
+            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
 }
 
 /// A proxy that is not there, and one whose name is not known.

@@ -13,7 +13,7 @@ use crate::client::names::Names;
 use crate::client::router::Router;
 use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
-use crate::policy::{Found, Race, RaceStep, rotate};
+use crate::policy::{Found, Race, RaceStep, literal, rotate};
 use crate::proto::ProxyFault;
 use crate::reactor::{At, Key, Owner, Step};
 use crate::time::Time;
@@ -180,7 +180,15 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let start = turn(&mut host.openings);
-        opening.resolve = Some(now.saturating_duration_since(opening.began));
+        let of = match (&host.socks_target, &host.addresses) {
+            (Some((target, _)), _) if opening.behind.is_none() => Some(target),
+            (_, Addresses::Named(name, _)) => Some(name),
+            (_, Addresses::Known(_)) => None,
+        };
+        let looked_up = of.is_some_and(|name| literal(name).is_none());
+        if looked_up {
+            opening.resolve = Some(now.saturating_duration_since(opening.began));
+        }
         if host.socks_target.is_some() && opening.behind.is_none() {
             // The proxy connects; which of the addresses answers is not for us to see.
             let order = naming.names.order(addresses, start, &|_| false);
@@ -202,7 +210,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if order.is_empty() {
             return self.resolve_failed(key, DnsError::NoAddresses.into());
         }
-        if let (Some(observer), Addresses::Named(name, _)) = (&self.observer, &host.addresses) {
+        if let (Some(observer), Addresses::Named(name, _), true) =
+            (&self.observer, &host.addresses, looked_up)
+        {
             observer.tell(&Moment::Resolved {
                 name,
                 addresses: &order,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
-use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::room;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
@@ -235,6 +235,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.begin_opening(key);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
+                } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
+                    let full = LimitExceeded::Connections(self.hosts.most_open());
+                    self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     return self.hosts.want(key);
                 }
@@ -719,8 +722,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn complete_head(&mut self, key: Key) -> Option<Completion> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
+        let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
-        let nothing = self.spare_request.take().unwrap_or_default();
         call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
@@ -730,7 +733,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
-            request: std::mem::replace(&mut call.request, nothing),
+            request: std::mem::replace(&mut call.request, request),
             response,
             report: Report::new(call.marks.clone(), call.attempts, now),
             body: Some(CallId(key)),
