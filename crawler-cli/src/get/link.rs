@@ -30,6 +30,7 @@ pub(super) struct Settings {
     /// Told to proxies too.
     user_agent: Option<String>,
     tls: TlsSettings,
+    proxy_tls: TlsSettings,
     resolve: Vec<Override>,
     connect_to: Vec<ConnectTo>,
     family: Option<Family>,
@@ -37,6 +38,8 @@ pub(super) struct Settings {
     proxy: Option<String>,
     proxy_user: Option<Vec<u8>>,
     noproxy: Option<String>,
+    proxy_headers: Vec<(String, Vec<u8>)>,
+    proxy_tunnel: bool,
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -53,7 +56,10 @@ struct TlsSettings {
 impl Settings {
     /// # Errors
     /// A `--resolve` or `--connect-to` that cannot be understood, or text that is no UTF-8.
-    pub(super) fn new(group: &Group) -> Result<Self, Failure> {
+    pub(super) fn new(
+        group: &Group,
+        proxy_headers: Vec<(String, Vec<u8>)>,
+    ) -> Result<Self, Failure> {
         let own_text = |typed: &Option<OsString>, what| {
             typed.clone().map(|typed| text(typed, what)).transpose()
         };
@@ -86,6 +92,15 @@ impl Settings {
                 min: group.tls_min,
                 max: group.tls_max,
             },
+            // As curl: nothing that is said about servers holds for proxies.
+            proxy_tls: TlsSettings {
+                insecure: group.proxy_insecure,
+                roots: path(&group.proxy_cacert),
+                crl: path(&group.proxy_crlfile),
+                certificate: path(&group.proxy_cert),
+                key: path(&group.proxy_key),
+                ..TlsSettings::default()
+            },
             resolve,
             connect_to: connect_to.collect::<Result<_, _>>()?,
             family: group.family,
@@ -95,6 +110,8 @@ impl Settings {
                 .clone()
                 .map(|user| user.as_bytes().to_vec()),
             noproxy: own_text(&group.noproxy, "list of hosts")?,
+            proxy_headers,
+            proxy_tunnel: group.proxy_tunnel,
         })
     }
 
@@ -136,6 +153,14 @@ impl Settings {
                 let colon = user.iter().position(|b| *b == b':').unwrap_or(user.len());
                 let password = user.get(colon + 1..).unwrap_or_default();
                 proxy = proxy.with_credentials(Credentials::new(&user[..colon], password));
+            }
+            for (name, value) in &self.proxy_headers {
+                proxy = proxy
+                    .with_header(name, value)
+                    .map_err(|error| Failure::from(&error))?;
+            }
+            if self.proxy_tunnel {
+                proxy = proxy.with_tunnels();
             }
             Ok(Some(proxy))
         };
@@ -305,12 +330,14 @@ impl Link {
         }
         let (proxies, secure_proxy) = settings.proxies()?;
         let mut tls = TlsConfig::default();
-        if secure || secure_proxy {
+        if secure {
             tls = settings.tls.config();
         }
+        let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
         let config = Config {
             host,
             tls,
+            proxy_tls,
             dns: DnsConfig {
                 overrides: settings.resolve.clone(),
                 family: settings.family,
@@ -383,7 +410,9 @@ pub(super) struct Seen {
     pub(super) connected: Option<Instant>,
     pub(super) remote: Option<Address>,
     pub(super) local: Option<Address>,
-    /// The proxy's answer to CONNECT.
+    /// A proxy has been asked for a tunnel.
+    pub(super) asked_proxy: bool,
+    /// The proxy's answer to that.
     pub(super) proxy_head: Option<Vec<u8>>,
 }
 
@@ -445,9 +474,8 @@ impl Links {
                     seen.remote = Some((*remote).clone());
                     seen.local = local.cloned();
                 }
-                Moment::Ready { proxy_head, .. } => {
-                    seen.proxy_head = proxy_head.map(<[u8]>::to_vec);
-                }
+                Moment::Tunnelling { .. } => seen.asked_proxy = true,
+                Moment::TunnelAnswered { head, .. } => seen.proxy_head = Some(head.to_vec()),
                 _ => {}
             }
         })

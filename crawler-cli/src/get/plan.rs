@@ -63,6 +63,8 @@ pub(super) struct Options {
     pub(super) head_only: bool,
     /// Response heads are part of the output.
     pub(super) include: bool,
+    /// And a proxy's answer to CONNECT among them.
+    pub(super) show_connect: bool,
     pub(super) fail: bool,
     pub(super) path_as_is: bool,
     pub(super) max_time: Option<Duration>,
@@ -76,7 +78,7 @@ pub(super) struct Options {
 }
 
 /// One `-H`.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum HeaderRule {
     Send(String, Vec<u8>),
     /// `Name:` takes away what would be sent by default.
@@ -145,14 +147,18 @@ impl Transfer {
 
 impl Options {
     fn new(group: Group, jar: &CookieJar) -> Result<Self, Failure> {
-        let settings = Settings::new(&group)?;
+        let mut headers = Vec::new();
+        for typed in &group.headers {
+            read_headers(typed, &mut headers)?;
+        }
+        let mut proxy_headers = Vec::new();
+        for typed in &group.proxy_headers {
+            read_headers(typed, &mut proxy_headers)?;
+        }
+        let settings = Settings::new(&group, for_proxy(&headers, proxy_headers))?;
         let cookies = Cookies::new(&group, jar);
         let follow = Follow::new(&group);
         let retry = Retry::new(&group);
-        let mut headers = Vec::new();
-        for typed in group.headers {
-            read_headers(&typed, &mut headers)?;
-        }
         let write_out = match &group.write_out {
             Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
             None => None,
@@ -173,6 +179,7 @@ impl Options {
             body: read_body(&group.data)?,
             head_only: group.head,
             include: group.include || group.head,
+            show_connect: !group.suppress_connect_headers,
             fail: group.fail,
             path_as_is: group.path_as_is,
             max_time: group.max_time,
@@ -270,6 +277,7 @@ pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_
 const EXPECT_ABOVE: u64 = 1024 * 1024;
 /// In curl's order.
 const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 const EXPECT: &[u8] = b"100-continue";
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
@@ -286,6 +294,22 @@ fn read_headers(typed: &OsStr, rules: &mut Vec<HeaderRule>) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// What a proxy is told: `--proxy-header`, and a `Proxy-Authorization` of `-H`, which is nobody else's business.
+fn for_proxy(headers: &[HeaderRule], own: Vec<HeaderRule>) -> Vec<(String, Vec<u8>)> {
+    let sent = |rule| match rule {
+        HeaderRule::Send(name, value) => Some((name, value)),
+        // There is nothing that could be taken away.
+        HeaderRule::Remove(_) => None,
+    };
+    let is_secret = |(name, _): &(String, Vec<u8>)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
+    let mut own: Vec<_> = own.into_iter().filter_map(sent).collect();
+    if !own.iter().any(is_secret) {
+        let given = headers.iter().cloned().filter_map(sent);
+        own.extend(given.filter(is_secret).take(1));
+    }
+    own
 }
 
 fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {

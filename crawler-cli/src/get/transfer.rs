@@ -181,7 +181,7 @@ impl Session {
         }
         let seen = self.links.seen();
         facts.note_connection(&done.report, &seen, begun);
-        let proxy_head = seen.proxy_head.clone();
+        let (proxy_head, asked_proxy) = (seen.proxy_head.clone(), seen.asked_proxy);
         drop(seen);
         if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
             facts.upload_bytes = length.unwrap_or(0);
@@ -228,7 +228,7 @@ impl Session {
             Err(error) => {
                 output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
                 facts.note_error(&error);
-                let failure = failure(&error, options, &errand.target);
+                let failure = failure(&error, options, &errand.target, asked_proxy);
                 match next {
                     // Nobody wanted the body.
                     Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
@@ -294,7 +294,7 @@ impl Output<'_> {
         leads_on: bool,
     ) -> Result<(), Failure> {
         if response.status() == 0 {
-            return Ok(());
+            return self.proxy_head(proxy_head);
         }
         match self.head(response, proxy_head)? {
             Wanted::Body if !leads_on && !response.body().is_empty() => self.piece(response.body()),
@@ -302,11 +302,18 @@ impl Output<'_> {
         }
     }
 
-    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
-        if self.options.include {
-            if let Some(head) = proxy_head {
-                self.sink.write_head(head)?;
+    fn proxy_head(&mut self, head: Option<&[u8]>) -> Result<(), Failure> {
+        match head {
+            Some(head) if self.options.include && self.options.show_connect => {
+                self.sink.write_head(head)
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
+        self.proxy_head(proxy_head)?;
+        if self.options.include {
             for interim in response.interim() {
                 self.sink.write_head(interim.bytes())?;
             }
@@ -417,8 +424,8 @@ fn announced_length(response: &Response) -> Option<u64> {
     value.split(',').next()?.trim().parse().ok()
 }
 
-/// What that error is for this target and these options.
-fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
+/// What that error is for this target and these options, and whether a proxy had been asked for a tunnel.
+fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool) -> Failure {
     let mut failure = Failure::from(error);
     match error.kind() {
         // The engine looks addresses up too, and finds none of the other family.
@@ -427,6 +434,14 @@ fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
         }
         ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
             failure.exit = Exit::Proxy;
+        }
+        // TLS with the proxy was not up.
+        ErrorKind::Io(_)
+            if error.phase() == Phase::Proxy
+                && !asked_proxy
+                && !options.settings.speaks_socks() =>
+        {
+            failure.exit = Exit::TlsHandshake;
         }
         // Only who was reached can do that.
         ErrorKind::Io(cause)
@@ -488,6 +503,7 @@ impl Facts {
     }
 
     fn note_response(&mut self, response: &Response, proxy_head: Option<&[u8]>) {
+        self.header_bytes += proxy_head.map_or(0, <[u8]>::len) as u64;
         if response.status() == 0 {
             return;
         }
@@ -497,8 +513,7 @@ impl Facts {
             Version::Http11 => "1.1",
         });
         let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
-        let proxy = proxy_head.map_or(0, <[u8]>::len);
-        self.header_bytes += (proxy + interim + response.head().len()) as u64;
+        self.header_bytes += (interim + response.head().len()) as u64;
         let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
         let shown = |value: &[u8]| {
             if terminal {
@@ -528,6 +543,9 @@ impl Facts {
             ErrorKind::Proxy(ProxyFault::Status(status)) => self.proxy_status = *status,
             ErrorKind::Tls(fault) if error.phase() == Phase::Tls => {
                 self.verify_result = verify_result(fault);
+            }
+            ErrorKind::Tls(fault) if error.phase() == Phase::Proxy => {
+                self.proxy_verify_result = verify_result(fault);
             }
             _ => {}
         }

@@ -43,6 +43,8 @@ pub(super) struct Facts {
     pub(super) proxy_status: u16,
     /// OpenSSL's number for what is wrong with the server's certificate.
     pub(super) verify_result: u16,
+    /// And with an https proxy's.
+    pub(super) proxy_verify_result: u16,
 }
 
 /// Since the start of the transfer; zero if it did not come so far. All but the last two are sums over its requests,
@@ -299,7 +301,7 @@ static VARIABLES: &[Variable] = &[
     var("num_connects", |f| Field::Number(f.connects.into())),
     var("num_headers", |f| Field::Number(f.headers.len() as u64)),
     var("num_redirects", |f| Field::Number(f.redirects.into())),
-    var("proxy_ssl_verify_result", |_| Field::Number(0)),
+    var("proxy_ssl_verify_result", |f| Field::Number(f.proxy_verify_result.into())),
     var("redirect_url", |f| text(&f.redirect_url)),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),

@@ -38,9 +38,6 @@ pub(crate) fn all() -> Vec<Scenario> {
 
 /// Options that `get` does not have.
 const PENDING: &[&str] = &[
-    "--proxy-insecure",
-    "--proxy-cacert",
-    "-p",
     "-G",
     "-r",
     "-e",
