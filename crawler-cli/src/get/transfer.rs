@@ -59,7 +59,8 @@ impl Session {
     ) -> (Facts, Result<(), Failure>) {
         let mut retries = transfer.options.retry.begin(Instant::now());
         loop {
-            let (facts, outcome) = self.run_once(transfer, urlnum);
+            let (mut facts, outcome) = self.run_once(transfer, urlnum);
+            facts.retries = transfer.options.retry.limit() - retries.left();
             let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
                 return (facts, outcome);
             };
@@ -492,10 +493,12 @@ impl Facts {
         }
         let ready = timings.queued.filter(|_| report.attempts() > 0);
         let ready = ready.unwrap_or_default();
-        if report.tls().is_some() {
+        if let Some(tls) = report.tls() {
             self.times.handshake += ready;
+            self.certificates.clone_from(&tls.certificates);
         }
         self.times.pretransfer += ready;
+        self.times.posttransfer += timings.sent.unwrap_or_default();
         self.times.starttransfer += timings.first_byte.unwrap_or_default();
         if let Some(status) = report.proxy_status() {
             self.proxy_status = status;
