@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use courser::proto::{Credentials, Scheme};
+use courser::proto::{Credentials, Scheme, Url};
 use courser::{
     Address, Call, CallId, Client, ClientCertificate, Completion, Config, ConnectTo, DnsConfig,
     Family, HostClient, HostConfig, Limits, Moment, Observer, Override, PemOrDer, Proxies, Proxy,
@@ -303,8 +303,8 @@ fn bad_option(cause: impl std::fmt::Display) -> Failure {
 
 /// A client of the engine. There is one for each group of settings.
 pub(super) enum Link {
-    /// Of every URL.
-    Any(Box<Client>),
+    /// Of every URL, with the proxies for some.
+    Any(Box<Client>, Proxies),
     /// Of whoever listens at a Unix socket.
     Unix(Box<HostClient>),
 }
@@ -313,7 +313,7 @@ pub(super) enum Link {
 macro_rules! either {
     ($link:expr, $client:ident => $do:expr) => {
         match $link {
-            Link::Any($client) => $do,
+            Link::Any($client, _) => $do,
             Link::Unix($client) => $do,
         }
     };
@@ -344,18 +344,29 @@ impl Link {
                 ..DnsConfig::default()
             },
             connect_to: settings.connect_to.clone(),
-            proxies,
+            proxies: proxies.clone(),
             ..Config::default()
         };
         let client = Client::new(config).map_err(failed)?;
-        Ok(Self::Any(Box::new(client)))
+        Ok(Self::Any(Box::new(client), proxies))
     }
 
     /// What the request to `target` has as its target.
     pub(super) fn request_target(&self, target: &Target) -> String {
         match self {
-            Self::Any(_) => target.url(),
+            Self::Any(..) => target.url(),
             Self::Unix(_) => target.path_and_query.clone(),
+        }
+    }
+
+    /// Whether a request to `target` goes through a proxy.
+    pub(super) fn is_proxied(&self, target: &Target) -> bool {
+        match self {
+            Self::Any(_, proxies) => {
+                let url = target.url();
+                Url::parse(&url).is_ok_and(|url| proxies.pick(&url).is_some())
+            }
+            Self::Unix(_) => false,
         }
     }
 

@@ -88,7 +88,8 @@ fn run(args: &HiArgs) -> Exit {
         let show = |failure: &Failure| {
             if (!global.silent || global.show_error) && !failure.reader_gone {
                 let code = failure.exit.code();
-                say(&format!("crawler-cli: ({code}) {}: {failure}", facts.url));
+                let (url, hint) = (&facts.url, failure.hint);
+                say(&format!("crawler-cli: ({code}) {url}: {failure}{hint}"));
             }
         };
         if let Err(failure) = &outcome {

@@ -58,6 +58,10 @@ pub(super) struct Options {
     /// `user:password`.
     pub(super) user: Option<Vec<u8>>,
     user_agent: Option<Vec<u8>>,
+    pub(super) referer: Option<Vec<u8>>,
+    range: Option<Vec<u8>>,
+    bearer: Option<Vec<u8>>,
+    json: bool,
     pub(super) body: Option<Vec<u8>>,
     /// Only the head is wanted, whatever the method.
     pub(super) head_only: bool,
@@ -66,6 +70,7 @@ pub(super) struct Options {
     /// And a proxy's answer to CONNECT among them.
     pub(super) show_connect: bool,
     pub(super) fail: bool,
+    pub(super) fail_with_body: bool,
     pub(super) path_as_is: bool,
     pub(super) max_time: Option<Duration>,
     pub(super) max_filesize: Option<u64>,
@@ -114,9 +119,13 @@ impl HiArgs {
             }
             let options = Rc::new(Options::new(group, &jar)?);
             for url in urls {
+                let output = match outputs.next() {
+                    Some(None) => Some(remote_name(&url)?),
+                    named => named.flatten(),
+                };
                 transfers.push(Transfer {
                     url,
-                    output: outputs.next(),
+                    output,
                     upload: uploads.next().and_then(Upload::new),
                     options: options.clone(),
                 });
@@ -176,11 +185,16 @@ impl Options {
             headers,
             user: group.user.map(credentials).transpose()?,
             user_agent: group.user_agent.map(OsString::into_vec),
+            referer: group.referer.map(referer).transpose()?,
+            range: group.range.map(OsString::into_vec),
+            bearer: group.bearer.map(OsString::into_vec),
+            json: group.json,
             body: read_body(&group.data)?,
             head_only: group.head,
             include: group.include || group.head,
             show_connect: !group.suppress_connect_headers,
             fail: group.fail,
+            fail_with_body: group.fail_with_body,
             path_as_is: group.path_as_is,
             max_time: group.max_time,
             max_filesize: group.max_filesize,
@@ -204,13 +218,26 @@ impl Options {
             ("Host", Some(errand.target.authority.clone().into_bytes())),
             (
                 "Authorization",
-                errand.user.as_ref().map(|user| basic(user)),
+                match (&self.bearer, &errand.user) {
+                    (Some(token), _) if errand.trusted() => Some([b"Bearer ", &token[..]].concat()),
+                    (_, user) => user.as_ref().map(|user| basic(user)),
+                },
+            ),
+            (
+                "Range",
+                self.range
+                    .as_ref()
+                    .map(|range| [b"bytes=", &range[..]].concat()),
             ),
             (
                 "User-Agent",
                 Some(user_agent).filter(|name| !name.is_empty()),
             ),
-            ("Accept", Some(b"*/*".to_vec())),
+            (
+                "Accept",
+                Some(if self.json { JSON } else { b"*/*" }.to_vec()),
+            ),
+            ("Referer", self.referer.clone()),
         ];
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
         let default = |(name, value): (&str, Option<Vec<u8>>)| {
@@ -235,7 +262,8 @@ impl Options {
         )));
         let codings = self.compressed.then(|| CODINGS.to_vec());
         headers.extend(default(("Accept-Encoding", codings)));
-        let form = (errand.kind == Kind::Post).then(|| FORM.to_vec());
+        let form = if self.json { JSON } else { FORM };
+        let form = (errand.kind == Kind::Post).then(|| form.to_vec());
         headers.extend(default(("Content-Type", form)));
         let waits = self.waits(errand, length);
         headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
@@ -279,6 +307,7 @@ const EXPECT_ABOVE: u64 = 1024 * 1024;
 const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
 const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 const EXPECT: &[u8] = b"100-continue";
+const JSON: &[u8] = b"application/json";
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// `-H LINE`, or `-H @file` with one header on each line.
@@ -336,13 +365,17 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
 fn read_body(data: &[Data]) -> Result<Option<Vec<u8>>, Failure> {
     let mut body: Option<Vec<u8>> = None;
     for piece in data {
+        let joined = matches!(piece, Data::Json(_));
         let piece = match piece {
             Data::Ascii(typed) => typed_or_file(typed, FileText::WithoutLineEnds)?,
-            Data::Binary(typed) => typed_or_file(typed, FileText::AsIs)?,
+            Data::Binary(typed) | Data::Json(typed) => typed_or_file(typed, FileText::AsIs)?,
+            Data::Raw(typed) => typed.as_bytes().to_vec(),
         };
         match &mut body {
             Some(body) => {
-                body.push(b'&');
+                if !joined {
+                    body.push(b'&');
+                }
                 body.extend(piece);
             }
             None => body = Some(piece),
@@ -383,6 +416,34 @@ fn read_file(name: &OsStr) -> Result<Vec<u8>, Failure> {
         let name = Path::new(name).display();
         Failure::new(Exit::Read, "read", format_args!("{name}: {error}"))
     })
+}
+
+/// The file that `-O` writes: the last name in the URL's path, as typed.
+fn remote_name(url: &OsStr) -> Result<OsString, Failure> {
+    let url = url.as_bytes();
+    let end = url.iter().position(|b| matches!(b, b'?' | b'#'));
+    let url = &url[..end.unwrap_or(url.len())];
+    let host = url
+        .windows(3)
+        .position(|w| w == b"://")
+        .map_or(0, |at| at + 3);
+    let name = match url[host..].iter().rposition(|b| *b == b'/') {
+        Some(at) => &url[host + at + 1..],
+        None => &[],
+    };
+    if name.is_empty() {
+        let cause = "the URL has no file name for -O";
+        return Err(Failure::new(Exit::Write, "write", cause));
+    }
+    Ok(OsStr::from_bytes(name).to_owned())
+}
+
+fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
+    let typed = typed.into_vec();
+    if typed.ends_with(b";auto") {
+        return Err(usage("a Referer of redirects (';auto') is not supported"));
+    }
+    Ok(typed)
 }
 
 fn credentials(typed: OsString) -> Result<Vec<u8>, Failure> {

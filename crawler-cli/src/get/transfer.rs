@@ -85,6 +85,11 @@ impl Session {
             url: without_credentials(transfer.url.as_bytes()),
             urlnum,
             filename: output.map(|name| name.to_string_lossy().into_owned()),
+            referer: transfer
+                .options
+                .referer
+                .as_ref()
+                .map(|url| String::from_utf8_lossy(url).into_owned()),
             ..Facts::default()
         };
         let outcome = self.fetch(transfer, start, &mut facts);
@@ -169,6 +174,7 @@ impl Session {
         self.links.forget();
         let link = self.links.link(&options.settings, &errand.target)?;
         let target = link.request_target(&errand.target);
+        facts.proxied = link.is_proxied(&errand.target);
         let request = request(composed, target, body, upload, options.compressed);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
@@ -209,7 +215,7 @@ impl Session {
         let link = self.links.link(&options.settings, &errand.target)?;
         match done.outcome {
             Ok(()) => {
-                let outcome = output.take(
+                let mut outcome = output.take(
                     link,
                     done.id,
                     &self.response,
@@ -224,12 +230,18 @@ impl Session {
                     let announced = announced_length(&self.response);
                     facts.download_bytes = announced.unwrap_or(facts.download_bytes);
                 }
+                if options.fail_with_body && next.is_none() && facts.status >= 400 {
+                    outcome = outcome.and_then(|()| Err(http_error(facts.status)));
+                }
                 outcome.map(|()| next)
             }
             Err(error) => {
                 output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
                 facts.note_error(&error);
-                let failure = failure(&error, options, &errand.target, asked_proxy);
+                let mut failure = failure(&error, options, &errand.target, asked_proxy);
+                if facts.proxied {
+                    failure = failure.at_proxy();
+                }
                 match next {
                     // Nobody wanted the body.
                     Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
@@ -334,8 +346,7 @@ impl Output<'_> {
             return Err(Failure::new(Exit::BadEncoding, "response", cause));
         }
         if self.options.fail && status >= 400 {
-            let cause = format!("the server answered with status {status}");
-            return Err(Failure::new(Exit::HttpError, "response", cause));
+            return Err(http_error(status));
         }
         // What follows 101 is another protocol.
         Ok(if self.options.head_only || status == 101 {
@@ -386,6 +397,11 @@ impl Output<'_> {
         }
         Ok(())
     }
+}
+
+fn http_error(status: u16) -> Failure {
+    let cause = format!("the server answered with status {status}");
+    Failure::new(Exit::HttpError, "response", cause)
 }
 
 fn too_large(limit: u64) -> Failure {

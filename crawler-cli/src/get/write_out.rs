@@ -24,6 +24,7 @@ pub(super) struct Facts {
     pub(super) urlnum: usize,
     pub(super) method: String,
     pub(super) filename: Option<String>,
+    pub(super) referer: Option<String>,
     /// In upper case, as curl prints it; empty for a URL that could not be parsed.
     pub(super) scheme: &'static str,
     /// 0 without a response.
@@ -381,8 +382,8 @@ const fn var(name: &'static str, field: fn(&Facts) -> Field) -> Variable {
     Variable { name, field }
 }
 
-/// The variables with a value, in the order of curl's manual. Not there are those of FTP, `referer`, and those that name
-/// a user or a password.
+/// The variables with a value, in the order of curl's manual. Not there are those of FTP, and those that name a user
+/// or a password.
 #[rustfmt::skip]
 static VARIABLES: &[Variable] = &[
     var("certs", |f| text(pem(&f.certificates))),
@@ -404,6 +405,7 @@ static VARIABLES: &[Variable] = &[
     var("proxy_ssl_verify_result", |f| Field::Number(f.proxy_verify_result.into())),
     var("proxy_used", |f| Field::Number(f.proxied.into())),
     var("redirect_url", |f| Field::Text(Some(f.redirect_url.clone()).filter(|url| !url.is_empty()))),
+    var("referer", |f| Field::Text(f.referer.clone())),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),
     var("response_code", |f| Field::Status(f.status)),
