@@ -115,6 +115,11 @@ impl Settings {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn proxy_headers(&self) -> &[(String, Vec<u8>)] {
+        &self.proxy_headers
+    }
+
     /// Whether a proxy that was asked for speaks SOCKS.
     pub(super) fn speaks_socks(&self) -> bool {
         let from_environment = || {

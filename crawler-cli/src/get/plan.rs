@@ -578,6 +578,15 @@ mod tests {
                 &["-dx", "-A", "", "-Hcontent-type:"],
                 "POST /p?q\nHost: h:8\nAccept: */*",
             ),
+            (
+                &["--json", "{}", "-A", "", "-e", "r", "-r", "0-9"],
+                "POST /p?q\nHost: h:8\nRange: bytes=0-9\nAccept: application/json\nReferer: r\n\
+                 Content-Type: application/json",
+            ),
+            (
+                &["--oauth2-bearer", "t", "-u", "a:b", "-A", "", "-Haccept:"],
+                "GET /p?q\nHost: h:8\nAuthorization: Bearer t",
+            ),
         ];
         for (args, expected) in cases {
             assert_eq!(composed(args), *expected, "{args:?}");
@@ -633,6 +642,54 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_data_beside_each_other() {
+        let body = |args: &[&str]| String::from_utf8(options(args).body.unwrap()).unwrap();
+        assert_eq!(body(&["-d", "a", "--data-raw", "@b"]), "a&@b");
+        assert_eq!(body(&["--json", "[1", "--json", ",2]"]), "[1,2]");
+    }
+
+    #[test]
+    fn what_a_proxy_is_told() {
+        let told = |args: &[&str]| {
+            let plan = plan(&[args, &["-x", "p", "u"]].concat()).unwrap();
+            let headers = plan.transfers[0].options.settings.proxy_headers();
+            let lines = headers.iter();
+            let lines = lines.map(|(name, value)| format!("{name}: {}", value.escape_ascii()));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(told(&["-H", "X-A: b"]), "");
+        assert_eq!(
+            told(&["--proxy-header", "X-A: b", "--proxy-header", "C:"]),
+            "X-A: b"
+        );
+        let own = [
+            "-H",
+            "proxy-authorization: a",
+            "-H",
+            "Proxy-Authorization: b",
+        ];
+        assert_eq!(told(&own), "proxy-authorization: a");
+        let both = [&own[..], &["--proxy-header", "Proxy-Authorization: c"]].concat();
+        assert_eq!(told(&both), "Proxy-Authorization: c");
+    }
+
+    #[test]
+    fn names_of_files_in_urls() {
+        for (url, name) in [
+            ("http://h/a/b.txt?q=/x#/y", Some("b.txt")),
+            ("h/%20;b", Some("%20;b")),
+            ("http://h/a/", None),
+            ("http://h", None),
+            ("h?a/b", None),
+        ] {
+            let named = remote_name(url.as_ref());
+            assert_eq!(named.as_deref().ok(), name.map(OsStr::new), "{url}");
+        }
+        let failure = plan(&["-O", "http://h/"]).unwrap_err();
+        assert_eq!(failure.exit.code(), 23);
+    }
+
+    #[test]
     fn headers_from_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("headers");
@@ -667,6 +724,7 @@ mod tests {
                 "options: a header needs a colon after its name",
             ),
             (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
+            (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
             (&["-u", "me", "u"], 2, "options: -u needs user:password"),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (
