@@ -42,8 +42,12 @@ impl Naming {
 pub(crate) struct Opening {
     at: At,
     began: Instant,
+    /// When it began to look up names, the last time.
+    resolving: Instant,
     stage: Stage,
     resolve: Option<Duration>,
+    /// Of `resolve`: what earlier times took.
+    resolve_before: Duration,
     connect: Duration,
     /// The address of the server behind a SOCKS5 proxy.
     behind: Option<IpAddr>,
@@ -102,8 +106,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let key = self.openings.insert(Opening {
             at,
             began: now,
+            resolving: now,
             stage: Stage::Resolving(None),
             resolve: None,
+            resolve_before: Duration::ZERO,
             connect: Duration::ZERO,
             behind: None,
             behind_left: Vec::new(),
@@ -143,7 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         match naming.names.lookup(now, name, port, &naming.waker) {
             Found::Pending => {
                 let limit = self.timeouts.resolve;
-                let until = limit.and_then(|limit| opening.began.checked_add(limit));
+                let until = limit.and_then(|limit| opening.resolving.checked_add(limit));
                 opening.stage = Stage::Resolving(until);
                 let waiting = naming.waiting.entry(name.to_ascii_lowercase()).or_default();
                 if waiting.len() == waiting.capacity() {
@@ -169,7 +175,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(host), Some(naming)) = (self.hosts.get(opening.at.host), &self.names) else {
             return;
         };
-        opening.resolve = Some(now.saturating_duration_since(opening.began));
+        let took = now.saturating_duration_since(opening.resolving);
+        opening.resolve = Some(opening.resolve_before + took);
         if let (Some((_, port)), None) = (&host.socks_target, opening.behind) {
             // The proxy connects, to one address at a time. Its own addresses, which come next, count the opening.
             let start = host.openings;
@@ -465,6 +472,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.avoided.note_failed(now, &address);
             if let Some(next) = opening.behind_left.pop() {
                 opening.behind = Some(next);
+                opening.resolving = now;
+                opening.resolve_before = opening.resolve.unwrap_or_default();
                 return self.resolve(key);
             }
         }
