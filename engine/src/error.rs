@@ -157,7 +157,7 @@ pub enum ErrorKind {
     Peer(PeerFault),
     /// A limit of ours, set by the caller or by default.
     Limit(LimitExceeded),
-    /// TLS failed: the server's certificate, its protocol, or an alert of it.
+    /// TLS failed: the server's certificate, its protocol, or an alert of it; the proxy's in [`Phase::Proxy`].
     Tls(TlsFault),
     /// The system refused to connect, to read or to write; [`Error::phase`] says which.
     Io(io::Error),
@@ -500,9 +500,9 @@ pub enum Phase {
     Resolve,
     /// The connection to be up.
     Connect,
-    /// The proxy to open the way to the server.
+    /// The proxy to open the way to the server; TLS with the proxy is part of it.
     Proxy,
-    /// The end of a TLS handshake, the proxy's or the server's.
+    /// The end of the TLS handshake with the server.
     Tls,
     /// Room to send the request.
     Send,

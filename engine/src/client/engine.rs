@@ -532,6 +532,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
     /// had already sent in the new protocol is in the response's body.
+    ///
+    /// `None` if the call did neither, if the stream has been taken, and for every connection with TLS (an `https` URL
+    /// or proxy): its session cannot be taken out of the client, so the client closes such a connection when the
+    /// protocol is switched. Speak other protocols under TLS over a connection of your own.
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
         let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
         Some(self.handed_over.swap_remove(at).1)

@@ -144,8 +144,12 @@ impl Request {
     }
 
     /// Adds a header line behind those there are. `Host` and `User-Agent` replace the defaults instead, in the
-    /// defaults' place; the headers that frame the message are refused. A client that has proxies keeps
-    /// `Proxy-Authorization` from all but the HTTP proxy that passes this request on.
+    /// defaults' place; the headers that frame the message are refused.
+    ///
+    /// A client with proxies sends `Proxy-Authorization` to an HTTP proxy that passes the request on, in place of the
+    /// proxy's own credentials, and leaves it out of what goes to a server, directly or through a tunnel: a tunnel is
+    /// opened for many requests, by [the proxy's credentials](crate::Proxy::with_credentials) alone. Without proxies, it
+    /// is a header like any other.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.touch();
@@ -392,14 +396,16 @@ impl Request {
             let offer = self.0.encoded_codings.to_string();
             push_line(out, "Accept-Encoding", offer.as_bytes());
         }
-        if !self.0.proxy_authorization || self.is_elsewhere() {
-            out.extend_from_slice(&defaults.lines); // else what the caller says goes before
+        let own_proxy = self.0.proxy_authorization && !self.is_elsewhere();
+        if !own_proxy {
+            out.extend_from_slice(&defaults.proxy_authorization);
         }
-        let hides = self.0.proxy_authorization && defaults.past_proxies;
-        if self.0.detour.is_none() && !hides {
+        out.extend_from_slice(&defaults.lines);
+        let withheld = own_proxy && defaults.withholds;
+        if self.0.detour.is_none() && !withheld {
             out.extend_from_slice(&self.0.fields);
         } else {
-            self.write_some_fields(out, hides);
+            self.write_some_fields(withheld, out);
         }
         if let Some(url) = url
             && (!self.0.authorization || self.is_elsewhere())
@@ -427,8 +433,8 @@ impl Request {
         }
     }
 
-    /// The headers that still hold after a redirection, and those that are not for a proxy if that is `past_proxies`.
-    fn write_some_fields(&self, out: &mut Vec<u8>, past_proxies: bool) {
+    /// The headers that still hold after a redirection, without those for a proxy if they are `withheld`.
+    fn write_some_fields(&self, withheld: bool, out: &mut Vec<u8>) {
         for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             // Names are tokens, which `header` has checked.
@@ -440,7 +446,7 @@ impl Request {
                     .any(|own| own.eq_ignore_ascii_case(name))
             };
             let private = self.is_elsewhere() && (is_credential(name) || marked())
-                || past_proxies && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
+                || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             if private || self.lost_body() && describes_body(name) {
                 continue;
             }
@@ -678,10 +684,12 @@ pub struct Defaults {
     host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
-    /// Credentials for the next hop, a proxy: header lines.
+    /// A line for the next hop, unless the request has its own.
+    proxy_authorization: Vec<u8>,
+    /// Header lines for the next hop.
     lines: Vec<u8>,
-    /// The next hop is no proxy though there are some: `Proxy-Authorization` is not for it (RFC 9110 §11.7.2).
-    past_proxies: bool,
+    /// The next hop is the origin, and what the caller says to proxies is none of its business.
+    withholds: bool,
     codings: Codings,
 }
 
@@ -704,8 +712,9 @@ impl Defaults {
             host: host.into(),
             user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
             form: TargetForm::AsGiven,
+            proxy_authorization: Vec::new(),
             lines: Vec::new(),
-            past_proxies: false,
+            withholds: false,
             codings: Codings::none(),
         }
     }
@@ -729,15 +738,17 @@ impl Defaults {
         self
     }
 
-    /// Leaves `Proxy-Authorization` out.
-    pub(crate) fn past_proxies(mut self, past: bool) -> Self {
-        self.past_proxies = past;
+    /// Header lines, each with its CRLF, that go out with every request: `authorization` to those alone that bring no
+    /// `Proxy-Authorization` of their own.
+    pub(crate) fn with_lines(mut self, authorization: Vec<u8>, lines: Vec<u8>) -> Self {
+        self.proxy_authorization = authorization;
+        self.lines = lines;
         self
     }
 
-    /// Header lines, each with its CRLF, that go out with every request but those that say it themselves.
-    pub(crate) fn with_lines(mut self, lines: Vec<u8>) -> Self {
-        self.lines = lines;
+    /// Leaves out a request's own `Proxy-Authorization`.
+    pub(crate) fn withholding(mut self) -> Self {
+        self.withholds = true;
         self
     }
 }
@@ -879,7 +890,7 @@ impl Stream {
 
 /// Whether a header carries credentials by its name.
 fn is_credential(name: &str) -> bool {
-    ["authorization", "cookie", "proxy-authorization"]
+    ["authorization", "cookie", PROXY_AUTHORIZATION]
         .iter()
         .any(|credential| credential.eq_ignore_ascii_case(name))
 }

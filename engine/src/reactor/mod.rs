@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setup::SetUp;
-pub(crate) use setup::Step;
+pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
@@ -289,6 +289,8 @@ pub(crate) enum Happened {
     Connected { opening: Key, conn: Key },
     /// A connection of that opening has done its handshakes.
     Ready { opening: Key, conn: Key },
+    /// Somebody said something about a tunnel.
+    Tunnel { ends: Arc<Ends>, said: Said },
     /// A handshake failed; the connection is gone.
     SetUpFailed { opening: Key, error: Error },
     /// An address was not reached; the connection is gone.
@@ -845,7 +847,12 @@ impl<N: Net> Reactor<N> {
         let State::SettingUp(set_up) = &mut conn.state else {
             return;
         };
-        match set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now) {
+        let driven = set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
+        for said in set_up.news() {
+            let ends = Arc::clone(&conn.ends);
+            self.happened.push_back(Happened::Tunnel { ends, said });
+        }
+        match driven {
             Ok(true) => {
                 let opening = set_up.opening;
                 let opened = conn.opened.get_or_insert_default();

@@ -11,7 +11,7 @@ use crate::net::Net;
 use crate::policy::room;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
-use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
+use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place, Said};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -273,11 +273,24 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
             Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
+            Happened::Tunnel { ends, said } => {
+                let remote = &ends.remote;
+                if let Some(observer) = &self.observer {
+                    observer.tell(&match &said {
+                        Said::Request(head) => Moment::Tunnelling { remote, head },
+                        Said::Answer(status, head) => Moment::TunnelAnswered {
+                            remote,
+                            status: *status,
+                            head,
+                        },
+                    });
+                }
+            }
             Happened::SetUpFailed { opening, error } => {
                 if let Some(observer) = &self.observer {
                     observer.tell(&Moment::ConnectFailed { error: &error });
                 }
-                self.fail_opening(opening, Some(error));
+                self.set_up_failed(opening, error);
             }
             Happened::ConnectFailed {
                 opening,
