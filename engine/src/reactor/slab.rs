@@ -131,28 +131,31 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let slots = self.slots.len();
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation != key.generation || slot.value.is_none() {
             return None;
         }
         slot.generation = slot.generation.wrapping_add(1);
-        let value = slot.value.take();
         room::make(&mut self.free);
         self.free.push(key.index);
-        if self.free.len() > room::KEPT && self.free.len() == self.slots.len() {
-            self.give_back();
+        if self.free.len() > room::KEPT && self.free.len() == slots {
+            return self.give_back(key);
         }
-        value
+        // In the end, so that it is moved once.
+        slot.value.take()
     }
 
-    /// Keeps the first slots only, of an empty slab.
+    /// Takes out the last element, and keeps the first slots only.
     #[cold]
-    fn give_back(&mut self) {
+    fn give_back(&mut self, last: Key) -> Option<T> {
+        let value = self.slots.get_mut(last.index as usize)?.value.take();
         let given = self.slots.drain(room::KEPT..).map(|slot| slot.generation);
         self.generation = given.fold(self.generation, u32::max);
         self.slots.shrink_to_fit();
         self.free.retain(|&index| (index as usize) < room::KEPT);
         self.free.shrink_to_fit();
+        value
     }
 }
 
