@@ -19,6 +19,9 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// A set of content codings: those that a request offers in `Accept-Encoding` and wants taken off its response.
 ///
+/// A response keeps what decoding has needed, and a client what streamed bodies have needed (up to a MiB for each): the
+/// next body costs no allocation. Those in `br` do: its decoder cannot be used again.
+///
 /// ```
 /// use courser::{Codings, Request};
 ///
@@ -30,8 +33,6 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Codings(u8);
 
-/// A response keeps what decoding has needed, and so does a client for streamed bodies: the next body costs no
-/// allocation, but for those in `br`, whose decoder cannot be used again.
 impl Codings {
     /// `gzip`, also listed as `x-gzip` (RFC 1952).
     pub const GZIP: Self = Self(1);
