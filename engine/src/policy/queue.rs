@@ -62,6 +62,7 @@ impl<T: Copy> Queue<T> {
         self.remove(Ticket(self.back))
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, Ticket(at): Ticket) -> Option<T> {
         let node = self.nodes.get_mut(at as usize)?;
         let value = node.value.take()?;
@@ -78,11 +79,16 @@ impl<T: Copy> Queue<T> {
             next => self.nodes[next as usize].prev = prev,
         }
         if self.len == 0 && self.nodes.len() > room::KEPT {
-            self.nodes.clear();
-            self.nodes.shrink_to(room::KEPT);
-            self.free = NONE;
+            self.give_back();
         }
         Some(value)
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        self.nodes.clear();
+        self.nodes.shrink_to(room::KEPT);
+        self.free = NONE;
     }
 
     /// Fills a node that comes behind the last.

@@ -191,7 +191,7 @@ enum RequestKind {
 
 impl Exchange {
     /// Begins the exchange of an encoded request.
-    #[inline]
+    #[inline(always)] // made where it stays, and not moved there
     pub fn new(request: &Request, mode: BodyMode) -> Self {
         let kind = match request.method_now() {
             "HEAD" => RequestKind::Head,
