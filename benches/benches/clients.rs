@@ -34,7 +34,7 @@ fn get(criterion: &mut Criterion) {
         });
         group.bench_function("hyper", |bencher| {
             let runtime = runtime();
-            let exchange = peers::hyper::Exchange::new(&target).expect("a plain URL");
+            let exchange = peers::hyper::Exchange::new(&target, None).expect("a plain URL");
             let mut connection = None;
             bencher.iter(|| {
                 let exchange = exchange.run(&mut connection);

@@ -28,7 +28,24 @@ pub fn on_this_thread() -> u64 {
 /// negative if it has freed more than it has allocated.
 #[must_use]
 pub fn held_by_this_thread() -> i64 {
-    HELD.get()
+    HELD.get() - APART.get()
+}
+
+/// Runs `work` without counting what it holds afterwards, or gives back, among the bytes
+/// [held by this thread](held_by_this_thread).
+pub fn apart<T>(work: impl FnOnce() -> T) -> T {
+    let before = HELD.get();
+    let result = work();
+    APART.set(APART.get() + HELD.get() - before);
+    result
+}
+
+/// Inside of [`apart`], runs `work` and counts it after all.
+pub fn not_apart<T>(work: impl FnOnce() -> T) -> T {
+    let before = HELD.get();
+    let result = work();
+    APART.set(APART.get() - (HELD.get() - before));
+    result
 }
 
 static PROCESS: AtomicU64 = AtomicU64::new(0);
@@ -37,6 +54,7 @@ thread_local! {
     // Const and without a destructor: reading it neither allocates nor fails, at any time of a thread's life.
     static THREAD: Cell<u64> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
+    static APART: Cell<i64> = const { Cell::new(0) };
 }
 
 fn count(bytes: i64) {
@@ -79,7 +97,20 @@ unsafe impl GlobalAlloc for Counting {
 
 #[cfg(test)]
 mod tests {
-    use super::{held_by_this_thread, in_process, on_this_thread};
+    use super::{apart, held_by_this_thread, in_process, not_apart, on_this_thread};
+
+    #[test]
+    fn what_is_apart_is_not_held() {
+        let before = held_by_this_thread();
+        let (mine, others) = apart(|| {
+            let others = vec![0_u8; 1000];
+            (not_apart(|| vec![0_u8; 10]), others)
+        });
+        assert_eq!(held_by_this_thread() - before, 10);
+        apart(|| drop(others));
+        drop(mine);
+        assert_eq!(held_by_this_thread(), before);
+    }
 
     #[test]
     fn counts_each_way_to_allocate() {

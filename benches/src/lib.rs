@@ -8,9 +8,11 @@
 pub mod alloc;
 pub mod compare;
 pub mod counts;
+pub mod hosts;
 pub mod limit;
 pub mod load;
 pub mod measure;
+pub mod memory;
 pub mod own;
 pub mod peers;
 pub mod process;

@@ -44,7 +44,10 @@ pub fn stay_on(core: usize) -> io::Result<()> {
 }
 
 /// This program again, as another tool.
-fn tool(name: &str) -> io::Result<Command> {
+///
+/// # Errors
+/// The program's file is unknown.
+pub fn tool(name: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(name);
     Ok(command)

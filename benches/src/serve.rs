@@ -10,6 +10,7 @@
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
 //! | `/headers` | 13 bytes under a head of 20 fields |
 //! | `/close` | 13 bytes, then the end of the connection |
+//! | `/gather/N` | 13 bytes, once N connections wait for them: so a client has N at a time |
 //! | other | 404 |
 //!
 //! `HEAD` gets the head alone. Pipelined requests are answered in order.
@@ -76,6 +77,8 @@ pub struct Server {
     /// What one read brings. Connections keep bytes of their own only of a request that came in parts.
     buffer: Box<[u8]>,
     tls: Option<Arc<ServerConfig>>,
+    /// Connections that wait for the others that `/gather` tells of.
+    gathered: Vec<usize>,
 }
 
 impl Server {
@@ -104,6 +107,7 @@ impl Server {
             free: Vec::new(),
             buffer: vec![0; READ_BYTES].into(),
             tls: None,
+            gathered: Vec::new(),
         })
     }
 
@@ -185,6 +189,20 @@ impl Server {
         if connection.drive(&mut self.buffer, closed).is_err() {
             self.connections[at] = None;
             self.free.push(at);
+        } else if let Some(crowd) = connection.gathers.take() {
+            self.gathered.push(at);
+            if self.gathered.len() >= crowd {
+                self.answer_gathered();
+            }
+        }
+    }
+
+    fn answer_gathered(&mut self) {
+        for at in std::mem::take(&mut self.gathered) {
+            if let Some(connection) = &mut self.connections[at] {
+                connection.owe(Answer::to(b"GET / "));
+                self.serve(at, EventFlags::OUT);
+            }
         }
     }
 }
@@ -201,6 +219,8 @@ struct Connection {
     /// What the socket had no room for yet. Nothing is read while there is something here.
     unsent: VecDeque<&'static [u8]>,
     last: bool,
+    /// It has asked for an answer that it gets when so many have asked.
+    gathers: Option<usize>,
 }
 
 /// The connection is over, by plan or not.
@@ -219,6 +239,7 @@ impl Connection {
             after_body: None,
             unsent: VecDeque::new(),
             last: false,
+            gathers: None,
         }
     }
 
@@ -364,6 +385,10 @@ impl Connection {
             };
             let head = &rest[..end + 4];
             used += head.len();
+            self.gathers = crowd(head);
+            if self.gathers.is_some() {
+                return used;
+            }
             match body_length(head) {
                 0 => self.owe(Answer::to(head)),
                 length => {
@@ -437,6 +462,13 @@ impl Answer {
             last: std::ptr::eq(found, &canned.close),
         }
     }
+}
+
+/// How many must have asked before this request is answered, if it says so.
+fn crowd(head: &[u8]) -> Option<usize> {
+    let rest = head.strip_prefix(b"GET /gather/")?;
+    let number = rest.split(|&byte| byte == b' ').next()?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// Only a POST is looked at: the others have no body here.
@@ -613,6 +645,27 @@ mod tests {
     fn close_ends_the_connection_after_the_answer() {
         let received = exchange(start(), &[b"GET /close HTTP/1.1\r\n\r\n"]);
         assert_eq!(received, CANNED.close.bytes);
+    }
+
+    #[test]
+    fn who_gathers_waits_for_the_others() {
+        let address = start();
+        let ask = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /gather/2 HTTP/1.1\r\n\r\n").unwrap();
+            stream
+        };
+        let mut first = ask();
+        first.set_nonblocking(true).unwrap();
+        // Another connection has been served in between, so the first request has been seen.
+        exchange(address, &[b"GET / HTTP/1.1\r\n\r\n"]);
+        assert!(first.read(&mut [0]).is_err());
+        first.set_nonblocking(false).unwrap();
+        for mut stream in [ask(), first] {
+            let mut received = vec![0; CANNED.small.bytes.len()];
+            stream.read_exact(&mut received).unwrap();
+            assert_eq!(received, CANNED.small.bytes);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{compare, counts, limit, load, serve};
+use crate::{compare, counts, hosts, limit, load, memory, serve};
 
 /// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
 ///
@@ -38,10 +38,14 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "limit" => limit::run(&limit::Args::parse_from(args))?,
         "load" => load::run(&load::Args::parse_from(args))?,
         "compare" => compare::run(&compare::Args::parse_from(args))?,
+        "hosts" => return hosts::run(&hosts::Args::parse_from(args)),
+        "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),
         _ => return Err("there is no such tool".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 5] = ["serve", "limit", "load", "compare", "counts"];
+const NAMES: [&str; 7] = [
+    "serve", "limit", "load", "compare", "counts", "hosts", "memory",
+];

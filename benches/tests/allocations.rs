@@ -1,67 +1,134 @@
-//! `HostClient` allocates nothing for a request over a kept connection once its buffers have grown: counted by the
-//! allocator, on the client's thread alone.
+//! `HostClient` and `Client` allocate nothing for a request over a kept connection once their buffers have grown: counted
+//! by the allocator, on the client's thread alone.
 
+use std::io;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::thread;
 
 use benches::alloc::on_this_thread;
 use benches::serve::Server;
-use courser::{Call, HostClient, HostConfig, Request, Response, Upstream};
+use courser::{
+    Call, Client, Completion, Config, Error, HostClient, HostConfig, Report, Request, Response,
+    Upstream,
+};
 
 /// 13 bytes, a head of 20 fields, a chunked body, bodies that do and do not fit into one read.
 const PATHS: [&str; 6] = ["/13", "/headers", "/chunked", "/1k", "/16k", "/1m"];
 
 #[test]
 fn blocking_get() {
-    for path in PATHS {
-        let mut client = client(1);
+    fn run<C: Subject>(path: &str) {
+        let (mut client, base) = start::<C>(1);
+        let target = format!("{base}{path}");
         let mut response = Response::new();
         let count = steady(REQUESTS, || {
-            client.get(path, &mut response).expect("an answer");
+            client.get(&target, &mut response).expect("an answer");
             assert_eq!(response.status(), 200);
         });
-        assert_eq!(count, 0, "{path}");
+        assert_eq!(count, 0, "{target}");
+    }
+    for path in PATHS {
+        run::<HostClient>(path);
+        run::<Client>(path);
     }
 }
 
 #[test]
 fn blocking_call() {
-    let mut client = client(1);
-    let mut request = Request::post("/13", vec![b'x'; 10_000]);
-    request.header("X-Field", "value");
-    let mut response = Response::new();
-    let count = steady(REQUESTS, || {
-        client.call(&mut request, &mut response).expect("an answer");
-        assert_eq!(response.status(), 200);
-    });
-    assert_eq!(count, 0);
+    fn run<C: Subject>() {
+        let (mut client, base) = start::<C>(1);
+        let mut request = Request::post(format!("{base}/13"), vec![b'x'; 10_000]);
+        request.header("X-Field", "value");
+        let mut response = Response::new();
+        let count = steady(REQUESTS, || {
+            client.call(&mut request, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "{base}");
+    }
+    run::<HostClient>();
+    run::<Client>();
+}
+
+#[test]
+fn streamed_body() {
+    fn run<C: Subject>(path: &str) {
+        let (mut client, base) = start::<C>(1);
+        let mut request = Request::get(format!("{base}{path}"));
+        let mut response = Response::new();
+        let mut buffer = vec![0; 16 * 1024];
+        let mut bytes = 0;
+        let count = steady(REQUESTS, || {
+            bytes = client
+                .stream(&mut request, &mut response, &mut buffer)
+                .expect("a body");
+            assert_eq!(response.status(), 200);
+        });
+        assert!(bytes >= 13, "{bytes}");
+        assert_eq!(count, 0, "{base}{path}");
+    }
+    for path in PATHS {
+        run::<HostClient>(path);
+        run::<Client>(path);
+    }
 }
 
 #[test]
 fn submit_and_wait_one() {
     for path in PATHS {
-        assert_eq!(submit_and_wait(path, 1), 0, "{path}");
+        assert_eq!(submit_and_wait::<HostClient>(path, 1), 0, "{path}");
+        assert_eq!(submit_and_wait::<Client>(path, 1), 0, "{path} by URL");
     }
 }
 
 #[test]
 fn submit_and_wait_many() {
     for path in PATHS {
-        assert_eq!(submit_and_wait(path, 64), 0, "{path}");
+        assert_eq!(submit_and_wait::<HostClient>(path, 64), 0, "{path}");
+        assert_eq!(submit_and_wait::<Client>(path, 64), 0, "{path} by URL");
+    }
+}
+
+/// A URL with a name and with user information, and a header of the caller's.
+#[test]
+fn client_of_any_url() {
+    let server = Server::bind(0).expect("a loopback port");
+    let address = server.address();
+    thread::spawn(move || server.run(None));
+    let mut config = Config::default();
+    config.dns.resolve("a.example", None, [address.ip()]);
+    let mut client = Client::new(config).expect("an event queue");
+    let mut response = Response::new();
+    for host in ["127.0.0.1", "a.example", "user:pass@a.example"] {
+        let url = format!("http://{host}:{}/13", address.port());
+        let count = steady(REQUESTS, || {
+            client.get(&url, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "get {host}");
+        let mut request = Request::get(url);
+        request.header("X-Field", "value");
+        let count = steady(REQUESTS, || {
+            client.call(&mut request, &mut response).expect("an answer");
+            assert_eq!(response.status(), 200);
+        });
+        assert_eq!(count, 0, "call {host}");
     }
 }
 
 /// Allocations with so many calls in flight at once.
-fn submit_and_wait(path: &str, in_flight: usize) -> u64 {
-    let mut client = client(in_flight);
+fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
+    let (mut client, base) = start::<C>(in_flight);
+    let target = format!("{base}{path}");
     let mut calls: Vec<Call> = (0..in_flight)
-        .map(|_| Call::new(Request::get(path), Response::new()))
+        .map(|_| Call::new(Request::get(&target), Response::new()))
         .collect();
     steady(REQUESTS.div_ceil(in_flight), || {
         for call in calls.drain(..) {
             client.submit(call);
         }
-        while let Some(done) = client.wait(None).expect("an event queue") {
+        while let Some(done) = client.wait().expect("an event queue") {
             done.outcome.expect("an answer");
             assert_eq!(done.response.status(), 200);
             calls.push(Call::new(done.request, done.response));
@@ -83,16 +150,96 @@ fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
     (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
 }
 
-fn client(connections: usize) -> HostClient {
+/// A client with so many connections, and what comes before a path for it.
+fn start<C: Subject>(connections: usize) -> (C, String) {
     let server = Server::bind(0).expect("a loopback port");
-    let upstream = Upstream::tcp([server.address()]);
+    let address = server.address();
     thread::spawn(move || server.run(None));
     let config = HostConfig {
         max_connections: NonZeroUsize::new(connections).expect("not zero"),
         ..HostConfig::default()
     };
-    HostClient::new(upstream, config).expect("an event queue")
+    C::of(address, config)
 }
+
+/// A client.
+trait Subject: Sized {
+    fn of(server: SocketAddr, config: HostConfig) -> (Self, String);
+    fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error>;
+    fn call(&mut self, request: &mut Request, response: &mut Response) -> Result<Report, Error>;
+    /// Reads the whole body in pieces, and tells how long it was.
+    fn stream(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+        buffer: &mut [u8],
+    ) -> Result<usize, Error>;
+    fn submit(&mut self, call: Call);
+    fn wait(&mut self) -> io::Result<Option<Completion>>;
+}
+
+macro_rules! subject {
+    ($client:ty, $of:expr) => {
+        impl Subject for $client {
+            fn of(server: SocketAddr, config: HostConfig) -> (Self, String) {
+                $of(server, config)
+            }
+
+            fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error> {
+                self.get(target, response)
+            }
+
+            fn call(
+                &mut self,
+                request: &mut Request,
+                response: &mut Response,
+            ) -> Result<Report, Error> {
+                self.call(request, response)
+            }
+
+            fn stream(
+                &mut self,
+                request: &mut Request,
+                response: &mut Response,
+                buffer: &mut [u8],
+            ) -> Result<usize, Error> {
+                let mut body = self.open(request, response)?;
+                let mut bytes = 0;
+                loop {
+                    match body.read_some(buffer)? {
+                        0 => break,
+                        n => bytes += n,
+                    }
+                }
+                body.finish()?;
+                Ok(bytes)
+            }
+
+            fn submit(&mut self, call: Call) {
+                self.submit(call);
+            }
+
+            fn wait(&mut self) -> io::Result<Option<Completion>> {
+                self.wait(None)
+            }
+        }
+    };
+}
+
+subject!(HostClient, |server, config| {
+    let client = HostClient::new(Upstream::tcp([server]), config);
+    (client.expect("an event queue"), String::new())
+});
+
+subject!(Client, |server: SocketAddr, host: HostConfig| {
+    let config = Config {
+        max_connections: host.max_connections,
+        host,
+        ..Config::default()
+    };
+    let client = Client::new(config).expect("an event queue");
+    (client, format!("http://{server}"))
+});
 
 /// In one window.
 const REQUESTS: usize = 50;

@@ -2,7 +2,7 @@
 //! allocates nothing. One test, in a process of its own, so that nobody else's allocations are counted.
 //!
 //! The promise is at most two. A blocking call needs none, a future or a submission needs one; the queue's blocks, each
-//! of which serves 31 messages, come on top.
+//! of which serves 31 messages, come on top. A streamed body needs a few for what its reader holds, whatever its length.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,20 +12,36 @@ use std::thread::{self, Thread};
 
 use benches::alloc::in_process;
 use benches::serve::Server;
-use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig, Upstream};
+use courser::{
+    Call, Client, Config, Drive, HostClient, HostConfig, Request, Response, Shared, SharedConfig,
+    Upstream,
+};
 
 #[test]
 fn few_allocations_per_call() {
-    let client = client();
+    let server = Server::bind(0).expect("a loopback port");
+    let address = server.address();
+    thread::spawn(move || server.run(None));
+    let upstream = Upstream::tcp([address]);
+    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+    let one_host = Shared::spawn(SharedConfig::default(), build).expect("a thread");
+    count(&one_host, "");
+    let build = |_| Client::new(Config::default());
+    let any_host = Shared::spawn(SharedConfig::default(), build).expect("a thread");
+    count(&any_host, &format!("http://{address}"));
+}
 
+/// `base` comes before a path.
+fn count<C: Drive>(client: &Shared<C>, base: &str) {
+    let target = format!("{base}/1k");
     let mut response = Response::new();
     let blocking = steady(|| {
-        client.get("/1k", &mut response).expect("an answer");
+        client.get(&target, &mut response).expect("an answer");
     });
     assert!(blocking <= BLOCKS, "blocking: {blocking}");
 
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut buffers = Some((Request::get("/1k"), Response::new()));
+    let mut buffers = Some((Request::get(&target), Response::new()));
     let awaited = steady(|| {
         let (request, response) = buffers.take().expect("put back");
         let done = block_on(&waker, client.send(Call::new(request, response)));
@@ -44,6 +60,21 @@ fn few_allocations_per_call() {
         buffers = Some((done.request, done.response));
     });
     assert!(channel <= REQUESTS + 2 * BLOCKS, "channel: {channel}");
+
+    let mut buffer = vec![0; 16 * 1024];
+    for path in ["/1k", "/1m"] {
+        let mut request = Request::get(format!("{base}{path}"));
+        let streamed = steady(|| {
+            let mut body = client.open(&mut request, &mut response).expect("a head");
+            while body.read_some(&mut buffer).expect("a body") > 0 {}
+            body.finish().expect("a report");
+        });
+        println!("{base}{path}: {blocking} {awaited} {channel} {streamed} for {REQUESTS}");
+        assert!(
+            streamed <= MOST_STREAMED * REQUESTS,
+            "{path} streamed: {streamed}"
+        );
+    }
 }
 
 /// Allocations in so many rounds, once they do not become fewer: see the tests of `HostClient`.
@@ -56,14 +87,6 @@ fn steady(mut round: impl FnMut()) -> u64 {
         in_process() - before
     };
     (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
-}
-
-fn client() -> Shared<HostClient> {
-    let server = Server::bind(0).expect("a loopback port");
-    let upstream = Upstream::tcp([server.address()]);
-    thread::spawn(move || server.run(None));
-    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
-    Shared::spawn(SharedConfig::default(), build).expect("a thread")
 }
 
 struct Unpark(Thread);
@@ -89,3 +112,5 @@ const REQUESTS: u64 = 310;
 /// The queue's, for that many messages, and one that was begun before.
 const BLOCKS: u64 = REQUESTS / 31 + 1;
 const WINDOWS: usize = 8;
+/// For each streamed body.
+const MOST_STREAMED: u64 = 8;

@@ -1048,6 +1048,51 @@ fn verbose_shows_both_heads_and_no_secret() {
     );
 }
 
+/// A proxy that refuses is shown, and what was meant for it goes nowhere else.
+#[test]
+fn a_tunnel_is_shown_and_its_secrets_are_not() {
+    let refusal = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nContent-Length: 3\r\n\r\nwho";
+    let proxy = Server::start([vec![Take, Send(refusal.into())]]);
+    let secret = "Proxy-Authorization: Bearer secret";
+    let format = "%{http_connect} %{http_code} %{proxy_used} %{exitcode}";
+    let done = run(
+        &[
+            "-v",
+            "-i",
+            "-A",
+            "me",
+            "-x",
+            &proxy.authority,
+            "-H",
+            secret,
+            "-w",
+            format,
+        ],
+        &["https://some.example/"],
+    );
+    assert_eq!(done.code(), 56);
+    let head = refusal.strip_suffix("who").unwrap();
+    assert_eq!(done.stdout(), format!("{head}407 000 1 56"));
+    let shown = done.stderr();
+    for line in [
+        "* Establish HTTP proxy tunnel to some.example:443",
+        "> CONNECT some.example:443 HTTP/1.1",
+        "> Proxy-Authorization: Bearer ***",
+        "< HTTP/1.1 407 Who",
+        "* CONNECT tunnel failed, response 407",
+    ] {
+        assert!(shown.lines().any(|l| l == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("secret"), "{shown}");
+    let asked = proxy.requests();
+    assert!(asked[0].contains(secret), "{asked:?}");
+
+    let server = Server::start([vec![Take, Send(OK.into())]]);
+    let args = ["-x", "127.0.0.1:1", "--noproxy", "127.0.0.1", "-H", secret];
+    assert_eq!(run(&args, &[&server.url("/")]).code(), 0);
+    assert!(!server.requests()[0].contains("secret"));
+}
+
 #[test]
 fn a_unix_socket_serves_any_name() {
     let dir = tempfile::tempdir().unwrap();

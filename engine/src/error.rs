@@ -157,7 +157,7 @@ pub enum ErrorKind {
     Peer(PeerFault),
     /// A limit of ours, set by the caller or by default.
     Limit(LimitExceeded),
-    /// TLS failed: the server's certificate, its protocol, or an alert of it.
+    /// TLS failed: the server's certificate, its protocol, or an alert of it; the proxy's in [`Phase::Proxy`].
     Tls(TlsFault),
     /// The system refused to connect, to read or to write; [`Error::phase`] says which.
     Io(io::Error),
@@ -426,7 +426,8 @@ pub enum LimitExceeded {
     ZstdWindow(u8),
     /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
     Waiting(usize),
-    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
+    /// [`Config::max_connections`](crate::Config::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),
@@ -507,9 +508,9 @@ pub enum Phase {
     Resolve,
     /// The connection to be up.
     Connect,
-    /// The proxy to open the way to the server.
+    /// The proxy to open the way to the server; TLS with the proxy is part of it.
     Proxy,
-    /// The end of a TLS handshake, the proxy's or the server's.
+    /// The end of the TLS handshake with the server.
     Tls,
     /// Room to send the request.
     Send,

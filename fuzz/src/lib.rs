@@ -1,6 +1,13 @@
 //! Fuzz targets of the protocol core. Their bodies are plain functions that panic when a property is broken:
-//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response` (or `chunked`) lets libFuzzer drive them, and
+//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response` (or `chunked`, `coding`, `url`, `proxy`, `cookies`) lets
+//! libFuzzer drive them, and
 //! the tests of this package replay the committed corpus, and random bytes, on the stable toolchain.
+
+mod coding;
+mod url;
+
+pub use coding::coding;
+pub use url::{cookies, proxy, url};
 
 use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
 use courser::{Limits, Request, Response};

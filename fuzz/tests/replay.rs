@@ -30,6 +30,45 @@ fn chunked() {
     replay("chunked", fuzz::chunked);
 }
 
+#[test]
+fn coding() {
+    replay("coding", fuzz::coding);
+}
+
+#[test]
+fn url() {
+    replay("url", fuzz::url);
+}
+
+#[test]
+fn cookies() {
+    replay("cookies", fuzz::cookies);
+}
+
+#[test]
+fn proxy() {
+    replay("proxy", fuzz::proxy);
+}
+
+/// Text that comes near to URLs and references more often than chance would.
+fn near_urls() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "http", "https", "ftp", ":", "//", "/", "..", ".", "?", "#", "@", "h", "[::1]",
+            "1.2.3.4", ":80", "%41", "\\", " ", "\t", "user:pw@", "a",
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 0..2),
+    ];
+    let side = || prop::collection::vec(piece.clone(), 0..8).prop_map(|pieces| pieces.concat());
+    let base = prop_oneof![
+        prop::sample::select(vec!["http://h/a/b?c", "https://u:p@h:1/", "http://[::1]"])
+            .prop_map(|text| text.as_bytes().to_vec()),
+        side(),
+    ];
+    (base, side()).prop_map(|(base, reference)| [&base[..], b"\n", &reference].concat())
+}
+
 /// Bytes that come near to HTTP more often than chance would.
 fn near_http() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
@@ -67,6 +106,29 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
     #[test]
+    fn lines_of_cookies(data in "([a-c=; \"\n\t\r,]|Path=/|Domain=|Max-Age=|[0-9]|b\\.example|Secure|\\PC){0,24}") {
+        fuzz::cookies(data.as_bytes());
+    }
+
+    #[test]
+    fn urls_and_references(data in near_urls()) {
+        fuzz::url(&data);
+    }
+
+    #[test]
+    fn proxies_near_http(data in near_http()) {
+        fuzz::proxy(&data[2..]);
+    }
+
+    #[test]
+    fn proxies_near_socks(
+        choice in any::<[u8; 2]>(),
+        answer in prop::collection::vec(prop_oneof![0u8..6, any::<u8>()], 0..30),
+    ) {
+        fuzz::proxy(&[&[choice[0] | 1, choice[1]], &answer[..]].concat());
+    }
+
+    #[test]
     fn responses_near_http(data in near_http()) {
         fuzz::response(&data);
     }
@@ -74,5 +136,17 @@ proptest! {
     #[test]
     fn chunks_near_http(data in near_http()) {
         fuzz::chunked(&data[4..]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn codings(
+        choice in any::<[u8; 6]>(),
+        payload in prop::collection::vec(prop_oneof![3 => Just(b'a'), 1 => any::<u8>()], 0..600),
+    ) {
+        fuzz::coding(&[&choice[..], &payload].concat());
     }
 }

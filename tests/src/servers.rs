@@ -149,7 +149,8 @@ impl WebServer {
         self.end_with(match self.kind {
             Kind::Nginx { .. } | Kind::NginxTls { .. } => Signal::QUIT,
             Kind::Apache { .. } => Signal::WINCH,
-            Kind::Python => Signal::INT,
+            // It logs before it answers. INT may be ignored here, as for what a shell has put in the background.
+            Kind::Python => Signal::TERM,
         });
     }
 
@@ -235,7 +236,7 @@ fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> C
         Kind::Python => {
             let log = File::create(directory.join(ACCESS_LOG)).expect("a log file");
             let mut command = Command::new("python3");
-            command.args(["-u", "-m", "http.server", "--bind"]);
+            command.args(["-u", "-c", PYTHON_SERVER, "--bind"]);
             command.arg(address.ip().to_string());
             command.arg("--directory").arg(root);
             command.arg(address.port().to_string());
@@ -456,6 +457,11 @@ impl Port {
     }
 }
 
+/// `python3 -m http.server`, with room for more than five connections that are not accepted yet: beyond these the system
+/// drops the first packet, and each repetition of it costs a second and more.
+const PYTHON_SERVER: &str = "import runpy, socketserver\n\
+    socketserver.TCPServer.request_queue_size = 128\n\
+    runpy.run_module('http.server', run_name='__main__')";
 const ACCESS_LOG: &str = "access.log";
 const ERROR_LOG: &str = "error.log";
 const APACHE_MODULES: &str = "/usr/lib/apache2/modules";

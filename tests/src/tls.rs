@@ -128,11 +128,25 @@ impl Leaf {
         self.acceptor_with(rustls::ALL_VERSIONS, None)
     }
 
-    /// The same with these versions only; with `clients`, it asks for certificates of that authority.
+    /// The same with these versions only; with `clients`, it demands certificates of that authority.
     pub fn acceptor_with(
         &self,
         versions: &[&'static SupportedProtocolVersion],
         clients: Option<&Authority>,
+    ) -> Acceptor {
+        self.acceptor_of(versions, clients, true)
+    }
+
+    /// As [`acceptor`](Self::acceptor); asks for certificates of that authority, and does without.
+    pub fn acceptor_asking(&self, clients: &Authority) -> Acceptor {
+        self.acceptor_of(rustls::ALL_VERSIONS, Some(clients), false)
+    }
+
+    fn acceptor_of(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        clients: Option<&Authority>,
+        must: bool,
     ) -> Acceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
@@ -143,7 +157,10 @@ impl Leaf {
                 let mut roots = RootCertStore::empty();
                 roots.add(authority.0.der().clone()).expect("a root");
                 let roots = Arc::new(roots);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                let mut verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                if !must {
+                    verifier = verifier.allow_unauthenticated();
+                }
                 builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
             }
         };

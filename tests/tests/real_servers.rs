@@ -170,6 +170,10 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
             if let Some(body) = body {
                 request = Request::post(url, body);
             }
+            if url.starts_with("http:") {
+                // tinyproxy closes after one request without saying so, and a POST is not sent again.
+                known.close_idle();
+            }
             known.call(&mut request, &mut response).unwrap();
             assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
         }

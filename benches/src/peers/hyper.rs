@@ -1,6 +1,9 @@
 //! hyper without a pool: each worker has one connection (`client::conn::http1`) and opens another when it ends.
 
 use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use http_body_util::{BodyExt, Empty};
@@ -9,17 +12,21 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use super::{SharedRun, on_tokio};
 use crate::measure::{Plan, Record, Target};
+use crate::tls;
 
 /// Measures hyper.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let exchange = Exchange::new(&plan.url)?;
+    let exchange = Exchange::new(&plan.url, plan.root.as_deref())?;
     on_tokio(plan, "hyper", |run| work(exchange.clone(), run))
 }
 
@@ -47,20 +54,32 @@ async fn work(exchange: Exchange, run: SharedRun) {
 pub type Connection = SendRequest<Empty<Bytes>>;
 
 /// The parts of a request, made once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Exchange {
     target: Target,
     path: Uri,
     host: HeaderValue,
+    /// For an https URL.
+    tls: Option<TlsConnector>,
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Exchange {
-    /// For `GET` of `target`.
+    /// For `GET` of `target`; over TLS, the server must have the certificate in that file.
     ///
     /// # Errors
-    /// hyper does not take the path or the host.
-    pub fn new(target: &Target) -> Result<Self, Box<dyn Error>> {
+    /// hyper does not take the path or the host; there is no certificate in the file.
+    pub fn new(target: &Target, root: Option<&Path>) -> Result<Self, Box<dyn Error>> {
+        let tls = root.map(|root| tls::trusting(Some(root))).transpose()?;
         Ok(Self {
+            tls: tls.map(|config| Arc::new(config).into()),
             target: target.clone(),
             path: target.path.parse()?,
             host: target.authority.parse()?,
@@ -93,8 +112,18 @@ impl Exchange {
     async fn connect(&self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
         let stream = TcpStream::connect(self.target.address).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(sender)
+        let Some(tls) = &self.tls else {
+            return speak(stream).await;
+        };
+        let name = ServerName::from(self.target.address.ip());
+        speak(tls.connect(name, stream).await?).await
     }
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
 }

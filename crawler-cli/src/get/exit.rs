@@ -160,6 +160,8 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     phase: String,
     cause: String,
+    /// What the user could do about it.
+    pub(super) hint: &'static str,
     /// Nobody reads stdout any more: nothing is said about it, and nothing else is worth starting.
     pub(super) reader_gone: bool,
 }
@@ -170,6 +172,7 @@ impl Failure {
             exit,
             phase: phase.into(),
             cause: cause.to_string(),
+            hint: "",
             reader_gone: false,
         }
     }
@@ -192,7 +195,7 @@ impl From<&courser::Error> for Failure {
     fn from(error: &courser::Error) -> Self {
         let phase = match (error.kind(), error.phase(), error.remote()) {
             (ErrorKind::Misuse(_), ..) => "request".into(),
-            (_, Phase::Connect, Some(remote)) => format!("connecting to {remote}"),
+            (_, Phase::Connect, Some(remote)) => format!("{CONNECTING}{remote}"),
             (_, phase, _) => phase.to_string(),
         };
         let cause = match error.kind() {
@@ -204,9 +207,35 @@ impl From<&courser::Error> for Failure {
                 None => error.to_string(),
             },
         };
-        Self::new(exit_for(error.kind(), error.phase()), phase, cause)
+        let exit = exit_for(error.kind(), error.phase());
+        let hint = match (exit, error.phase()) {
+            (Exit::ServerCertificate, Phase::Proxy) => {
+                "; --proxy-cacert FILE trusts its authority, --proxy-insecure any certificate"
+            }
+            (Exit::ServerCertificate, _) => {
+                "; --cacert FILE trusts its authority, -k any certificate"
+            }
+            _ => "",
+        };
+        Self {
+            hint,
+            ..Self::new(exit, phase, cause)
+        }
     }
 }
+
+impl Failure {
+    /// The same, where the address that was tried is a proxy's.
+    pub(super) fn at_proxy(mut self) -> Self {
+        if let Some(address) = self.phase.strip_prefix(CONNECTING) {
+            self.phase = format!("connecting to the proxy {address}");
+        }
+        self
+    }
+}
+
+/// Before an address.
+const CONNECTING: &str = "connecting to ";
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

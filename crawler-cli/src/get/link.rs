@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use courser::proto::{Credentials, Scheme};
+use courser::proto::{Credentials, Scheme, Url};
 use courser::{
     Address, Call, CallId, Client, ClientCertificate, Completion, Config, ConnectTo, DnsConfig,
     Family, HostClient, HostConfig, Limits, Moment, Observer, Override, PemOrDer, Proxies, Proxy,
@@ -30,6 +30,7 @@ pub(super) struct Settings {
     /// Told to proxies too.
     user_agent: Option<String>,
     tls: TlsSettings,
+    proxy_tls: TlsSettings,
     resolve: Vec<Override>,
     connect_to: Vec<ConnectTo>,
     family: Option<Family>,
@@ -37,6 +38,8 @@ pub(super) struct Settings {
     proxy: Option<String>,
     proxy_user: Option<Vec<u8>>,
     noproxy: Option<String>,
+    proxy_headers: Vec<(String, Vec<u8>)>,
+    proxy_tunnel: bool,
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -53,7 +56,10 @@ struct TlsSettings {
 impl Settings {
     /// # Errors
     /// A `--resolve` or `--connect-to` that cannot be understood, or text that is no UTF-8.
-    pub(super) fn new(group: &Group) -> Result<Self, Failure> {
+    pub(super) fn new(
+        group: &Group,
+        proxy_headers: Vec<(String, Vec<u8>)>,
+    ) -> Result<Self, Failure> {
         let own_text = |typed: &Option<OsString>, what| {
             typed.clone().map(|typed| text(typed, what)).transpose()
         };
@@ -86,6 +92,15 @@ impl Settings {
                 min: group.tls_min,
                 max: group.tls_max,
             },
+            // As curl: nothing that is said about servers holds for proxies.
+            proxy_tls: TlsSettings {
+                insecure: group.proxy_insecure,
+                roots: path(&group.proxy_cacert),
+                crl: path(&group.proxy_crlfile),
+                certificate: path(&group.proxy_cert),
+                key: path(&group.proxy_key),
+                ..TlsSettings::default()
+            },
             resolve,
             connect_to: connect_to.collect::<Result<_, _>>()?,
             family: group.family,
@@ -95,7 +110,14 @@ impl Settings {
                 .clone()
                 .map(|user| user.as_bytes().to_vec()),
             noproxy: own_text(&group.noproxy, "list of hosts")?,
+            proxy_headers,
+            proxy_tunnel: group.proxy_tunnel,
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn proxy_headers(&self) -> &[(String, Vec<u8>)] {
+        &self.proxy_headers
     }
 
     /// Whether a proxy that was asked for speaks SOCKS.
@@ -136,6 +158,14 @@ impl Settings {
                 let colon = user.iter().position(|b| *b == b':').unwrap_or(user.len());
                 let password = user.get(colon + 1..).unwrap_or_default();
                 proxy = proxy.with_credentials(Credentials::new(&user[..colon], password));
+            }
+            for (name, value) in &self.proxy_headers {
+                proxy = proxy
+                    .with_header(name, value)
+                    .map_err(|error| Failure::from(&error))?;
+            }
+            if self.proxy_tunnel {
+                proxy = proxy.with_tunnels();
             }
             Ok(Some(proxy))
         };
@@ -278,8 +308,8 @@ fn bad_option(cause: impl std::fmt::Display) -> Failure {
 
 /// A client of the engine. There is one for each group of settings.
 pub(super) enum Link {
-    /// Of every URL.
-    Any(Box<Client>),
+    /// Of every URL, with the proxies for some.
+    Any(Box<Client>, Proxies),
     /// Of whoever listens at a Unix socket.
     Unix(Box<HostClient>),
 }
@@ -288,7 +318,7 @@ pub(super) enum Link {
 macro_rules! either {
     ($link:expr, $client:ident => $do:expr) => {
         match $link {
-            Link::Any($client) => $do,
+            Link::Any($client, _) => $do,
             Link::Unix($client) => $do,
         }
     };
@@ -305,30 +335,43 @@ impl Link {
         }
         let (proxies, secure_proxy) = settings.proxies()?;
         let mut tls = TlsConfig::default();
-        if secure || secure_proxy {
+        if secure {
             tls = settings.tls.config();
         }
+        let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
         let config = Config {
             host,
             tls,
+            proxy_tls,
             dns: DnsConfig {
                 overrides: settings.resolve.clone(),
                 family: settings.family,
                 ..DnsConfig::default()
             },
             connect_to: settings.connect_to.clone(),
-            proxies,
+            proxies: proxies.clone(),
             ..Config::default()
         };
         let client = Client::new(config).map_err(failed)?;
-        Ok(Self::Any(Box::new(client)))
+        Ok(Self::Any(Box::new(client), proxies))
     }
 
     /// What the request to `target` has as its target.
     pub(super) fn request_target(&self, target: &Target) -> String {
         match self {
-            Self::Any(_) => target.url(),
+            Self::Any(..) => target.url(),
             Self::Unix(_) => target.path_and_query.clone(),
+        }
+    }
+
+    /// Whether a request to `target` goes through a proxy.
+    pub(super) fn is_proxied(&self, target: &Target) -> bool {
+        match self {
+            Self::Any(_, proxies) => {
+                let url = target.url();
+                Url::parse(&url).is_ok_and(|url| proxies.pick(&url).is_some())
+            }
+            Self::Unix(_) => false,
         }
     }
 
@@ -383,7 +426,9 @@ pub(super) struct Seen {
     pub(super) connected: Option<Instant>,
     pub(super) remote: Option<Address>,
     pub(super) local: Option<Address>,
-    /// The proxy's answer to CONNECT.
+    /// A proxy has been asked for a tunnel.
+    pub(super) asked_proxy: bool,
+    /// The proxy's answer to that.
     pub(super) proxy_head: Option<Vec<u8>>,
 }
 
@@ -445,9 +490,8 @@ impl Links {
                     seen.remote = Some((*remote).clone());
                     seen.local = local.cloned();
                 }
-                Moment::Ready { proxy_head, .. } => {
-                    seen.proxy_head = proxy_head.map(<[u8]>::to_vec);
-                }
+                Moment::Tunnelling { .. } => seen.asked_proxy = true,
+                Moment::TunnelAnswered { head, .. } => seen.proxy_head = Some(head.to_vec()),
                 _ => {}
             }
         })

@@ -35,15 +35,21 @@ pub(super) struct Global {
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) urls: Vec<OsString>,
-    pub(super) outputs: Vec<OsString>,
+    /// Nothing is the last name in the URL.
+    pub(super) outputs: Vec<Option<OsString>>,
     pub(super) method: Option<OsString>,
     pub(super) head: bool,
     pub(super) headers: Vec<OsString>,
     pub(super) data: Vec<Data>,
+    pub(super) json: bool,
+    pub(super) referer: Option<OsString>,
+    pub(super) range: Option<OsString>,
+    pub(super) bearer: Option<OsString>,
     pub(super) user_agent: Option<OsString>,
     pub(super) user: Option<OsString>,
     pub(super) include: bool,
     pub(super) fail: bool,
+    pub(super) fail_with_body: bool,
     pub(super) path_as_is: bool,
     pub(super) max_time: Option<Duration>,
     pub(super) connect_timeout: Option<Duration>,
@@ -74,6 +80,14 @@ pub(super) struct Group {
     pub(super) proxy: Option<OsString>,
     pub(super) proxy_user: Option<OsString>,
     pub(super) noproxy: Option<OsString>,
+    pub(super) proxy_headers: Vec<OsString>,
+    pub(super) proxy_tunnel: bool,
+    pub(super) suppress_connect_headers: bool,
+    pub(super) proxy_insecure: bool,
+    pub(super) proxy_cacert: Option<OsString>,
+    pub(super) proxy_crlfile: Option<OsString>,
+    pub(super) proxy_cert: Option<OsString>,
+    pub(super) proxy_key: Option<OsString>,
     pub(super) retries: u32,
     pub(super) retry_delay: Option<Duration>,
     pub(super) retry_max_time: Option<Duration>,
@@ -88,6 +102,10 @@ pub(super) enum Data {
     Ascii(OsString),
     /// `--data-binary`: a file is sent as it is.
     Binary(OsString),
+    /// `--data-raw`: an `@` is one.
+    Raw(OsString),
+    /// `--json`: as `--data-binary`, and joined to what is before it by nothing.
+    Json(OsString),
 }
 
 /// A command line that means nothing. `Display` is what the user reads.
@@ -130,9 +148,12 @@ pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<LowArgs, Usa
 pub(super) fn help() -> String {
     let mut text = String::from(
         "Usage: crawler-cli get [options...] <url>...\n\n\
-         Fetches each URL in order, with curl's options and exit codes.\n\n",
+         Fetches each URL in order, with curl's options and exit codes. A URL without a scheme is\nan http one.\n",
     );
     for option in OPTIONS {
+        if let Some((_, heading)) = HEADINGS.iter().find(|(first, _)| *first == option.long) {
+            text.push_str(&format!("\n{heading}:\n"));
+        }
         let short = match option.short {
             Some(letter) => format!("-{}, ", char::from(letter)),
             None => "    ".into(),
@@ -142,8 +163,9 @@ pub(super) fn help() -> String {
             _ => String::new(),
         };
         let names = format!("{short}--{}{value}", option.long);
-        text.push_str(&format!("  {names:<31} {}\n", option.help));
+        text.push_str(&format!("  {names:<34} {}\n", option.help));
     }
+    text.push_str(HELP_END);
     text
 }
 
@@ -255,24 +277,28 @@ use Action::{Help, Next, Switch, Value};
 /// Every option, in the order of the help text.
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
-    // The request
     opt(b'X', "request", Value("method", |_, g, v| set(&mut g.method, v)), "Request method to use"),
     opt(b'I', "head", Switch(|_, g, on| g.head = on), "Ask for the head only, and print it"),
     opt(b'H', "header", Value("header/@file", |_, g, v| push(&mut g.headers, v)), "Send this header; 'Name:' removes, 'Name;' sends it empty"),
     opt(b'd', "data", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "POST this, without the line ends of a file; @- is stdin"),
     opt(b' ', "data-ascii", Value("data/@file", |_, g, v| push(&mut g.data, Data::Ascii(v))), "Same as --data"),
     opt(b' ', "data-binary", Value("data/@file", |_, g, v| push(&mut g.data, Data::Binary(v))), "POST this byte for byte; @- is stdin"),
+    opt(b' ', "data-raw", Value("data", |_, g, v| push(&mut g.data, Data::Raw(v))), "POST this; an @ is nothing special"),
+    opt(b' ', "json", Value("data/@file", |_, g, v| { g.json = true; push(&mut g.data, Data::Json(v)) }), "POST this as JSON, and ask for JSON"),
     opt(b'T', "upload-file", Value("file", |_, g, v| push(&mut g.uploads, v)), "PUT this file, once for each URL; - is stdin"),
     opt(b'A', "user-agent", Value("name", |_, g, v| set(&mut g.user_agent, v)), "Send this User-Agent; '' sends none"),
     opt(b'u', "user", Value("user:password", |_, g, v| set(&mut g.user, v)), "Basic authentication"),
+    opt(b' ', "oauth2-bearer", Value("token", |_, g, v| set(&mut g.bearer, v)), "Bearer authentication"),
+    opt(b'e', "referer", Value("url", |_, g, v| set(&mut g.referer, v)), "Send this Referer"),
+    opt(b'r', "range", Value("range", |_, g, v| set(&mut g.range, v)), "Ask for these bytes only, as in 0-499 or -500"),
     opt(b'b', "cookie", Value("data/file", |_, g, v| push(&mut g.cookies, v)), "Send 'name=value', or the cookies of a Netscape file"),
     opt(b'c', "cookie-jar", Value("file", |_, g, v| set(&mut g.cookie_jar, v)), "Write the cookies to this file at the end"),
     opt(b' ', "compressed", Switch(|_, g, on| g.compressed = on), "Ask for a compressed response and decode it"),
     opt(b' ', "path-as-is", Switch(|_, g, on| g.path_as_is = on), "Keep /../ and /./ in the path"),
+    opt(b'g', "globoff", Switch(|_, _, _| ()), "Leave {} and [] in URLs alone, as without this option"),
     opt(b' ', "url", Value("url", |_, g, v| push(&mut g.urls, v)), "URL to fetch, as without this option"),
     opt(b' ', "unix-socket", Value("path", |_, g, v| set(&mut g.unix_socket, v)), "Connect through this Unix domain socket"),
     opt(b' ', "http1.1", Switch(|_, _, _| ()), "Speak HTTP/1.1, as without this option"),
-    // Redirects and repetition
     opt(b'L', "location", Switch(|_, g, on| g.location = on), "Follow redirects"),
     opt(b' ', "location-trusted", Switch(|_, g, on| (g.location, g.location_trusted) = (on, on)), "Follow, with credentials for other hosts too"),
     opt(b' ', "max-redirs", Value("number", |_, g, v| integer(&v).map(|n| g.max_redirs = Some(n))), "Follow so many; default 50, -1 is without limit"),
@@ -284,7 +310,6 @@ const OPTIONS: &[Opt] = &[
     opt(b' ', "retry-max-time", Value("seconds", |_, g, v| duration(&mut g.retry_max_time, &v)), "Start no retry after this time"),
     opt(b' ', "retry-connrefused", Switch(|_, g, on| g.retry_connrefused = on), "Retry refused connections too"),
     opt(b' ', "retry-all-errors", Switch(|_, g, on| g.retry_all_errors = on), "Retry after any error"),
-    // TLS
     opt(b'k', "insecure", Switch(|_, g, on| g.insecure = on), "Accept any certificate"),
     opt(b' ', "cacert", Value("file", |_, g, v| set(&mut g.cacert, v)), "Trust these authorities and no others"),
     opt(b' ', "crlfile", Value("file", |_, g, v| set(&mut g.crlfile, v)), "Check certificates against this revocation list"),
@@ -294,34 +319,69 @@ const OPTIONS: &[Opt] = &[
     opt(b' ', "tlsv1.3", Switch(|_, g, on| g.tls_min = on.then_some(TlsVersion::V1_3)), "TLS 1.3 or later"),
     opt(b' ', "tls-min", Value("version", |_, g, v| tls_version(&mut g.tls_min, &v)), "Lowest version of TLS: 1.2 or 1.3"),
     opt(b' ', "tls-max", Value("version", |_, g, v| tls_version(&mut g.tls_max, &v)), "Highest version of TLS: 1.2 or 1.3"),
-    // The way to the server
     opt(b'4', "ipv4", Switch(|_, g, on| g.family = on.then_some(Family::V4)), "Connect to IPv4 addresses only"),
     opt(b'6', "ipv6", Switch(|_, g, on| g.family = on.then_some(Family::V6)), "Connect to IPv6 addresses only"),
     opt(b' ', "resolve", Value("host:port:addr,...", |_, g, v| push(&mut g.resolve, v)), "The host, which may be *, has these addresses"),
     opt(b' ', "connect-to", Value("h:p:h:p", |_, g, v| push(&mut g.connect_to, v)), "Connect to the second host and port for the first"),
     opt(b'x', "proxy", Value("url", |_, g, v| set(&mut g.proxy, v)), "http, https, socks5 or socks5h proxy; '' is none"),
     opt(b'U', "proxy-user", Value("user:password", |_, g, v| set(&mut g.proxy_user, v)), "Credentials for the proxy"),
+    opt(b' ', "proxy-header", Value("header/@file", |_, g, v| push(&mut g.proxy_headers, v)), "Send this header to the proxy alone"),
+    opt(b'p', "proxytunnel", Switch(|_, g, on| g.proxy_tunnel = on), "Ask an HTTP proxy for a tunnel for http too"),
+    opt(b' ', "proxy-insecure", Switch(|_, g, on| g.proxy_insecure = on), "Accept any certificate of an https proxy"),
+    opt(b' ', "proxy-cacert", Value("file", |_, g, v| set(&mut g.proxy_cacert, v)), "Trust these authorities with an https proxy"),
+    opt(b' ', "proxy-crlfile", Value("file", |_, g, v| set(&mut g.proxy_crlfile, v)), "Check its certificates against this list"),
+    opt(b' ', "proxy-cert", Value("file", |_, g, v| set(&mut g.proxy_cert, v)), "Show an https proxy this certificate if asked"),
+    opt(b' ', "proxy-key", Value("file", |_, g, v| set(&mut g.proxy_key, v)), "Private key of --proxy-cert"),
     opt(b' ', "noproxy", Value("hosts", |_, g, v| set(&mut g.noproxy, v)), "Hosts that are reached without it; * is all"),
     opt(b' ', "socks5", Value("host:port", |_, g, v| scheme(&mut g.proxy, "socks5://", &v)), "Same as -x socks5://"),
     opt(b' ', "socks5-hostname", Value("host:port", |_, g, v| scheme(&mut g.proxy, "socks5h://", &v)), "Same as -x socks5h://"),
-    // The result
-    opt(b'o', "output", Value("file", |_, g, v| push(&mut g.outputs, v)), "Write to this file; once for each URL; - is stdout"),
+    opt(b'o', "output", Value("file", |_, g, v| push(&mut g.outputs, Some(v))), "Write to this file; once for each URL; - is stdout"),
+    opt(b'O', "remote-name", Switch(|_, g, on| if on { g.outputs.push(None) }), "Write to a file named as the last part of the URL's path"),
     opt(b'i', "include", Switch(|_, g, on| g.include = on), "Print response heads too"),
+    opt(b' ', "suppress-connect-headers", Switch(|_, g, on| g.suppress_connect_headers = on), "Leave out a proxy's answer to CONNECT of -i"),
     opt(b'f', "fail", Switch(|_, g, on| g.fail = on), "Exit 22 without a body on a status of 400 or more"),
+    opt(b' ', "fail-with-body", Switch(|_, g, on| g.fail_with_body = on), "The same, with the body"),
     opt(b'w', "write-out", Value("format/@file", |_, g, v| set(&mut g.write_out, v)), "Print this after each URL, with %{variables}"),
     opt(b's', "silent", Switch(|a, _, on| a.silent = on), "Print no errors"),
     opt(b'S', "show-error", Switch(|a, _, on| a.show_error = on), "Print errors even with -s"),
     opt(b'v', "verbose", Switch(|a, _, on| a.verbose = on), "Show the heads and what happens on stderr"),
-    // Limits
     opt(b'm', "max-time", Value("seconds", |_, g, v| duration(&mut g.max_time, &v)), "Longest time for each URL"),
     opt(b' ', "connect-timeout", Value("seconds", |_, g, v| duration(&mut g.connect_timeout, &v)), "Longest time to connect"),
     opt(b' ', "max-filesize", Value("bytes", |_, g, v| size(&mut g.max_filesize, &v)), "Longest body; k, M, G, T, P multiply by 1024"),
     opt(b' ', "rate", Value("N/unit", |a, _, v| rate(&mut a.rate, &v)), "Start at most N URLs per s, m, h or d"),
-    // The command line
     opt(b' ', "fail-early", Switch(|a, _, on| a.fail_early = on), "Stop at the first URL that fails"),
     opt(b':', "next", Next, "Start a new group of options and URLs"),
     opt(b'h', "help", Help, "Print this"),
 ];
+
+/// What stands above some options, each by its long name.
+const HEADINGS: &[(&str, &str)] = &[
+    ("request", "The request"),
+    ("location", "Redirects and repetition"),
+    ("insecure", "TLS"),
+    ("ipv4", "The way to the server"),
+    ("proxy", "Proxies"),
+    ("output", "The result"),
+    ("max-time", "Limits"),
+    ("fail-early", "The command line"),
+];
+
+/// What is no option.
+const HELP_END: &str = "
+The environment: http_proxy, https_proxy, all_proxy and no_proxy hold without -x and --noproxy. The
+authorities to trust are Mozilla's, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a
+file of others; system authorities are often in /etc/ssl/certs/ca-certificates.crt.
+
+Exit status, of the last URL: 0 it was fetched, 2 wrong usage, 3 no URL, 6 no such host (5 proxy),
+7 not connected, 18 cut short, 22 a status of 400 or more with -f, 28 out of time, 35 TLS failed,
+47 too many redirects, 52 no answer, 56 a broken answer, 60 a certificate that is not trusted, 97 a
+SOCKS proxy refused; the others as curl's.
+
+Examples:
+  crawler-cli get -L --compressed https://www.example.com/
+  crawler-cli get -sS -o page -w '%{http_code} %{time_total}\\n' https://www.example.com/
+  crawler-cli get -x socks5h://127.0.0.1:1080 https://www.example.com/
+";
 
 fn set(to: &mut Option<OsString>, value: OsString) -> Result<(), &'static str> {
     *to = Some(value);
@@ -430,7 +490,7 @@ mod tests {
         assert!(args.global.silent && args.global.show_error && args.help);
         let group = first(&["-sSfo", "file", "u1", "-Iofile2", "u2"]);
         assert!(group.fail && group.head && !group.include);
-        assert_eq!(group.outputs, ["file", "file2"]);
+        assert_eq!(group.outputs, [Some("file".into()), Some("file2".into())]);
         assert_eq!(group.urls, ["u1", "u2"]);
     }
 
@@ -460,7 +520,7 @@ mod tests {
         args.push(OsString::from_vec(vec![0xff, 0]));
         args.push("u".into());
         let group = parse(args.into_iter()).unwrap().groups.remove(0);
-        assert_eq!(group.outputs, ["-f"]);
+        assert_eq!(group.outputs, [Some("-f".into())]);
         assert_eq!(group.data, [Data::Ascii(OsString::from_vec(vec![0xff, 0]))]);
         assert!(!group.fail);
     }
@@ -492,6 +552,12 @@ mod tests {
             }
             assert!(help.contains(&format!("--{}", option.long)));
             assert!(!option.help.is_empty());
+        }
+        for (first, _) in HEADINGS {
+            assert!(
+                OPTIONS.iter().any(|option| option.long == *first),
+                "{first}"
+            );
         }
         assert!(help.lines().all(|line| line.len() <= 100), "{help}");
     }

@@ -13,7 +13,7 @@
 //! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
 //!   errors.
 //! - Credentials are dropped for good once a redirect has left the first origin, and so is the text of `-b`.
-//! - `-v` shows no request to a proxy for a tunnel, and an answer to it only if the proxy agrees.
+//! - A `Proxy-Authorization` of `-H` is for the proxy, and never for a server behind it or past it.
 //! - The default authorities are Mozilla's as compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a file.
 //! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
 //! - There is no URL globbing, no progress meter and no configuration file.
@@ -88,7 +88,8 @@ fn run(args: &HiArgs) -> Exit {
         let show = |failure: &Failure| {
             if (!global.silent || global.show_error) && !failure.reader_gone {
                 let code = failure.exit.code();
-                say(&format!("crawler-cli: ({code}) {}: {failure}", facts.url));
+                let (url, hint) = (&facts.url, failure.hint);
+                say(&format!("crawler-cli: ({code}) {url}: {failure}{hint}"));
             }
         };
         if let Err(failure) = &outcome {

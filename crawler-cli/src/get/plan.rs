@@ -58,12 +58,19 @@ pub(super) struct Options {
     /// `user:password`.
     pub(super) user: Option<Vec<u8>>,
     user_agent: Option<Vec<u8>>,
+    pub(super) referer: Option<Vec<u8>>,
+    range: Option<Vec<u8>>,
+    bearer: Option<Vec<u8>>,
+    json: bool,
     pub(super) body: Option<Vec<u8>>,
     /// Only the head is wanted, whatever the method.
     pub(super) head_only: bool,
     /// Response heads are part of the output.
     pub(super) include: bool,
+    /// And a proxy's answer to CONNECT among them.
+    pub(super) show_connect: bool,
     pub(super) fail: bool,
+    pub(super) fail_with_body: bool,
     pub(super) path_as_is: bool,
     pub(super) max_time: Option<Duration>,
     pub(super) max_filesize: Option<u64>,
@@ -76,7 +83,7 @@ pub(super) struct Options {
 }
 
 /// One `-H`.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum HeaderRule {
     Send(String, Vec<u8>),
     /// `Name:` takes away what would be sent by default.
@@ -112,9 +119,13 @@ impl HiArgs {
             }
             let options = Rc::new(Options::new(group, &jar)?);
             for url in urls {
+                let output = match outputs.next() {
+                    Some(None) => Some(remote_name(&url)?),
+                    named => named.flatten(),
+                };
                 transfers.push(Transfer {
                     url,
-                    output: outputs.next(),
+                    output,
                     upload: uploads.next().and_then(Upload::new),
                     options: options.clone(),
                 });
@@ -145,14 +156,18 @@ impl Transfer {
 
 impl Options {
     fn new(group: Group, jar: &CookieJar) -> Result<Self, Failure> {
-        let settings = Settings::new(&group)?;
+        let mut headers = Vec::new();
+        for typed in &group.headers {
+            read_headers(typed, &mut headers)?;
+        }
+        let mut proxy_headers = Vec::new();
+        for typed in &group.proxy_headers {
+            read_headers(typed, &mut proxy_headers)?;
+        }
+        let settings = Settings::new(&group, for_proxy(&headers, proxy_headers))?;
         let cookies = Cookies::new(&group, jar);
         let follow = Follow::new(&group);
         let retry = Retry::new(&group);
-        let mut headers = Vec::new();
-        for typed in group.headers {
-            read_headers(&typed, &mut headers)?;
-        }
         let write_out = match &group.write_out {
             Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
             None => None,
@@ -170,10 +185,16 @@ impl Options {
             headers,
             user: group.user.map(credentials).transpose()?,
             user_agent: group.user_agent.map(OsString::into_vec),
+            referer: group.referer.map(referer).transpose()?,
+            range: group.range.map(OsString::into_vec),
+            bearer: group.bearer.map(OsString::into_vec),
+            json: group.json,
             body: read_body(&group.data)?,
             head_only: group.head,
             include: group.include || group.head,
+            show_connect: !group.suppress_connect_headers,
             fail: group.fail,
+            fail_with_body: group.fail_with_body,
             path_as_is: group.path_as_is,
             max_time: group.max_time,
             max_filesize: group.max_filesize,
@@ -197,13 +218,26 @@ impl Options {
             ("Host", Some(errand.target.authority.clone().into_bytes())),
             (
                 "Authorization",
-                errand.user.as_ref().map(|user| basic(user)),
+                match (&self.bearer, &errand.user) {
+                    (Some(token), _) if errand.trusted() => Some([b"Bearer ", &token[..]].concat()),
+                    (_, user) => user.as_ref().map(|user| basic(user)),
+                },
+            ),
+            (
+                "Range",
+                self.range
+                    .as_ref()
+                    .map(|range| [b"bytes=", &range[..]].concat()),
             ),
             (
                 "User-Agent",
                 Some(user_agent).filter(|name| !name.is_empty()),
             ),
-            ("Accept", Some(b"*/*".to_vec())),
+            (
+                "Accept",
+                Some(if self.json { JSON } else { b"*/*" }.to_vec()),
+            ),
+            ("Referer", self.referer.clone()),
         ];
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
         let default = |(name, value): (&str, Option<Vec<u8>>)| {
@@ -228,7 +262,8 @@ impl Options {
         )));
         let codings = self.compressed.then(|| CODINGS.to_vec());
         headers.extend(default(("Accept-Encoding", codings)));
-        let form = (errand.kind == Kind::Post).then(|| FORM.to_vec());
+        let form = if self.json { JSON } else { FORM };
+        let form = (errand.kind == Kind::Post).then(|| form.to_vec());
         headers.extend(default(("Content-Type", form)));
         let waits = self.waits(errand, length);
         headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
@@ -270,7 +305,9 @@ pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_
 const EXPECT_ABOVE: u64 = 1024 * 1024;
 /// In curl's order.
 const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 const EXPECT: &[u8] = b"100-continue";
+const JSON: &[u8] = b"application/json";
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// `-H LINE`, or `-H @file` with one header on each line.
@@ -286,6 +323,22 @@ fn read_headers(typed: &OsStr, rules: &mut Vec<HeaderRule>) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// What a proxy is told: `--proxy-header`, and a `Proxy-Authorization` of `-H`, which is nobody else's business.
+fn for_proxy(headers: &[HeaderRule], own: Vec<HeaderRule>) -> Vec<(String, Vec<u8>)> {
+    let sent = |rule| match rule {
+        HeaderRule::Send(name, value) => Some((name, value)),
+        // There is nothing that could be taken away.
+        HeaderRule::Remove(_) => None,
+    };
+    let is_secret = |(name, _): &(String, Vec<u8>)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
+    let mut own: Vec<_> = own.into_iter().filter_map(sent).collect();
+    if !own.iter().any(is_secret) {
+        let given = headers.iter().cloned().filter_map(sent);
+        own.extend(given.filter(is_secret).take(1));
+    }
+    own
 }
 
 fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
@@ -312,13 +365,17 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
 fn read_body(data: &[Data]) -> Result<Option<Vec<u8>>, Failure> {
     let mut body: Option<Vec<u8>> = None;
     for piece in data {
+        let joined = matches!(piece, Data::Json(_));
         let piece = match piece {
             Data::Ascii(typed) => typed_or_file(typed, FileText::WithoutLineEnds)?,
-            Data::Binary(typed) => typed_or_file(typed, FileText::AsIs)?,
+            Data::Binary(typed) | Data::Json(typed) => typed_or_file(typed, FileText::AsIs)?,
+            Data::Raw(typed) => typed.as_bytes().to_vec(),
         };
         match &mut body {
             Some(body) => {
-                body.push(b'&');
+                if !joined {
+                    body.push(b'&');
+                }
                 body.extend(piece);
             }
             None => body = Some(piece),
@@ -361,6 +418,34 @@ fn read_file(name: &OsStr) -> Result<Vec<u8>, Failure> {
     })
 }
 
+/// The file that `-O` writes: the last name in the URL's path, as typed.
+fn remote_name(url: &OsStr) -> Result<OsString, Failure> {
+    let url = url.as_bytes();
+    let end = url.iter().position(|b| matches!(b, b'?' | b'#'));
+    let url = &url[..end.unwrap_or(url.len())];
+    let host = url
+        .windows(3)
+        .position(|w| w == b"://")
+        .map_or(0, |at| at + 3);
+    let name = match url[host..].iter().rposition(|b| *b == b'/') {
+        Some(at) => &url[host + at + 1..],
+        None => &[],
+    };
+    if name.is_empty() {
+        let cause = "the URL has no file name for -O";
+        return Err(Failure::new(Exit::Write, "write", cause));
+    }
+    Ok(OsStr::from_bytes(name).to_owned())
+}
+
+fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
+    let typed = typed.into_vec();
+    if typed.ends_with(b";auto") {
+        return Err(usage("a Referer of redirects (';auto') is not supported"));
+    }
+    Ok(typed)
+}
+
 fn credentials(typed: OsString) -> Result<Vec<u8>, Failure> {
     let typed = typed.into_vec();
     if !typed.contains(&b':') {
@@ -375,7 +460,7 @@ fn basic(user: &[u8]) -> Vec<u8> {
 }
 
 /// RFC 4648 §4, padded.
-fn base64(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn base64(bytes: &[u8]) -> Vec<u8> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -493,6 +578,15 @@ mod tests {
                 &["-dx", "-A", "", "-Hcontent-type:"],
                 "POST /p?q\nHost: h:8\nAccept: */*",
             ),
+            (
+                &["--json", "{}", "-A", "", "-e", "r", "-r", "0-9"],
+                "POST /p?q\nHost: h:8\nRange: bytes=0-9\nAccept: application/json\nReferer: r\n\
+                 Content-Type: application/json",
+            ),
+            (
+                &["--oauth2-bearer", "t", "-u", "a:b", "-A", "", "-Haccept:"],
+                "GET /p?q\nHost: h:8\nAuthorization: Bearer t",
+            ),
         ];
         for (args, expected) in cases {
             assert_eq!(composed(args), *expected, "{args:?}");
@@ -548,6 +642,54 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_data_beside_each_other() {
+        let body = |args: &[&str]| String::from_utf8(options(args).body.unwrap()).unwrap();
+        assert_eq!(body(&["-d", "a", "--data-raw", "@b"]), "a&@b");
+        assert_eq!(body(&["--json", "[1", "--json", ",2]"]), "[1,2]");
+    }
+
+    #[test]
+    fn what_a_proxy_is_told() {
+        let told = |args: &[&str]| {
+            let plan = plan(&[args, &["-x", "p", "u"]].concat()).unwrap();
+            let headers = plan.transfers[0].options.settings.proxy_headers();
+            let lines = headers.iter();
+            let lines = lines.map(|(name, value)| format!("{name}: {}", value.escape_ascii()));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(told(&["-H", "X-A: b"]), "");
+        assert_eq!(
+            told(&["--proxy-header", "X-A: b", "--proxy-header", "C:"]),
+            "X-A: b"
+        );
+        let own = [
+            "-H",
+            "proxy-authorization: a",
+            "-H",
+            "Proxy-Authorization: b",
+        ];
+        assert_eq!(told(&own), "proxy-authorization: a");
+        let both = [&own[..], &["--proxy-header", "Proxy-Authorization: c"]].concat();
+        assert_eq!(told(&both), "Proxy-Authorization: c");
+    }
+
+    #[test]
+    fn names_of_files_in_urls() {
+        for (url, name) in [
+            ("http://h/a/b.txt?q=/x#/y", Some("b.txt")),
+            ("h/%20;b", Some("%20;b")),
+            ("http://h/a/", None),
+            ("http://h", None),
+            ("h?a/b", None),
+        ] {
+            let named = remote_name(url.as_ref());
+            assert_eq!(named.as_deref().ok(), name.map(OsStr::new), "{url}");
+        }
+        let failure = plan(&["-O", "http://h/"]).unwrap_err();
+        assert_eq!(failure.exit.code(), 23);
+    }
+
+    #[test]
     fn headers_from_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("headers");
@@ -582,6 +724,7 @@ mod tests {
                 "options: a header needs a colon after its name",
             ),
             (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
+            (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
             (&["-u", "me", "u"], 2, "options: -u needs user:password"),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (

@@ -130,7 +130,8 @@ impl Errand {
         if is("Host") {
             return self.same_host;
         }
-        self.trusted || !(is("Authorization") || is("Cookie"))
+        let secret = ["Authorization", "Cookie", "Proxy-Authorization"];
+        self.trusted || !secret.into_iter().any(is)
     }
 
     /// Whether this server may see what is for the user's own host.

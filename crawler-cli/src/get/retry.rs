@@ -46,6 +46,11 @@ impl Retry {
         }
     }
 
+    /// Repetitions that are allowed.
+    pub(super) fn limit(&self) -> u32 {
+        self.times
+    }
+
     /// Whether that outcome may be another one next time.
     fn is_passing(&self, facts: &Facts, outcome: &Result<(), Failure>) -> bool {
         match outcome {

@@ -1,6 +1,7 @@
 //! `-v`: connections and heads on stderr, in curl's form, without credentials.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use courser::{Moment, Response};
 
@@ -10,6 +11,9 @@ use crate::terminal::{Keep, neutralise_bytes};
 /// Shows what happens, but for responses, of which more can be known in the end.
 pub(super) fn moment(moment: &Moment<'_>) {
     match moment {
+        // An address is its own.
+        Moment::Resolved { name, .. }
+            if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {}
         Moment::Resolved { name, addresses } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             say(&format!(
@@ -20,20 +24,28 @@ pub(super) fn moment(moment: &Moment<'_>) {
         Moment::Connecting { remote } => say(&format!("*   Trying {remote}...")),
         Moment::ConnectFailed { error } => say(&format!("* {error}")),
         Moment::Connected { remote, .. } => say(&format!("* Connected to {remote}")),
-        Moment::Ready {
-            tls, proxy_head, ..
+        Moment::Tunnelling { head: bytes, .. } => {
+            let target = bytes.split(|b| *b == b' ').nth(1).unwrap_or_default();
+            let target = String::from_utf8_lossy(target);
+            say(&format!("* Establish HTTP proxy tunnel to {target}"));
+            head('>', bytes);
+        }
+        Moment::TunnelAnswered {
+            status,
+            head: bytes,
+            ..
         } => {
-            if let Some(proxy_head) = proxy_head {
-                head('<', proxy_head);
-                say("* The proxy has opened the way");
-            }
-            if let Some(tls) = tls {
-                let resumed = if tls.resumed { ", resumed" } else { "" };
-                let (version, suite) = (tls.version, tls.cipher_suite);
-                say(&format!(
-                    "* TLS connection using {version} / {suite}{resumed}"
-                ));
-            }
+            head('<', bytes);
+            let opened = (200..300).contains(status);
+            let outcome = if opened { "established" } else { "failed" };
+            say(&format!("* CONNECT tunnel {outcome}, response {status}"));
+        }
+        Moment::Ready { tls: Some(tls), .. } => {
+            let resumed = if tls.resumed { ", resumed" } else { "" };
+            let (version, suite) = (tls.version, tls.cipher_suite);
+            say(&format!(
+                "* TLS connection using {version} / {suite}{resumed}"
+            ));
         }
         Moment::Sending {
             remote,

@@ -59,7 +59,8 @@ impl Session {
     ) -> (Facts, Result<(), Failure>) {
         let mut retries = transfer.options.retry.begin(Instant::now());
         loop {
-            let (facts, outcome) = self.run_once(transfer, urlnum);
+            let (mut facts, outcome) = self.run_once(transfer, urlnum);
+            facts.retries = transfer.options.retry.limit() - retries.left();
             let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
                 return (facts, outcome);
             };
@@ -84,6 +85,11 @@ impl Session {
             url: without_credentials(transfer.url.as_bytes()),
             urlnum,
             filename: output.map(|name| name.to_string_lossy().into_owned()),
+            referer: transfer
+                .options
+                .referer
+                .as_ref()
+                .map(|url| String::from_utf8_lossy(url).into_owned()),
             ..Facts::default()
         };
         let outcome = self.fetch(transfer, start, &mut facts);
@@ -168,6 +174,7 @@ impl Session {
         self.links.forget();
         let link = self.links.link(&options.settings, &errand.target)?;
         let target = link.request_target(&errand.target);
+        facts.proxied = link.is_proxied(&errand.target);
         let request = request(composed, target, body, upload, options.compressed);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
@@ -181,7 +188,7 @@ impl Session {
         }
         let seen = self.links.seen();
         facts.note_connection(&done.report, &seen, begun);
-        let proxy_head = seen.proxy_head.clone();
+        let (proxy_head, asked_proxy) = (seen.proxy_head.clone(), seen.asked_proxy);
         drop(seen);
         if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
             facts.upload_bytes = length.unwrap_or(0);
@@ -208,7 +215,7 @@ impl Session {
         let link = self.links.link(&options.settings, &errand.target)?;
         match done.outcome {
             Ok(()) => {
-                let outcome = output.take(
+                let mut outcome = output.take(
                     link,
                     done.id,
                     &self.response,
@@ -223,12 +230,18 @@ impl Session {
                     let announced = announced_length(&self.response);
                     facts.download_bytes = announced.unwrap_or(facts.download_bytes);
                 }
+                if options.fail_with_body && next.is_none() && facts.status >= 400 {
+                    outcome = outcome.and_then(|()| Err(http_error(facts.status)));
+                }
                 outcome.map(|()| next)
             }
             Err(error) => {
                 output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
                 facts.note_error(&error);
-                let failure = failure(&error, options, &errand.target);
+                let mut failure = failure(&error, options, &errand.target, asked_proxy);
+                if facts.proxied {
+                    failure = failure.at_proxy();
+                }
                 match next {
                     // Nobody wanted the body.
                     Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
@@ -294,7 +307,7 @@ impl Output<'_> {
         leads_on: bool,
     ) -> Result<(), Failure> {
         if response.status() == 0 {
-            return Ok(());
+            return self.proxy_head(proxy_head);
         }
         match self.head(response, proxy_head)? {
             Wanted::Body if !leads_on && !response.body().is_empty() => self.piece(response.body()),
@@ -302,11 +315,18 @@ impl Output<'_> {
         }
     }
 
-    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
-        if self.options.include {
-            if let Some(head) = proxy_head {
-                self.sink.write_head(head)?;
+    fn proxy_head(&mut self, head: Option<&[u8]>) -> Result<(), Failure> {
+        match head {
+            Some(head) if self.options.include && self.options.show_connect => {
+                self.sink.write_head(head)
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
+        self.proxy_head(proxy_head)?;
+        if self.options.include {
             for interim in response.interim() {
                 self.sink.write_head(interim.bytes())?;
             }
@@ -326,8 +346,7 @@ impl Output<'_> {
             return Err(Failure::new(Exit::BadEncoding, "response", cause));
         }
         if self.options.fail && status >= 400 {
-            let cause = format!("the server answered with status {status}");
-            return Err(Failure::new(Exit::HttpError, "response", cause));
+            return Err(http_error(status));
         }
         // What follows 101 is another protocol.
         Ok(if self.options.head_only || status == 101 {
@@ -380,6 +399,11 @@ impl Output<'_> {
     }
 }
 
+fn http_error(status: u16) -> Failure {
+    let cause = format!("the server answered with status {status}");
+    Failure::new(Exit::HttpError, "response", cause)
+}
+
 fn too_large(limit: u64) -> Failure {
     Failure::new(
         Exit::TooLarge,
@@ -417,8 +441,8 @@ fn announced_length(response: &Response) -> Option<u64> {
     value.split(',').next()?.trim().parse().ok()
 }
 
-/// What that error is for this target and these options.
-fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
+/// What that error is for this target and these options, and whether a proxy had been asked for a tunnel.
+fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool) -> Failure {
     let mut failure = Failure::from(error);
     match error.kind() {
         // The engine looks addresses up too, and finds none of the other family.
@@ -427,6 +451,14 @@ fn failure(error: &Error, options: &Options, target: &Target) -> Failure {
         }
         ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
             failure.exit = Exit::Proxy;
+        }
+        // TLS with the proxy was not up.
+        ErrorKind::Io(_)
+            if error.phase() == Phase::Proxy
+                && !asked_proxy
+                && !options.settings.speaks_socks() =>
+        {
+            failure.exit = Exit::TlsHandshake;
         }
         // Only who was reached can do that.
         ErrorKind::Io(cause)
@@ -477,10 +509,12 @@ impl Facts {
         }
         let ready = timings.queued.filter(|_| report.attempts() > 0);
         let ready = ready.unwrap_or_default();
-        if report.tls().is_some() {
+        if let Some(tls) = report.tls() {
             self.times.handshake += ready;
+            self.certificates.clone_from(&tls.certificates);
         }
         self.times.pretransfer += ready;
+        self.times.posttransfer += timings.sent.unwrap_or_default();
         self.times.starttransfer += timings.first_byte.unwrap_or_default();
         if let Some(status) = report.proxy_status() {
             self.proxy_status = status;
@@ -488,6 +522,7 @@ impl Facts {
     }
 
     fn note_response(&mut self, response: &Response, proxy_head: Option<&[u8]>) {
+        self.header_bytes += proxy_head.map_or(0, <[u8]>::len) as u64;
         if response.status() == 0 {
             return;
         }
@@ -497,8 +532,7 @@ impl Facts {
             Version::Http11 => "1.1",
         });
         let interim: usize = response.interim().map(|head| head.bytes().len()).sum();
-        let proxy = proxy_head.map_or(0, <[u8]>::len);
-        self.header_bytes += (proxy + interim + response.head().len()) as u64;
+        self.header_bytes += (interim + response.head().len()) as u64;
         let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
         let shown = |value: &[u8]| {
             if terminal {
@@ -528,6 +562,9 @@ impl Facts {
             ErrorKind::Proxy(ProxyFault::Status(status)) => self.proxy_status = *status,
             ErrorKind::Tls(fault) if error.phase() == Phase::Tls => {
                 self.verify_result = verify_result(fault);
+            }
+            ErrorKind::Tls(fault) if error.phase() == Phase::Proxy => {
+                self.proxy_verify_result = verify_result(fault);
             }
             _ => {}
         }

@@ -1,12 +1,18 @@
 //! `-w`: a format with curl's variables, filled in after each transfer.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
+use url::Url;
 
 use super::exit::Exit;
+use super::plan::base64;
 
 /// What is known about one transfer when it has ended.
 #[derive(Debug, Default)]
@@ -18,6 +24,7 @@ pub(super) struct Facts {
     pub(super) urlnum: usize,
     pub(super) method: String,
     pub(super) filename: Option<String>,
+    pub(super) referer: Option<String>,
     /// In upper case, as curl prints it; empty for a URL that could not be parsed.
     pub(super) scheme: &'static str,
     /// 0 without a response.
@@ -27,6 +34,12 @@ pub(super) struct Facts {
     /// Of the final response, in order, as received.
     pub(super) headers: Vec<(String, Vec<u8>)>,
     pub(super) connects: u32,
+    /// Of the server, in DER, its own first.
+    pub(super) certificates: Vec<Vec<u8>>,
+    /// How often the transfer was begun again.
+    pub(super) retries: u32,
+    /// Whether the last request went through a proxy.
+    pub(super) proxied: bool,
     pub(super) local: Option<(String, u16)>,
     pub(super) remote: Option<(String, u16)>,
     /// Heads of all responses, interim ones too.
@@ -43,6 +56,8 @@ pub(super) struct Facts {
     pub(super) proxy_status: u16,
     /// OpenSSL's number for what is wrong with the server's certificate.
     pub(super) verify_result: u16,
+    /// And with an https proxy's.
+    pub(super) proxy_verify_result: u16,
 }
 
 /// Since the start of the transfer; zero if it did not come so far. All but the last two are sums over its requests,
@@ -54,6 +69,8 @@ pub(super) struct Times {
     /// Until TLS was up.
     pub(super) handshake: Duration,
     pub(super) pretransfer: Duration,
+    /// Until the request was sent whole.
+    pub(super) posttransfer: Duration,
     pub(super) starttransfer: Duration,
     /// Until the last request began.
     pub(super) redirect: Duration,
@@ -96,6 +113,11 @@ enum Piece {
     Json,
     Stdout,
     Stderr,
+    /// `%output{name}`, or `%output{>>name}` to append.
+    Output {
+        path: PathBuf,
+        append: bool,
+    },
     /// The rest is only for a transfer that failed.
     OnError,
     Unknown(Vec<u8>),
@@ -112,13 +134,7 @@ impl WriteOut {
             let special = match (byte, tail) {
                 (b'%', [b'%', after @ ..]) => Some((Ok(b'%'), after)),
                 (b'%', [b'{', name @ ..]) => braced(name).map(|(n, after)| (Err(named(n)), after)),
-                (b'%', tail) => tail
-                    .strip_prefix(b"header{")
-                    .and_then(braced)
-                    .map(|(n, after)| {
-                        let name = String::from_utf8_lossy(n).into_owned();
-                        (Err(Piece::Header(name)), after)
-                    }),
+                (b'%', tail) => with_name(tail).map(|(piece, after)| (Err(piece), after)),
                 (b'\\', [b'n', after @ ..]) => Some((Ok(b'\n'), after)),
                 (b'\\', [b'r', after @ ..]) => Some((Ok(b'\r'), after)),
                 (b'\\', [b't', after @ ..]) => Some((Ok(b'\t'), after)),
@@ -148,24 +164,34 @@ impl WriteOut {
     /// Writes the filled-in format. An unknown variable is nothing on stdout and a line on stderr, as in curl.
     ///
     /// # Errors
-    /// Those of the two writers.
+    /// Those of the two writers, and of the files that the format names.
     pub(super) fn fill(
         &self,
         facts: &Facts,
         stdout: &mut dyn Write,
         stderr: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut to_stderr = false;
+        let mut to = To::Stdout;
         for piece in &self.pieces {
-            let out: &mut dyn Write = if to_stderr { stderr } else { stdout };
+            let out: &mut dyn Write = match &mut to {
+                To::Stdout => stdout,
+                To::Stderr => stderr,
+                To::File(file) => file,
+            };
             match piece {
                 Piece::Text(text) => out.write_all(text)?,
                 Piece::Variable(variable) => (variable.field)(facts).write_text(out)?,
                 Piece::Header(name) => out.write_all(facts.header(name).unwrap_or_default())?,
                 Piece::HeaderJson => out.write_all(header_json(facts).as_bytes())?,
                 Piece::Json => write!(out, "{}", json(facts))?,
-                Piece::Stdout => to_stderr = false,
-                Piece::Stderr => to_stderr = true,
+                Piece::Stdout => to = To::Stdout,
+                Piece::Stderr => to = To::Stderr,
+                Piece::Output { path, append } => {
+                    let mut options = File::options();
+                    let options = options.create(true).write(true);
+                    let file = options.append(*append).truncate(!append).open(path)?;
+                    to = To::File(file);
+                }
                 Piece::OnError if facts.exit == Exit::Ok => break,
                 Piece::OnError => {}
                 Piece::Unknown(name) => {
@@ -179,6 +205,27 @@ impl WriteOut {
         }
         Ok(())
     }
+}
+
+/// Where the filled-in format goes.
+enum To {
+    Stdout,
+    Stderr,
+    File(File),
+}
+
+/// What stands behind a `%` and is no variable: `header{name}` or `output{name}`.
+fn with_name(tail: &[u8]) -> Option<(Piece, &[u8])> {
+    if let Some(rest) = tail.strip_prefix(b"header{") {
+        let (name, after) = braced(rest)?;
+        let name = String::from_utf8_lossy(name).into_owned();
+        return Some((Piece::Header(name), after));
+    }
+    let (name, after) = braced(tail.strip_prefix(b"output{")?)?;
+    let appended = name.strip_prefix(b">>");
+    let path = PathBuf::from(OsStr::from_bytes(appended.unwrap_or(name)));
+    let append = appended.is_some();
+    Some((Piece::Output { path, append }, after))
 }
 
 /// Splits `name}after`.
@@ -275,6 +322,58 @@ fn ip(end: &Option<(String, u16)>) -> Field {
     Field::Text(end.as_ref().map(|(ip, _)| ip.clone()))
 }
 
+/// The server's certificates, one after the other.
+fn pem(certificates: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        for line in base64(certificate).chunks(64) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
+}
+
+/// A part of a URL; nothing of what is none, and nothing that is not there.
+fn part(url: &str, part: fn(&Url) -> Option<String>) -> Field {
+    Field::Text(Url::parse(url).ok().and_then(|url| part(&url)))
+}
+
+/// As it was typed, or with the scheme that a URL without one has.
+fn typed(facts: &Facts) -> String {
+    if facts.url.contains("://") {
+        facts.url.clone()
+    } else {
+        format!("http://{}", facts.url)
+    }
+}
+
+fn scheme(url: &Url) -> Option<String> {
+    Some(url.scheme().to_owned())
+}
+
+fn host(url: &Url) -> Option<String> {
+    url.host_str().map(str::to_owned)
+}
+
+fn port_of(url: &Url) -> Option<String> {
+    url.port_or_known_default().map(|port| port.to_string())
+}
+
+fn path(url: &Url) -> Option<String> {
+    Some(url.path().to_owned())
+}
+
+fn query(url: &Url) -> Option<String> {
+    url.query().map(str::to_owned)
+}
+
+fn fragment(url: &Url) -> Option<String> {
+    url.fragment().map(str::to_owned)
+}
+
 fn port(end: &Option<(String, u16)>) -> Field {
     Field::Number(end.as_ref().map_or(0, |(_, port)| *port).into())
 }
@@ -283,9 +382,11 @@ const fn var(name: &'static str, field: fn(&Facts) -> Field) -> Variable {
     Variable { name, field }
 }
 
-/// The variables with a value, in the order of curl's manual.
+/// The variables with a value, in the order of curl's manual. Not there are those of FTP, and those that name a user
+/// or a password.
 #[rustfmt::skip]
 static VARIABLES: &[Variable] = &[
+    var("certs", |f| text(pem(&f.certificates))),
     var("content_type", |f| Field::Text(f.header("content-type").map(|v| String::from_utf8_lossy(v).into_owned()))),
     var("errormsg", |f| Field::Text(f.error.clone())),
     var("exitcode", |f| Field::Number(f.exit.code().into())),
@@ -296,11 +397,15 @@ static VARIABLES: &[Variable] = &[
     var("local_ip", |f| ip(&f.local)),
     var("local_port", |f| port(&f.local)),
     var("method", |f| text(&f.method)),
+    var("num_certs", |f| Field::Number(f.certificates.len() as u64)),
     var("num_connects", |f| Field::Number(f.connects.into())),
     var("num_headers", |f| Field::Number(f.headers.len() as u64)),
     var("num_redirects", |f| Field::Number(f.redirects.into())),
-    var("proxy_ssl_verify_result", |_| Field::Number(0)),
-    var("redirect_url", |f| text(&f.redirect_url)),
+    var("num_retries", |f| Field::Number(f.retries.into())),
+    var("proxy_ssl_verify_result", |f| Field::Number(f.proxy_verify_result.into())),
+    var("proxy_used", |f| Field::Number(f.proxied.into())),
+    var("redirect_url", |f| Field::Text(Some(f.redirect_url.clone()).filter(|url| !url.is_empty()))),
+    var("referer", |f| Field::Text(f.referer.clone())),
     var("remote_ip", |f| ip(&f.remote)),
     var("remote_port", |f| port(&f.remote)),
     var("response_code", |f| Field::Status(f.status)),
@@ -315,12 +420,25 @@ static VARIABLES: &[Variable] = &[
     var("time_appconnect", |f| Field::Time(f.times.handshake)),
     var("time_connect", |f| Field::Time(f.times.connect)),
     var("time_namelookup", |f| Field::Time(f.times.lookup)),
+    var("time_posttransfer", |f| Field::Time(f.times.posttransfer)),
     var("time_pretransfer", |f| Field::Time(f.times.pretransfer)),
     var("time_redirect", |f| Field::Time(f.times.redirect)),
     var("time_starttransfer", |f| Field::Time(f.times.starttransfer)),
     var("time_total", |f| Field::Time(f.times.total)),
     var("url", |f| text(&f.url)),
+    var("url.fragment", |f| part(&typed(f), fragment)),
+    var("url.host", |f| part(&typed(f), host)),
+    var("url.path", |f| part(&typed(f), path)),
+    var("url.port", |f| part(&typed(f), port_of)),
+    var("url.query", |f| part(&typed(f), query)),
+    var("url.scheme", |f| part(&typed(f), scheme)),
     var("url_effective", |f| text(&f.url_effective)),
+    var("urle.fragment", |f| part(&f.url_effective, fragment)),
+    var("urle.host", |f| part(&f.url_effective, host)),
+    var("urle.path", |f| part(&f.url_effective, path)),
+    var("urle.port", |f| part(&f.url_effective, port_of)),
+    var("urle.query", |f| part(&f.url_effective, query)),
+    var("urle.scheme", |f| part(&f.url_effective, scheme)),
     var("urlnum", |f| Field::Number(f.urlnum as u64)),
 ];
 
@@ -345,6 +463,8 @@ mod tests {
                 header("x-a", "2"),
             ],
             connects: 1,
+            retries: 2,
+            proxied: true,
             remote: Some(("::1".into(), 8080)),
             download_bytes: 1000,
             times: Times {
@@ -396,6 +516,18 @@ mod tests {
             ("%header{x-A}%header{none}%header{x", "1%header{x"),
             ("a%{onerror}b", "a"),
             (
+                "%{num_retries} %{proxy_used} %{num_certs} [%{certs}]",
+                "2 1 0 []",
+            ),
+            (
+                "%{url.scheme} %{url.host} %{url.port} %{url.path} [%{url.query}]",
+                "http h 80 /a []",
+            ),
+            (
+                "%{urle.scheme} %{urle.host} %{urle.port} %{urle.path} [%{urle.fragment}]",
+                "http h 80 /a []",
+            ),
+            (
                 "%{header_json}",
                 "{\"content-type\":[\"text/x\"],\n\"x-a\":[\"1\",\"2\"],\n\"date\":[\"\\\"t\\\"\"]\n}",
             ),
@@ -425,6 +557,36 @@ mod tests {
     }
 
     #[test]
+    fn files_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("out");
+        let name = file.to_str().unwrap();
+        let format = format!("a%output{{{name}}}b%{{stdout}}c%output{{>>{name}}}%{{http_code}}");
+        for _ in 0..2 {
+            assert_eq!(filled(&format, &facts()), ("ac".into(), "".into()));
+            assert_eq!(std::fs::read(&file).unwrap(), b"b200");
+        }
+        let format = WriteOut::parse(b"%output{/none/there}x");
+        let mut stdout = Vec::new();
+        let failed = format.fill(&facts(), &mut stdout, &mut io::sink());
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn certificates_as_pem() {
+        let facts = Facts {
+            certificates: vec![vec![0; 50], vec![1]],
+            ..facts()
+        };
+        let line = "A".repeat(64);
+        let expected = format!(
+            "2-----BEGIN CERTIFICATE-----\n{line}\nAAA=\n-----END CERTIFICATE-----\n\
+             -----BEGIN CERTIFICATE-----\nAQ==\n-----END CERTIFICATE-----\n"
+        );
+        assert_eq!(filled("%{num_certs}%{certs}", &facts).0, expected);
+    }
+
+    #[test]
     fn json_has_every_variable() {
         let (text, _) = filled("%{json}", &facts());
         let parsed: Value = serde_json::from_str(&text).unwrap();
@@ -432,6 +594,7 @@ mod tests {
         assert_eq!(parsed["http_code"], 200);
         assert_eq!(parsed["time_connect"], 0.000166);
         assert_eq!(parsed["errormsg"], Value::Null);
+        assert_eq!(parsed["redirect_url"], Value::Null);
         assert_eq!(parsed["url"], "h/a");
     }
 

@@ -97,15 +97,17 @@ impl<N: Net> Client<N> {
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
         let tls = config.tls.build().map_err(tls_failed)?;
         let for_servers = config.tls.client.is_some() || config.tls.server_name.is_some();
-        let proxy_tls = if for_servers {
-            let config = TlsConfig {
-                client: None,
-                server_name: None,
-                ..config.tls
-            };
-            config.build().map_err(tls_failed)?
-        } else {
-            tls.clone()
+        let proxy_tls = match config.proxy_tls {
+            Some(own) => own.build().map_err(tls_failed)?,
+            None if for_servers => {
+                let config = TlsConfig {
+                    client: None,
+                    server_name: None,
+                    ..config.tls
+                };
+                config.build().map_err(tls_failed)?
+            }
+            None => tls.clone(),
         };
         let router = AnyHost {
             hosts: HashMap::new(),
@@ -154,8 +156,9 @@ impl<N: Net> Client<N> {
         }
     }
 
-    /// Forgets the addresses of all names.
+    /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
+        self.forget_failures();
         if let Some(names) = self.names_mut() {
             names.flush_all();
         }
@@ -277,13 +280,15 @@ impl AnyHost {
         let user_agent = self.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
         defaults = defaults.with_codings(self.codings);
-        let (to_host, to_port) = self.destination(url);
+        let destination = self.destination(url);
+        let (to_host, to_port) = destination.unwrap_or((url.host(), url.port()));
         let addresses = match &proxy {
             None => Addresses::Named(to_host.into(), to_port),
             Some(proxy) => Addresses::Named(proxy.host().into(), proxy.port()),
         };
         let mut steps = Vec::new();
         let mut socks_target = None;
+        let mut asks_proxy = false;
         if let Some(proxy) = &proxy {
             // The proxy would connect to it.
             let fixed = literal(to_host);
@@ -306,23 +311,28 @@ impl AnyHost {
                         credentials,
                     });
                 }
-                (ProxyKind::Http | ProxyKind::Https, Scheme::Https) => {
+                // A proxy that is asked for a URL connects to the URL's host alone.
+                (ProxyKind::Http | ProxyKind::Https, scheme)
+                    if scheme == Scheme::Https || proxy.tunnels() || destination.is_some() =>
+                {
                     steps.push(Step::Tunnel {
                         host_port: host_port(to_host, to_port).into(),
                         user_agent: user_agent.map(Into::into),
                         credentials,
+                        headers: proxy.headers().into(),
                     });
                 }
-                (ProxyKind::Http | ProxyKind::Https, Scheme::Http) => {
-                    let mut lines = Vec::new();
-                    if let Some(credentials) = credentials {
-                        lines.extend_from_slice(b"Proxy-Authorization: ");
-                        credentials.push_basic(&mut lines);
-                        lines.extend_from_slice(b"\r\n");
-                    }
-                    defaults = defaults.with_form(TargetForm::WholeUrl).with_lines(lines);
+                (ProxyKind::Http | ProxyKind::Https, _) => {
+                    let (authorization, lines) = proxy.header_lines();
+                    defaults = defaults
+                        .with_form(TargetForm::WholeUrl)
+                        .with_lines(authorization, lines);
+                    asks_proxy = true;
                 }
             }
+        }
+        if !asks_proxy && self.proxies.any() {
+            defaults = defaults.withholding();
         }
         if url.scheme() == Scheme::Https {
             steps.push(Step::Tls(tls, url.host().into()));
@@ -336,20 +346,21 @@ impl AnyHost {
         Ok(host)
     }
 
-    /// Where the connections for a URL go.
-    fn destination<'a>(&'a self, url: &'a Url<'_>) -> (&'a str, u16) {
+    /// Where the connections for a URL go, if that is not its own host and port.
+    fn destination<'a>(&'a self, url: &'a Url<'_>) -> Option<(&'a str, u16)> {
         let matching = self.connect_to.iter().find(|rule| {
             let host = bare(&rule.host);
             let any = host.is_empty() || host.eq_ignore_ascii_case(bare(url.host()));
             any && rule.port.is_none_or(|port| port == url.port())
         });
-        match matching {
-            None => (url.host(), url.port()),
-            Some(rule) if rule.to_host.is_empty() => {
-                (url.host(), rule.to_port.unwrap_or(url.port()))
-            }
-            Some(rule) => (&rule.to_host, rule.to_port.unwrap_or(url.port())),
-        }
+        let rule = matching?;
+        let host = match &*rule.to_host {
+            "" => url.host(),
+            host => host,
+        };
+        let port = rule.to_port.unwrap_or(url.port());
+        let own = port == url.port() && bare(host).eq_ignore_ascii_case(bare(url.host()));
+        (!own).then_some((host, port))
     }
 }
 

@@ -100,6 +100,9 @@ pub struct Config {
     pub redirects: Redirects,
     /// TLS for `https` URLs and proxies.
     pub tls: TlsConfig,
+    /// TLS for `https` proxies. Default: as `tls`, without its client certificate and its server name, which are for
+    /// servers.
+    pub proxy_tls: Option<TlsConfig>,
     /// Names: the cache in front of the resolver, and fixed addresses.
     pub dns: DnsConfig,
     /// Which addresses may be connected to. Default: all.
@@ -120,6 +123,7 @@ impl Default for Config {
             max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
             redirects: Redirects::none(),
             tls: TlsConfig::default(),
+            proxy_tls: None,
             dns: DnsConfig::default(),
             addresses: AddressPolicy::allow_all(),
             connect_to: Vec::new(),

@@ -134,6 +134,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.names.as_ref().map(|naming| &naming.names)
     }
 
+    pub(super) fn forget_failures(&mut self) {
+        self.avoided.clear();
+    }
+
     pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
         self.names.as_mut().map(|naming| &mut naming.names)
     }
@@ -198,6 +202,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Read::Data(chunk.len()));
         }
         self.read_body(id, &mut [0; 1])
+    }
+
+    pub(super) fn put_spare(&mut self, response: Response) {
+        self.reactor.put_spare(response);
     }
 
     pub(super) fn is_body_read(&self, id: CallId) -> bool {
@@ -458,12 +466,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Closes all idle connections and returns how many they were.
     pub fn close_idle(&mut self) -> usize {
-        let mut closed = 0;
-        while let Some(conn) = self.hosts.any_idle() {
+        let idle = self.reactor.idle_conns();
+        for &conn in &idle {
             self.close(conn);
-            closed += 1;
         }
-        closed
+        idle.len()
     }
 
     /// The body source of that call, which had nothing to send, has something again.
@@ -502,8 +509,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !matches!(call.place, Place::Ended(_)) {
             return Ok(Read::Pending);
         }
-        let call = self.forget_body(id).ok_or_else(unknown)?;
+        let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.marks, call.attempts, self.reactor.now());
+        self.reactor.put_streamed(call.request, &mut call.response);
         match call.place {
             Place::Ended(Err(error)) => Err(error),
             _ => Ok(Read::End {
@@ -530,6 +538,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
     /// had already sent in the new protocol is in the response's body.
+    ///
+    /// `None` if the call did neither, if the stream has been taken, and for every connection with TLS (an `https` URL
+    /// or proxy): its session cannot be taken out of the client, so the client closes such a connection when the
+    /// protocol is switched. Speak other protocols under TLS over a connection of your own.
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
         let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
         Some(self.handed_over.swap_remove(at).1)
@@ -611,7 +623,8 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     pub fn finish(mut self) -> Result<Report, Error> {
         let mut rest = [0; 8192];
         loop {
-            if let Some((report, _)) = self.end.take() {
+            if let Some((report, response)) = self.end.take() {
+                self.client.reactor.put_spare(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;
@@ -639,6 +652,9 @@ impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
 
 impl<R: Router, N: Net> Drop for Body<'_, R, N> {
     fn drop(&mut self) {
+        if let Some((_, response)) = self.end.take() {
+            self.client.reactor.put_spare(response);
+        }
         self.client.cancel(self.id);
     }
 }

@@ -139,11 +139,6 @@ impl Hosts {
         sum
     }
 
-    /// An idle connection of any host.
-    pub(crate) fn any_idle(&self) -> Option<Key> {
-        self.hosts.iter().find_map(|host| host.pool.any_idle())
-    }
-
     // ---- looking after hosts
 
     /// Something happened to a host that may need looking after. Every change of the number of its connections, and of
@@ -177,10 +172,21 @@ impl Hosts {
         })
     }
 
+    /// Whether that is when a host is to be looked after.
+    pub(crate) fn has_alarm(&self, key: Key, at: Time) -> bool {
+        self.hosts
+            .get(key)
+            .is_some_and(|host| host.alarm == Some(at))
+    }
+
     // ---- the cap over all hosts
 
     pub(crate) fn is_limited(&self) -> bool {
         self.max_open < usize::MAX
+    }
+
+    pub(crate) fn most_open(&self) -> usize {
+        self.max_open
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sensitive_stays_so() {
+        let mut key = HeaderValue::from_static("secret");
+        key.set_sensitive(true);
+        let request = http::Request::get("http://h/")
+            .header("x-api-key", key)
+            .header("x-open", "1");
+        let mut request = Request::try_from(request.body(Bytes::new()).unwrap()).unwrap();
+        request.redirect("http://other/".to_owned(), None, true);
+        let defaults = Defaults::new("other", None).with_form(crate::proto::TargetForm::OfUrl);
+        request.encode(&defaults).unwrap();
+        let head = String::from_utf8_lossy(request.encoded_head());
+        assert!(
+            head.contains("x-open: 1\r\n") && !head.contains("secret"),
+            "{head}"
+        );
+    }
+
+    #[test]
     fn requests_that_do_not_fit() {
         let with = |value: &str| {
             let request = http::Request::post("/").header("content-length", value);

@@ -69,7 +69,7 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Something that happened. The first five are about connections, which belong to no call while they are opened; the
+/// Something that happened. The first seven are about connections, which belong to no call while they are opened; the
 /// others are about a call, with its [tag](crate::Call::tag).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -97,6 +97,22 @@ pub enum Moment<'a> {
         remote: &'a Address,
         /// Ours.
         local: Option<&'a Address>,
+    },
+    /// A proxy is asked for a tunnel.
+    Tunnelling {
+        /// The proxy's address.
+        remote: &'a Address,
+        /// The head of the request, as it goes out.
+        head: &'a [u8],
+    },
+    /// A proxy has answered that, in whatever way.
+    TunnelAnswered {
+        /// The proxy's address.
+        remote: &'a Address,
+        /// The status: 2xx opens the tunnel.
+        status: u16,
+        /// The head of the answer.
+        head: &'a [u8],
     },
     /// The handshakes are done.
     Ready {

@@ -9,12 +9,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::{Error, Misuse, Phase, Sent};
-use crate::proto::{Credentials, Parts, Scheme, Url, UrlError, parse_port, split_any_scheme};
+use crate::proto::{
+    Credentials, Defaults, Parts, Request, Scheme, Url, UrlError, parse_port, split_any_scheme,
+};
 
 /// A proxy, parsed from `[scheme://][user[:password]@]host[:port]`.
 ///
 /// The scheme is `http` if none is given, the port 1080, or 443 with `https`, both as curl has it. User and password
-/// are percent-decoded. Neither is shown by `Display` and `Debug`.
+/// are percent-decoded. Neither is shown by `Display` and `Debug`, nor are headers.
 ///
 /// ```
 /// use courser::{Proxy, ProxyKind};
@@ -32,6 +34,8 @@ pub struct Proxy {
     ip: Option<IpAddr>,
     port: u16,
     credentials: Option<Credentials>,
+    headers: Vec<(Box<str>, Box<[u8]>)>,
+    tunnels: bool,
 }
 
 /// How a [`Proxy`] is spoken to.
@@ -99,6 +103,69 @@ impl Proxy {
         self
     }
 
+    /// Adds a header for an HTTP proxy itself: to its CONNECT requests, and to the requests that it is asked to pass on.
+    /// Servers behind a tunnel never see it. `Proxy-Authorization` goes before
+    /// [the credentials](Self::with_credentials), `Host` and `User-Agent` count for CONNECT alone. SOCKS has no headers.
+    ///
+    /// # Errors
+    /// What no request can have: a name that is no token, a byte that would end a line, a header that frames a body.
+    ///
+    /// ```
+    /// let proxy: courser::Proxy = "proxy.internal:3128".parse()?;
+    /// let proxy = proxy.with_header("X-Team", "crawl")?;
+    /// assert!(proxy.with_header("X-Team", "a\r\nb").is_err());
+    /// # Ok::<(), courser::Error>(())
+    /// ```
+    pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Self, Error> {
+        let value = value.as_ref();
+        let mut request = Request::new("CONNECT", "h:1");
+        request.header(name, value);
+        request
+            .encode(&Defaults::new("h:1", None))
+            .map_err(|misuse| Error::new(misuse, Phase::Queue, Sent::Nothing))?;
+        self.headers.push((name.into(), value.into()));
+        Ok(self)
+    }
+
+    /// Asks an HTTP proxy for a tunnel for `http` URLs too, as curl's `--proxytunnel`.
+    pub fn with_tunnels(mut self) -> Self {
+        self.tunnels = true;
+        self
+    }
+
+    pub(super) fn tunnels(&self) -> bool {
+        self.tunnels
+    }
+
+    pub(super) fn headers(&self) -> &[(Box<str>, Box<[u8]>)] {
+        &self.headers
+    }
+
+    /// What a request that an HTTP proxy passes on says to it: `Proxy-Authorization`, and the other lines.
+    pub(super) fn header_lines(&self) -> (Vec<u8>, Vec<u8>) {
+        let (mut authorization, mut lines) = (Vec::new(), Vec::new());
+        for (name, value) in &self.headers {
+            let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
+            let is = |header: &str| name.eq_ignore_ascii_case(header);
+            if is(AUTHORIZATION) {
+                authorization.extend(line);
+            } else if !is("Host") && !is("User-Agent") {
+                lines.extend(line);
+            }
+        }
+        if let Some(credentials) = self
+            .credentials
+            .as_ref()
+            .filter(|_| authorization.is_empty())
+        {
+            authorization.extend_from_slice(AUTHORIZATION.as_bytes());
+            authorization.extend_from_slice(b": ");
+            credentials.push_basic(&mut authorization);
+            authorization.extend_from_slice(b"\r\n");
+        }
+        (authorization, lines)
+    }
+
     fn parse(text: &str) -> Result<Self, UrlError> {
         let (kind, rest) = match split_any_scheme(text) {
             None => (ProxyKind::Http, text),
@@ -122,9 +189,13 @@ impl Proxy {
                 .userinfo
                 .filter(|userinfo| !userinfo.is_empty())
                 .map(Credentials::from_userinfo),
+            headers: Vec::new(),
+            tunnels: false,
         })
     }
 }
+
+const AUTHORIZATION: &str = "Proxy-Authorization";
 
 fn kind(scheme: &str) -> Result<ProxyKind, UrlError> {
     [
@@ -253,6 +324,11 @@ impl Proxies {
             https: parse(either("https_proxy"))?,
             exceptions: Exceptions::parse(&either("no_proxy").unwrap_or_default()),
         })
+    }
+
+    /// Whether there is one at all.
+    pub(super) fn any(&self) -> bool {
+        self.http.is_some() || self.https.is_some()
     }
 
     /// The proxy for a URL.

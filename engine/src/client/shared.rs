@@ -37,7 +37,7 @@ use super::router::Router;
 use super::stats::{Recorder, Stats};
 use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
-use crate::net::Waker;
+use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;
@@ -528,9 +528,9 @@ impl std::error::Error for Refused {
 /// A client that [`Shared`] can drive: all those of this library.
 pub trait Drive: driver::Driver {}
 
-impl<R: Router + 'static> Drive for Engine<R> {}
+impl<R: Router + 'static, N: Net + 'static> Drive for Engine<R, N> {}
 
-impl<R: Router + 'static> driver::Driver for Engine<R> {
+impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
     const SPREADS: bool = !R::KEEPS_HOSTS;
 
     fn waker(&mut self) -> io::Result<Waker> {
@@ -577,6 +577,10 @@ impl<R: Router + 'static> driver::Driver for Engine<R> {
         self.is_body_read(id)
     }
 
+    fn put_spare(&mut self, response: Response) {
+        self.put_spare(response);
+    }
+
     fn cancel(&mut self, id: CallId) -> bool {
         self.cancel(id)
     }
@@ -601,6 +605,7 @@ mod driver {
     use crate::client::{Call, CallId, Completion, Read};
     use crate::error::Error;
     use crate::net::Waker;
+    use crate::proto::Response;
 
     pub trait Driver: 'static {
         /// Whether several clients can share the calls, each host being served by one of them.
@@ -635,6 +640,9 @@ mod driver {
 
         /// Whether the next read finds nothing but the body's end.
         fn is_body_read(&self, id: CallId) -> bool;
+
+        /// Takes back the buffers of a streamed call, for another one.
+        fn put_spare(&mut self, response: Response);
 
         fn cancel(&mut self, id: CallId) -> bool;
 

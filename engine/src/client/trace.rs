@@ -49,6 +49,10 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
         Moment::Connected { remote, local } => {
             debug!(%remote, local = local.map(display), "connected");
         }
+        Moment::Tunnelling { remote, .. } => trace!(%remote, "asking for a tunnel"),
+        Moment::TunnelAnswered { remote, status, .. } => {
+            debug!(%remote, status, "asked for a tunnel");
+        }
         Moment::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
         Moment::Begun {
             call,

@@ -140,6 +140,11 @@ impl SimNet {
         self.world().trace.clone()
     }
 
+    /// Whether what happens is traced, which takes memory for all of it. Default: it is.
+    pub fn set_tracing(&self, on: bool) {
+        self.world().tracing = on;
+    }
+
     fn world(&self) -> RefMut<'_, World> {
         self.0.borrow_mut()
     }

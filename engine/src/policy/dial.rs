@@ -62,6 +62,11 @@ impl Avoided {
         self.until.remove(address);
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.until.clear();
+        self.order.clear();
+    }
+
     pub(crate) fn has(&self, now: Time, address: &Address) -> bool {
         self.until.get(address).is_some_and(|until| now < *until)
     }

@@ -176,7 +176,8 @@ pub(crate) enum Found {
 pub(crate) struct NameCache {
     config: DnsConfig,
     /// By lower-case name. A last dot makes another name: it keeps the search list out.
-    entries: HashMap<Arc<str>, Entry>,
+    /// Boxed: a table of so many comings and goings has twice the room that it needs, and more.
+    entries: HashMap<Arc<str>, Box<Entry>>,
     /// The names that are not being looked up, by the number of their last use. Invariant: exactly those of `entries`
     /// with `asking` false, under their `used`.
     idle: BTreeMap<u64, Arc<str>>,
@@ -355,7 +356,7 @@ impl NameCache {
     pub(crate) fn flush_all(&mut self) {
         self.idle.clear();
         self.entries.retain(|_, entry| entry.asking);
-        self.entries.values_mut().for_each(Entry::forget);
+        self.entries.values_mut().for_each(|entry| entry.forget());
     }
 
     pub(crate) fn counters(&self) -> DnsCounters {

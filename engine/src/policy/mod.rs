@@ -10,6 +10,7 @@ pub(crate) mod pool;
 pub(crate) mod queue;
 mod redirect;
 mod retry;
+pub(crate) mod room;
 mod timeouts;
 
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};

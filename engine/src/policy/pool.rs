@@ -15,6 +15,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use super::queue::{Queue, Ticket};
+use super::room;
 use super::timeouts::later;
 use crate::error::LimitExceeded;
 use crate::time::Time;
@@ -348,6 +349,16 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         }
     }
 
+    /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait: there is no room
+    /// for one among the connections of all hosts. Calls that are tried again do.
+    pub(crate) fn refuse(&mut self) -> Option<W> {
+        let in_vain = self.waiting() > self.connecting.len();
+        let refuses = self.config.wait == WaitPolicy::FailFast;
+        (refuses && in_vain)
+            .then(|| self.waiting.pop_back())
+            .flatten()
+    }
+
     /// Whether a call waits for a new connection that is not being opened.
     #[inline]
     pub(crate) fn needs_fresh(&self) -> bool {
@@ -367,6 +378,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
+                room::make(&mut self.slots);
                 self.slots.push(Slot::free());
                 (self.slots.len() - 1) as u32
             }
@@ -589,6 +601,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     fn free_slot(&mut self, at: u32) {
         self.slots[at as usize] = Slot::free();
+        room::make(&mut self.free);
         self.free.push(at);
     }
 }

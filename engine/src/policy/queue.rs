@@ -1,5 +1,7 @@
 //! A double-ended queue from whose middle an element can be taken in constant time, by the ticket that it was given
-//! when it was put in. Allocates only when it is longer than ever before.
+//! when it was put in. Allocates only when it is longer than ever before, or since it was empty after a rush.
+
+use super::room;
 
 /// Where an element stands. Valid until the element leaves the queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,6 +62,7 @@ impl<T: Copy> Queue<T> {
         self.remove(Ticket(self.back))
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, Ticket(at): Ticket) -> Option<T> {
         let node = self.nodes.get_mut(at as usize)?;
         let value = node.value.take()?;
@@ -75,7 +78,17 @@ impl<T: Copy> Queue<T> {
             NONE => self.back = prev,
             next => self.nodes[next as usize].prev = prev,
         }
+        if self.len == 0 && self.nodes.len() > room::KEPT {
+            self.give_back();
+        }
         Some(value)
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        self.nodes.clear();
+        self.nodes.shrink_to(room::KEPT);
+        self.free = NONE;
     }
 
     /// Fills a node that comes behind the last.
@@ -88,6 +101,7 @@ impl<T: Copy> Queue<T> {
         };
         match self.free {
             NONE => {
+                room::make(&mut self.nodes);
                 self.nodes.push(node);
                 (self.nodes.len() - 1) as u32
             }
@@ -131,6 +145,21 @@ mod tests {
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert_eq!(queue.front(), model.front().map(|e| e.0));
             }
+        }
+    }
+
+    #[test]
+    fn a_rush_leaves_nothing_behind() {
+        let mut queue = Queue::new();
+        for rush in 0..3 {
+            for value in 0..10_000 {
+                queue.push_back(value);
+            }
+            for value in 0..10_000 {
+                assert_eq!(queue.pop_front(), Some(value), "in rush {rush}");
+            }
+            assert!(queue.nodes.capacity() <= room::KEPT);
+            assert_eq!((queue.len(), queue.front()), (0, None));
         }
     }
 }

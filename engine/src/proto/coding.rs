@@ -19,6 +19,9 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// A set of content codings: those that a request offers in `Accept-Encoding` and wants taken off its response.
 ///
+/// A response keeps what decoding has needed, and a client what streamed bodies have needed (up to a MiB for each): the
+/// next body costs no allocation. Those in `br` do: its decoder cannot be used again.
+///
 /// ```
 /// use courser::{Codings, Request};
 ///
@@ -150,7 +153,7 @@ pub(super) fn stack<'a>(
 }
 
 /// Takes the codings off one body after the other, and keeps its memory in between.
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     /// In the order in which bytes pass them: the coding that was applied last comes first.
     layers: Vec<Layer>,
     /// Layers of earlier bodies, ready for a new one.
@@ -294,7 +297,7 @@ impl Decoder {
     }
 
     /// What it holds in memory between two bodies, in bytes.
-    pub(super) fn idle_memory(&self) -> usize {
+    pub(crate) fn idle_memory(&self) -> usize {
         self.idle_memory
     }
 

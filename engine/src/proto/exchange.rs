@@ -191,7 +191,7 @@ enum RequestKind {
 
 impl Exchange {
     /// Begins the exchange of an encoded request.
-    #[inline]
+    #[inline(always)] // made where it stays, and not moved there
     pub fn new(request: &Request, mode: BodyMode) -> Self {
         let kind = match request.method_now() {
             "HEAD" => RequestKind::Head,
@@ -865,6 +865,21 @@ impl Exchange {
         decoder.reset(decoder_cap(response.0.retained));
         response.0.decoder = self.decoder.take();
         Ok(())
+    }
+
+    /// Whether there is a decoder that the response has not got back.
+    #[inline]
+    pub(crate) fn has_decoder(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Gives the decoder of a body whose end was that of the connection to the response, for the next body.
+    #[cold]
+    pub(crate) fn give_back(&mut self, response: &mut Response) {
+        if let Some(mut decoder) = self.decoder.take() {
+            decoder.reset(decoder_cap(response.0.retained));
+            response.0.decoder = Some(decoder);
+        }
     }
 
     fn body_limit(&self, limits: &Limits) -> Option<u64> {

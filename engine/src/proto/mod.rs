@@ -32,6 +32,7 @@ mod url;
 
 pub use auth::{Credentials, push_basic};
 pub use coding::Codings;
+pub(crate) use coding::Decoder;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use proxy::{Handshake, ProxyFault, SocksReply};

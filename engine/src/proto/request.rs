@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::coding::Codings;
 use super::head::list;
+use super::url::redacted;
 use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
 
@@ -44,6 +45,8 @@ struct Inner {
     upgrade: bool,
     /// There is an `Authorization` header.
     authorization: bool,
+    /// There is a `Proxy-Authorization` header.
+    proxy_authorization: bool,
     /// Names of headers that are not for every server.
     sensitive: Vec<Box<str>>,
     /// The value of `Cookie` from the client's jar; empty for none.
@@ -86,6 +89,7 @@ impl Request {
             close: false,
             upgrade: false,
             authorization: false,
+            proxy_authorization: false,
             sensitive: Vec::new(),
             cookies: Vec::new(),
             detour: None,
@@ -141,6 +145,11 @@ impl Request {
 
     /// Adds a header line behind those there are. `Host` and `User-Agent` replace the defaults instead, in the
     /// defaults' place; the headers that frame the message are refused.
+    ///
+    /// A client with proxies sends `Proxy-Authorization` to an HTTP proxy that passes the request on, in place of the
+    /// proxy's own credentials, and leaves it out of what goes to a server, directly or through a tunnel: a tunnel is
+    /// opened for many requests, by [the proxy's credentials](crate::Proxy::with_credentials) alone. Without proxies, it
+    /// is a header like any other.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.touch();
@@ -158,6 +167,7 @@ impl Request {
             }
             self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
             self.0.authorization |= name.eq_ignore_ascii_case("authorization");
+            self.0.proxy_authorization |= name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             self.0.says_coding |=
                 name.eq_ignore_ascii_case("accept-encoding") || name.eq_ignore_ascii_case("range");
             push_line(&mut self.0.fields, name, value);
@@ -189,6 +199,7 @@ impl Request {
         self.0.close = false;
         self.0.upgrade = false;
         self.0.authorization = false;
+        self.0.proxy_authorization = false;
         self.0.sensitive.clear();
         self.0.says_coding = false;
         self.0.invalid = None;
@@ -385,11 +396,16 @@ impl Request {
             let offer = self.0.encoded_codings.to_string();
             push_line(out, "Accept-Encoding", offer.as_bytes());
         }
+        let own_proxy = self.0.proxy_authorization && !self.is_elsewhere();
+        if !own_proxy {
+            out.extend_from_slice(&defaults.proxy_authorization);
+        }
         out.extend_from_slice(&defaults.lines);
-        if self.0.detour.is_none() {
+        let withheld = own_proxy && defaults.withholds;
+        if self.0.detour.is_none() && !withheld {
             out.extend_from_slice(&self.0.fields);
         } else {
-            self.write_fields_elsewhere(out);
+            self.write_some_fields(withheld, out);
         }
         if let Some(url) = url
             && (!self.0.authorization || self.is_elsewhere())
@@ -417,8 +433,8 @@ impl Request {
         }
     }
 
-    /// The headers that still hold after a redirection.
-    fn write_fields_elsewhere(&self, out: &mut Vec<u8>) {
+    /// The headers that still hold after a redirection, without those for a proxy if they are `withheld`.
+    fn write_some_fields(&self, withheld: bool, out: &mut Vec<u8>) {
         for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             // Names are tokens, which `header` has checked.
@@ -429,7 +445,8 @@ impl Request {
                     .iter()
                     .any(|own| own.eq_ignore_ascii_case(name))
             };
-            let private = self.is_elsewhere() && (is_credential(name) || marked());
+            let private = self.is_elsewhere() && (is_credential(name) || marked())
+                || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             if private || self.lost_body() && describes_body(name) {
                 continue;
             }
@@ -656,12 +673,17 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.0.method)
-            .field(
-                "target",
-                &Url::parse(&self.0.target)
-                    .map_or_else(|_| self.0.target.clone(), |url| url.to_string()),
-            )
+            .field("target", &shown(&self.0.target))
             .finish_non_exhaustive()
+    }
+}
+
+/// A target without a password.
+fn shown(target: &str) -> Cow<'_, str> {
+    match Url::parse(target) {
+        Ok(url) => url.to_string().into(),
+        Err(_) if target.starts_with('/') => target.into(),
+        Err(_) => redacted(target).into(),
     }
 }
 
@@ -682,8 +704,12 @@ pub struct Defaults {
     host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
+    /// A line for the next hop, unless the request has its own.
+    proxy_authorization: Vec<u8>,
     /// Header lines for the next hop.
     lines: Vec<u8>,
+    /// The next hop is the origin, and what the caller says to proxies is none of its business.
+    withholds: bool,
     codings: Codings,
 }
 
@@ -706,7 +732,9 @@ impl Defaults {
             host: host.into(),
             user_agent: user_agent.map(|value| value.as_bytes().to_vec()),
             form: TargetForm::AsGiven,
+            proxy_authorization: Vec::new(),
             lines: Vec::new(),
+            withholds: false,
             codings: Codings::none(),
         }
     }
@@ -730,9 +758,17 @@ impl Defaults {
         self
     }
 
-    /// Header lines, each with its CRLF, that go out with every request.
-    pub(crate) fn with_lines(mut self, lines: Vec<u8>) -> Self {
+    /// Header lines, each with its CRLF, that go out with every request: `authorization` to those alone that bring no
+    /// `Proxy-Authorization` of their own.
+    pub(crate) fn with_lines(mut self, authorization: Vec<u8>, lines: Vec<u8>) -> Self {
+        self.proxy_authorization = authorization;
         self.lines = lines;
+        self
+    }
+
+    /// Leaves out a request's own `Proxy-Authorization`.
+    pub(crate) fn withholding(mut self) -> Self {
+        self.withholds = true;
         self
     }
 }
@@ -874,7 +910,7 @@ impl Stream {
 
 /// Whether a header carries credentials by its name.
 fn is_credential(name: &str) -> bool {
-    ["authorization", "cookie", "proxy-authorization"]
+    ["authorization", "cookie", PROXY_AUTHORIZATION]
         .iter()
         .any(|credential| credential.eq_ignore_ascii_case(name))
 }
@@ -931,6 +967,8 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
 /// The headers that the engine writes itself.
 const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
 
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
+
 /// Those that RFC 9110 names, and digests of the body (RFC 9530).
 const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];
 
@@ -955,6 +993,20 @@ mod tests {
         }
         for name in ["Accept", "Cookies", "WWW-Authenticate"] {
             assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        for (target, told) in [
+            ("http://user:secret@h/p", "http://h/p"),
+            ("http://user:secret@h:port/", "http://***@h:port/"),
+            ("user:secret@h/", "***@h/"),
+            ("/a@b", "/a@b"),
+        ] {
+            let debug = format!("{:?}", Request::get(target));
+            assert!(debug.contains(&format!("{told:?}")), "{debug}");
+            assert!(!debug.contains("secret"), "{debug}");
         }
     }
 

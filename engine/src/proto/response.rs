@@ -162,6 +162,11 @@ impl Response {
         self.0.trailers = std::mem::replace(&mut other.0.trailers, 0..0);
     }
 
+    /// What decoding keeps for the next body.
+    pub(crate) fn decoder(&mut self) -> &mut Option<Box<Decoder>> {
+        &mut self.0.decoder
+    }
+
     /// The buffer of the body, for bytes that come without passing through the exchange.
     pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0.body

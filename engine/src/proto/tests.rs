@@ -719,6 +719,13 @@ fn fasthttp_rows() {
             OPEN,
             "200 keep \"x\"",
         ),
+        // What a trailer must not be (RFC 9110 §6.5.1) frames nothing.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶Trailer: Foo, Content-Length¶¶3¶abc¶0¶Content-Length: 9¶¶",
+            OPEN,
+            "200 keep \"abc\"",
+        ),
         (
             "GET",
             "HTTP/1.1 200 OK¶Content-Length: faaa¶¶",

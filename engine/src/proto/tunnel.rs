@@ -37,11 +37,29 @@ impl Tunnel {
         user_agent: Option<&str>,
         credentials: Option<&Credentials>,
     ) -> Result<Self, ProxyFault> {
+        Self::with_headers(host_port, user_agent, credentials, &[])
+    }
+
+    /// The same with these headers. A `Proxy-Authorization` among them goes before the credentials, a `User-Agent` and a
+    /// `Host` before the default ones.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_headers(
+        host_port: &str,
+        user_agent: Option<&str>,
+        credentials: Option<&Credentials>,
+        headers: &[(Box<str>, Box<[u8]>)],
+    ) -> Result<Self, ProxyFault> {
         let mut request = Request::new("CONNECT", host_port);
-        if let Some(credentials) = credentials {
+        for (name, value) in headers {
+            request.header(name, value);
+        }
+        let authorized = |(name, _): &(Box<str>, _)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
+        if let Some(credentials) = credentials.filter(|_| !headers.iter().any(authorized)) {
             let mut value = Vec::new();
             credentials.push_basic(&mut value);
-            request.header("Proxy-Authorization", value);
+            request.header(PROXY_AUTHORIZATION, value);
         }
         request
             .encode(&Defaults::new(host_port, user_agent))
@@ -99,11 +117,18 @@ impl Tunnel {
         }
     }
 
+    /// The head of the request.
+    pub fn request_head(&self) -> &[u8] {
+        self.request.encoded_head()
+    }
+
     /// The proxy's answer, as far as it came: to tell what it says about a refusal.
     pub fn response(&self) -> &Response {
         &self.response
     }
 }
+
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 
 #[cfg(test)]
 mod tests {
@@ -156,6 +181,20 @@ mod tests {
                             Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
             assert_eq!(String::from_utf8(sent(&mut full, piece)).unwrap(), expected);
         }
+        let headers = [
+            ("X-A", "b"),
+            ("proxy-authorization", "c"),
+            ("User-Agent", "d"),
+        ];
+        let headers = headers.map(|(name, value)| (name.into(), value.as_bytes().into()));
+        let mut own =
+            Tunnel::with_headers("h:1", Some("probe"), Some(&credentials), &headers).unwrap();
+        let expected = "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\nUser-Agent: d\r\nX-A: b\r\n\
+                        proxy-authorization: c\r\n\r\n";
+        assert_eq!(String::from_utf8(sent(&mut own, 9)).unwrap(), expected);
+        let framing = [("Content-Length".into(), b"3".as_slice().into())];
+        let refused = Tunnel::with_headers("h:1", None, None, &framing);
+        assert!(matches!(refused, Err(ProxyFault::Request(_))));
         let refused = Tunnel::new("h:1\r\nX: y", None, None);
         assert!(matches!(refused, Err(ProxyFault::Request(_))));
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use pipe::Pipe;
 pub(crate) use pipe::{Batching, GivenUp};
 use setup::SetUp;
-pub(crate) use setup::Step;
+pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
@@ -30,7 +30,9 @@ use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
-use crate::proto::{BodyMode, CloseReason, Exchange, Limits, Request, Response, Reuse, SendStep};
+use crate::proto::{
+    BodyMode, CloseReason, Decoder, Exchange, Limits, Request, Response, Reuse, SendStep,
+};
 use crate::time::Time;
 use timers::Timers;
 pub(crate) use timers::{Armed, Owner};
@@ -53,6 +55,11 @@ pub(crate) struct Reactor<N: Net> {
     idle_order: Option<Queue<Key>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
+    /// In place of those that went back to the caller.
+    spare_requests: Vec<Request>,
+    /// Of streamed bodies: the caller's response is gone when they end.
+    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
+    decoders: Vec<Box<Decoder>>,
     now: Time,
     /// No wait that begins now on a connection ends earlier by a limit of its phase.
     soonest: Time,
@@ -311,6 +318,8 @@ pub(crate) enum Happened {
     Connected { opening: Key, conn: Key },
     /// A connection of that opening has done its handshakes.
     Ready { opening: Key, conn: Key },
+    /// Somebody said something about a tunnel.
+    Tunnel { ends: Arc<Ends>, said: Said },
     /// A handshake failed; the connection is gone.
     SetUpFailed { opening: Key, error: Error },
     /// An address was not reached; the connection is gone.
@@ -375,6 +384,8 @@ impl<N: Net> Reactor<N> {
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spare: Vec::new(),
+            spare_requests: Vec::new(),
+            decoders: Vec::new(),
             now,
             soonest: now,
             polled_at: now,
@@ -470,6 +481,24 @@ impl<N: Net> Reactor<N> {
         }
     }
 
+    pub(crate) fn take_spare_request(&mut self) -> Request {
+        self.spare_requests.pop().unwrap_or_default()
+    }
+
+    /// Takes back what a call with a streamed body had.
+    pub(crate) fn put_streamed(&mut self, request: Request, response: &mut Response) {
+        if self.spare_requests.len() < MOST_SPARE {
+            self.spare_requests.push(request);
+        }
+        if self.decoders.len() < MOST_SPARE
+            && let Some(decoder) = response
+                .decoder()
+                .take_if(|decoder| decoder.idle_memory() <= MOST_DECODER)
+        {
+            self.decoders.push(decoder);
+        }
+    }
+
     // ---- connections
 
     /// Begins to connect to an address, as part of an opening. `set_up`: handshakes follow.
@@ -522,6 +551,13 @@ impl<N: Net> Reactor<N> {
         self.timers.alarm(owner, at);
     }
 
+    /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
+    pub(crate) fn tidy_alarms(&mut self, owners: usize, counts: impl FnMut(Owner, Time) -> bool) {
+        if self.timers.has_old_alarms(owners) {
+            self.timers.tidy_alarms(counts);
+        }
+    }
+
     /// Notes how a connection was opened.
     pub(crate) fn set_opened(&mut self, conn: Key, resolve: Option<Duration>, connect: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {
@@ -534,6 +570,12 @@ impl<N: Net> Reactor<N> {
     /// The connection that has been idle for longest.
     pub(crate) fn oldest_idle(&self) -> Option<Key> {
         self.idle_order.as_ref()?.front()
+    }
+
+    /// All idle connections.
+    pub(crate) fn idle_conns(&self) -> Vec<Key> {
+        self.conns
+            .keys_of(|conn| matches!(conn.state, State::Idle(_)))
     }
 
     pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
@@ -579,6 +621,10 @@ impl<N: Net> Reactor<N> {
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
+            let decoder = call.response.decoder();
+            if decoder.is_none() {
+                *decoder = self.decoders.pop();
+            }
         }
         if self.settings.batching.is_some() {
             return self.start_pipe(conn_key, call_key);
@@ -677,11 +723,15 @@ impl<N: Net> Reactor<N> {
 
     /// The consumer of a streamed body has taken what there was: reading goes on.
     pub(crate) fn resume_read(&mut self, call: Key) {
-        let Some(&Place::OnConn(key)) = self.calls.get(call).map(|call| &call.place) else {
+        let Some(call) = self.calls.get(call) else {
+            return;
+        };
+        let Place::OnConn(key) = call.place else {
             return;
         };
         if let Some(conn) = self.conns.get_mut(key)
             && conn.unread == Some(Unread::Consumer)
+            && call.response.body().len() - call.taken < self.settings.stream_buffer
         {
             conn.unread = None;
             conn.since = self.now;
@@ -856,7 +906,12 @@ impl<N: Net> Reactor<N> {
         let State::SettingUp(set_up) = &mut conn.state else {
             return;
         };
-        match set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now) {
+        let driven = set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
+        for said in set_up.news() {
+            let ends = Arc::clone(&conn.ends);
+            self.happened.push_back(Happened::Tunnel { ends, said });
+        }
+        match driven {
             Ok(true) => {
                 let opening = set_up.opening;
                 let opened = conn.opened.get_or_insert_default();
@@ -1026,7 +1081,11 @@ impl<N: Net> Reactor<N> {
         let (read, room) = match exchange.body_left() {
             Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
-                let room = left.min(body.len().clamp(READ_BUFFER, MOST_DIRECT) as u64) as usize;
+                let most = match exchange.mode() {
+                    BodyMode::Stream => READ_BUFFER, // beyond which nothing waits for the consumer
+                    BodyMode::Buffer | BodyMode::Discard => MOST_DIRECT,
+                };
+                let room = left.min(body.len().clamp(READ_BUFFER, most) as u64) as usize;
                 // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
@@ -1138,7 +1197,14 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let (exchange, call) = match &mut conn.state {
-            State::Busy(exchange, call) => (exchange, Some(*call)),
+            State::Busy(exchange, call) => {
+                if exchange.has_decoder()
+                    && let Some(call) = self.calls.get_mut(*call)
+                {
+                    exchange.give_back(&mut call.response);
+                }
+                (exchange, Some(*call))
+            }
             State::Draining(exchange, _, _) => (exchange, None),
             State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
         };
@@ -1462,6 +1528,9 @@ const WRITES_PER_TURN: usize = 16;
 
 /// Spare responses kept for the next late answer or streamed body.
 const MOST_SPARE: usize = 16;
+
+/// The memory of a decoder that is kept for the next streamed body.
+const MOST_DECODER: usize = 1024 * 1024;
 
 /// After so long without a poll, idle connections are looked at before one is used.
 const STALE_AFTER: Duration = Duration::from_millis(1);

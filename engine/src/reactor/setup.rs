@@ -31,7 +31,19 @@ pub(crate) enum Step {
         host_port: Box<str>,
         user_agent: Option<Box<str>>,
         credentials: Option<Credentials>,
+        headers: Box<[Header]>,
     },
+}
+
+/// A name and a value.
+type Header = (Box<str>, Box<[u8]>);
+
+/// The head of a message about a tunnel.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Request(Box<[u8]>),
+    /// With its status.
+    Answer(u16, Box<[u8]>),
 }
 
 impl Step {
@@ -60,6 +72,8 @@ pub(crate) struct SetUp {
     proxy: Duration,
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
+    /// What nobody has been told of.
+    news: Vec<Said>,
 }
 
 #[derive(Debug)]
@@ -82,6 +96,7 @@ impl SetUp {
             proxy: Duration::ZERO,
             tls: None,
             proxy_answer: None,
+            news: Vec::new(),
         }
     }
 
@@ -105,9 +120,16 @@ impl SetUp {
                 host_port,
                 user_agent,
                 credentials,
+                headers,
             }) => {
-                let tunnel = Tunnel::new(host_port, user_agent.as_deref(), credentials.as_ref());
-                Machine::Tunnel(tunnel?.into())
+                let tunnel = Tunnel::with_headers(
+                    host_port,
+                    user_agent.as_deref(),
+                    credentials.as_ref(),
+                    headers,
+                )?;
+                self.news.push(Said::Request(tunnel.request_head().into()));
+                Machine::Tunnel(tunnel.into())
             }
             None => Machine::Done,
         };
@@ -127,14 +149,19 @@ impl SetUp {
                 Machine::Done => return Ok(true),
                 Machine::Tls => transport.handshake(net, buffer)?,
                 Machine::Socks(socks) => drive_proxy(socks, transport, net, buffer)?,
-                Machine::Tunnel(tunnel) => drive_proxy(&mut **tunnel, transport, net, buffer)?,
+                Machine::Tunnel(tunnel) => {
+                    let driven = drive_proxy(&mut **tunnel, transport, net, buffer);
+                    let response = tunnel.response();
+                    if !matches!(driven, Ok(false)) && response.status() > 0 {
+                        let (status, head) = (response.status(), response.head());
+                        self.news.push(Said::Answer(status, head.into()));
+                        self.proxy_answer = Some((status, head.into()));
+                    }
+                    driven?
+                }
             };
             if !done {
                 return Ok(false);
-            }
-            if let Machine::Tunnel(tunnel) = &self.machine {
-                let response = tunnel.response();
-                self.proxy_answer = Some((response.status(), response.head().into()));
             }
             let took = now.saturating_duration_since(self.since);
             match self.steps.get(self.at) {
@@ -147,11 +174,17 @@ impl SetUp {
         }
     }
 
+    /// TLS with a proxy is the proxy's.
     pub(crate) fn phase(&self) -> Phase {
         match self.steps.get(self.at) {
-            Some(Step::Tls(..) | Step::ProxyTls(..)) => Phase::Tls,
+            Some(Step::Tls(..)) => Phase::Tls,
             _ => Phase::Proxy,
         }
+    }
+
+    /// What was said about a tunnel since this was asked last.
+    pub(super) fn news(&mut self) -> Vec<Said> {
+        std::mem::take(&mut self.news)
     }
 
     /// Notes how long the steps took.

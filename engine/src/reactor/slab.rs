@@ -1,10 +1,14 @@
 //! A vector of slots with a free list, whose keys are never used twice: a key names its slot and how often that slot
 //! was filled, so an event or a timer that comes late finds nothing rather than somebody else.
 
+use crate::policy::room;
+
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
+    /// Of a new slot: no slot that was given back was filled more often.
+    generation: u32,
 }
 
 #[derive(Debug)]
@@ -49,6 +53,7 @@ impl<T> Slab<T> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
+            generation: 0,
         }
     }
 
@@ -64,7 +69,7 @@ impl<T> Slab<T> {
             generation: self
                 .slots
                 .get(index as usize)
-                .map_or(0, |slot| slot.generation),
+                .map_or(self.generation, |slot| slot.generation),
         }
     }
 
@@ -76,10 +81,13 @@ impl<T> Slab<T> {
             Some(index) => {
                 self.slots[index as usize].value.get_or_insert(value);
             }
-            None => self.slots.push(Slot {
-                generation: 0,
-                value: Some(value),
-            }),
+            None => {
+                room::make(&mut self.slots);
+                self.slots.push(Slot {
+                    generation: self.generation,
+                    value: Some(value),
+                });
+            }
         }
         key
     }
@@ -100,6 +108,18 @@ impl<T> Slab<T> {
             .filter(|_| slot.generation == key.generation)
     }
 
+    /// The keys of the elements for which that is true.
+    pub(crate) fn keys_of(&self, mut is: impl FnMut(&T) -> bool) -> Vec<Key> {
+        let mut keys = Vec::new();
+        for (index, slot) in (0..).zip(&self.slots) {
+            if slot.value.as_ref().is_some_and(&mut is) {
+                let generation = slot.generation;
+                keys.push(Key { index, generation });
+            }
+        }
+        keys
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
@@ -111,13 +131,31 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let slots = self.slots.len();
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation != key.generation || slot.value.is_none() {
             return None;
         }
         slot.generation = slot.generation.wrapping_add(1);
+        room::make(&mut self.free);
         self.free.push(key.index);
+        if self.free.len() > room::KEPT && self.free.len() == slots {
+            return self.give_back(key);
+        }
+        // In the end, so that it is moved once.
         slot.value.take()
+    }
+
+    /// Takes out the last element, and keeps the first slots only.
+    #[cold]
+    fn give_back(&mut self, last: Key) -> Option<T> {
+        let value = self.slots.get_mut(last.index as usize)?.value.take();
+        let given = self.slots.drain(room::KEPT..).map(|slot| slot.generation);
+        self.generation = given.fold(self.generation, u32::max);
+        self.slots.shrink_to_fit();
+        self.free.retain(|&index| (index as usize) < room::KEPT);
+        self.free.shrink_to_fit();
+        value
     }
 }
 
@@ -136,5 +174,21 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.len(), 1);
         assert_eq!(Key::from_bits(second.to_bits()), second);
+    }
+
+    #[test]
+    fn a_rush_leaves_nothing_behind_but_its_keys() {
+        let mut slab = Slab::new();
+        let mut seen = std::collections::HashSet::new();
+        for rush in 0..5 {
+            let keys: Vec<Key> = (0..3000).map(|value| slab.insert(value)).collect();
+            for (value, &key) in keys.iter().enumerate() {
+                assert!(seen.insert(key), "{key:?} again in rush {rush}");
+                assert_eq!(slab.remove(key), Some(value));
+            }
+            assert_eq!(slab.len(), 0);
+            assert!(slab.slots.capacity() <= room::KEPT && slab.free.capacity() <= room::KEPT);
+            assert!(keys.iter().all(|key| slab.get(*key).is_none()));
+        }
     }
 }

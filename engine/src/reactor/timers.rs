@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::slab::Key;
+use crate::policy::room;
 
 /// What wakes up.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -53,12 +54,43 @@ impl Timers {
             return;
         }
         armed.0 = Some(due);
-        self.heap.push(Reverse((due, owner)));
+        self.push(due, owner);
     }
 
     /// Wakes the client for an opening or a host at that time.
     pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
         self.alarms += 1;
+        self.push(at, owner);
+    }
+
+    /// Whether the client's entries are so many more than its openings and hosts, which have two at most, that it should
+    /// [tidy](Self::tidy_alarms) those away that are over.
+    pub(crate) fn has_old_alarms(&self, owners: usize) -> bool {
+        self.alarms > 64 + 4 * owners
+    }
+
+    /// Drops those of the client's entries that no longer count.
+    pub(crate) fn tidy_alarms(&mut self, mut counts: impl FnMut(Owner, Time) -> bool) {
+        let mut alarms = 0;
+        self.heap.retain(|&Reverse((at, owner))| {
+            let keep = !owner.is_client() || counts(owner, at);
+            alarms += usize::from(keep && owner.is_client());
+            keep
+        });
+        self.alarms = alarms;
+        self.give_back();
+    }
+
+    fn give_back(&mut self) {
+        // Room for as many again: no entry is tidied away for nothing.
+        self.heap.shrink_to((2 * self.heap.len()).max(room::KEPT));
+    }
+
+    fn push(&mut self, at: Time, owner: Owner) {
+        let len = self.heap.len();
+        if len == self.heap.capacity() && len >= room::KEPT {
+            self.heap.reserve_exact(len / 8);
+        }
         self.heap.push(Reverse((at, owner)));
     }
 
@@ -90,7 +122,7 @@ impl Timers {
     /// before their deadlines.
     #[inline]
     pub(crate) fn is_untidy(&self, owners: usize) -> bool {
-        self.heap.len() > 64 + 4 * owners + self.alarms
+        self.heap.len() > 64 + 2 * owners + self.alarms
     }
 
     /// Drops entries that no longer count.
@@ -98,6 +130,7 @@ impl Timers {
         self.heap.retain(|&Reverse((at, owner))| {
             owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
         });
+        self.give_back();
     }
 }
 
@@ -123,5 +156,54 @@ mod tests {
         // The entry at 5 s has been replaced.
         assert_eq!(timers.pop(at(9), |_| Some(Armed::default())), None);
         timers.tidy(|_| None);
+    }
+
+    #[test]
+    fn alarms_that_are_over_do_not_pile_up() {
+        let start = Time::now();
+        let mut timers = Timers::default();
+        let mut most = 0;
+        for number in 0..10_000 {
+            let owner = Owner::Opening(Key::from_bits(number));
+            timers.alarm(owner, start + Duration::from_secs(number));
+            // The last ten still count.
+            if timers.has_old_alarms(10) {
+                timers.tidy_alarms(
+                    |owner, _| matches!(owner, Owner::Opening(key) if key.to_bits() + 10 > number),
+                );
+                assert_eq!(timers.heap.len(), 10);
+            }
+            most = timers.heap.len().max(most);
+        }
+        assert!(most <= 64 + 4 * 10 + 1, "{most}");
+        let late = start + Duration::from_secs(10_000);
+        while timers.pop(late, |_| None).is_some() {}
+        assert_eq!(timers.alarms, 0);
+    }
+
+    #[test]
+    fn the_clients_own_alarms_are_no_untidiness() {
+        let start = Time::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        for n in 0..10_000 {
+            timers.alarm(Owner::Opening(Key::from_bits(n)), at(n));
+            assert!(!timers.is_untidy(0), "{n}");
+        }
+        // Entries of ended calls are; they go, and the alarms stay.
+        let mut n = 0;
+        while !timers.is_untidy(1) {
+            n += 1;
+            timers.arm(Owner::Call(Key::from_bits(n)), &mut Armed::default(), at(n));
+        }
+        assert!(n < 100, "{n}");
+        timers.tidy(|_| None);
+        assert!(!timers.is_untidy(1));
+        assert_eq!(timers.heap.len(), 10_000);
+        for n in 0..10_000 {
+            let due = timers.pop(at(n), |_| None);
+            assert_eq!(due, Some(Owner::Opening(Key::from_bits(n))));
+        }
+        assert_eq!((timers.next(), timers.alarms), (None, 0));
     }
 }

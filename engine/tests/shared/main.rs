@@ -3,6 +3,7 @@
 mod bodies;
 mod many;
 mod server;
+mod wakes;
 
 use std::future::Future;
 use std::num::NonZeroUsize;

@@ -12,6 +12,7 @@
 
 mod hosts;
 mod plan;
+mod regression;
 mod run;
 mod scenarios;
 mod torture;

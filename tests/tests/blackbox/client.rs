@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use courser::{
     Call, Client, Codings, Completion, Config, ConnectTo, CookieJar, ErrorKind, LimitExceeded,
-    Limits, Misuse, PeerFault, Redirects, Request, Response, Retry, Sent, TimeLimit, Timeouts,
-    WaitPolicy,
+    Limits, Misuse, PeerFault, Phase, Redirects, Request, Response, Retry, Sent, TimeLimit,
+    Timeouts, WaitPolicy,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tests::clients::{any_client, any_config, assert_none_left, config, run_any};
-use tests::script::{Gate, PATIENCE, Server, connection, refused};
+use tests::clients::{any_client, any_config, assert_none_left, config, look_away, run_any};
+use tests::script::{Gate, PATIENCE, Script, Server, connection, refused};
+use tests::tls::Authority;
 
 use crate::{CLOSING, OK, response};
 
@@ -529,6 +530,7 @@ fn a_connection_that_was_closed_while_idle_is_not_used() {
     let mut client = any_client(any_config());
     get(&mut client, &url(&server, "/1"));
     server.wait_ended(1);
+    look_away();
     let mut post = Request::post(url(&server, "/2"), "once");
     client.call(&mut post, &mut Response::new()).unwrap();
     // Closed while it is used: what is idempotent is sent again.
@@ -860,4 +862,94 @@ fn the_report_tells_of_the_last_connection() {
         assert_eq!(report.attempts(), 1);
     }
     assert_none_left(client, [&server]);
+}
+
+// ---- scenarios that fasthttp's client has for several hosts
+
+#[test]
+fn t01_a_deadline_in_the_past_causes_no_lookup_and_no_traffic() {
+    let server = Server::every(connection().always(OK));
+    let mut config = any_config();
+    config
+        .dns
+        .resolve("a.example", None, [server.address().ip()]);
+    let mut client = any_client(config);
+    let past = Instant::now();
+    look_away();
+    for host in ["a.example", "b.example", "127.0.0.1"] {
+        let target = format!("http://{host}:{}/", server.address().port());
+        for late in [
+            call(&*target).timeout(Duration::ZERO),
+            call(&*target).deadline(past),
+        ] {
+            let error = run_one(&mut client, late).outcome.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+                "{error:?}"
+            );
+            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+        }
+    }
+    client.maintain(Duration::from_millis(5)).unwrap();
+    assert_eq!((server.accepted(), client.counters().opened), (0, 0));
+    assert_eq!(client.dns_counters().asked, 0);
+    assert_none_left(client, []);
+}
+
+/// Ten servers, every other one over TLS, with GETs and POSTs to all of them at the same time.
+#[test]
+fn p11_p12_calls_to_plain_and_secure_hosts_never_cross() {
+    const CALLS: u64 = 300;
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["127.0.0.1"]).acceptor();
+    let servers: Vec<Server> = (0..10u8)
+        .map(|n| {
+            // Each answers with its own number.
+            let numbered = |script: Script| {
+                (0..CALLS).fold(script, |script, _| {
+                    script.request().send(response(format!("server {n}")))
+                })
+            };
+            match n % 2 {
+                0 => Server::every(numbered(connection())),
+                _ => Server::every(numbered(connection().tls(&acceptor))),
+            }
+        })
+        .collect();
+    let mut config = capped(12, 3);
+    config.tls = authority.trusted();
+    let mut client = any_client(config);
+    for tag in 0..CALLS {
+        let n = tag as usize % 10;
+        let scheme = if n.is_multiple_of(2) { "http" } else { "https" };
+        let target = format!("{scheme}://{}/{tag}", servers[n].address());
+        let request = match tag % 3 {
+            0 => Request::post(target, format!("body {tag}")),
+            _ => Request::get(target),
+        };
+        client.submit(Call::new(request, Response::new()).tag(tag));
+    }
+    for _ in 0..CALLS {
+        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+        done.outcome.unwrap();
+        let expected = format!("server {}", done.tag % 10);
+        assert_eq!(done.response.body(), expected.as_bytes());
+        assert!(client.counters().open <= 12);
+    }
+    for (n, server) in servers.iter().enumerate() {
+        let mut seen: Vec<u64> = Vec::new();
+        for request in server.requests() {
+            let tag = request.target().trim_start_matches('/').parse().unwrap();
+            seen.push(tag);
+            let (method, body) = match tag % 3 {
+                0 => ("POST", format!("body {tag}")),
+                _ => ("GET", String::new()),
+            };
+            assert!(request.line().starts_with(method), "{request:?}");
+            assert_eq!(request.body(), body.as_bytes());
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq((n as u64..CALLS).step_by(10)));
+    }
+    assert_none_left(client, &servers);
 }

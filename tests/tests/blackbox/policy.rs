@@ -231,7 +231,14 @@ fn a_proxy_is_no_way_around() {
         let url = format!("{scheme}://127.0.0.1:{port}");
         config.proxies = Proxies::all(url.parse().unwrap());
         let mut client = named_client(config, saying(&["10.0.0.1"]));
-        for host in ["10.0.0.1", "[::ffff:10.0.0.1]", "169.254.169.254"] {
+        // `localhost` would be the proxy's own.
+        for host in [
+            "10.0.0.1",
+            "[::ffff:10.0.0.1]",
+            "169.254.169.254",
+            "localhost",
+            "a.LocalHost",
+        ] {
             let outcome = client.get(&format!("http://{host}/"), &mut Response::new());
             denied(outcome);
         }

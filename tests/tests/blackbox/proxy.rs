@@ -1,13 +1,14 @@
 //! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, refusals, proxies that stall, close
 //! or talk nonsense at each step, and which requests go through which proxy.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{
-    AddressPolicy, Answer, Call, Client, Config, DnsError, ErrorKind, PeerFault, Phase, Proxies,
-    Redirects, Reply, Report, Request, Resolver, Response, Sent, TimeLimit, Timeouts, TlsConfig,
-    TlsFault,
+    AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Moment, Observer,
+    PeerFault, Phase, Proxies, Redirects, Reply, Report, Request, Resolver, Response, Sent,
+    TimeLimit, Timeouts, TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -249,6 +250,119 @@ fn bytes_both_ways_through_tls_in_tls() {
     assert_none_left(client, [&proxy]);
 }
 
+/// What is meant for servers, a name of their own and our certificate, is no business of a proxy, even one that asks.
+#[test]
+fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let own = authority.leaf(&["127.0.0.1"]).acceptor_asking(&clients);
+    let origin = authority.leaf(&["hidden.example"]);
+    let origin = origin.acceptor_with(rustls::ALL_VERSIONS, Some(&clients));
+    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+    let proxy = Server::play([
+        tunnel.tls(&origin).always(OK),
+        connection().tls(&own).always(OK),
+    ]);
+    let tls = TlsConfig {
+        server_name: Some("hidden.example".into()),
+        client: Some(clients.leaf(&["me"]).for_client()),
+        ..authority.trusted()
+    };
+    let mut client = client(all("https", &proxy), tls);
+    get(&mut client, "https://a.example/");
+    get(&mut client, "http://a.example/");
+    let seen: Vec<_> = proxy
+        .sessions()
+        .into_iter()
+        .map(|session| (session.server_name, session.client_certificates))
+        .collect();
+    let hidden = Some("hidden.example".to_owned());
+    assert_eq!(seen, [(None, 0), (hidden, 1), (None, 0)]);
+    assert_none_left(client, [&proxy]);
+}
+
+/// `Proxy-Authorization` is for the next hop (RFC 9110 §11.7.2): the caller's own goes to a proxy that passes the
+/// request on, in place of the client's, and to nobody behind it or beside it.
+#[test]
+fn the_caller_s_credentials_for_proxies_reach_no_server() {
+    let (authority, acceptor) = origin();
+    let direct = Server::every(connection().always(OK));
+    let proxy = Server::play([
+        connection().always(OK),
+        connection()
+            .request()
+            .send(ESTABLISHED)
+            .tls(&acceptor)
+            .always(OK),
+    ]);
+    let exempt = direct.address().ip().to_string();
+    let mut client = client(
+        all_as_user("http", &proxy).except(&exempt),
+        authority.trusted(),
+    );
+    for url in [
+        "http://a.example/".to_owned(),
+        "https://a.example/".to_owned(),
+        format!("http://{}/", direct.address()),
+    ] {
+        let mut request = Request::get(url);
+        request
+            .header("Proxy-Authorization", "Basic own")
+            .header("X-Other", "stays");
+        client.call(&mut request, &mut Response::new()).unwrap();
+    }
+    let told = |server: &Server| -> Vec<_> {
+        let requests = server.requests();
+        let told = requests.iter().map(|r| r.header("proxy-authorization"));
+        told.collect()
+    };
+    assert_eq!(
+        told(&proxy),
+        [vec!["Basic own"], vec![BASIC], vec![]],
+        "{:?}",
+        heads(&proxy)
+    );
+    assert_eq!(told(&direct), [Vec::<String>::new()]);
+    for request in [&proxy.requests()[2], &direct.requests()[0]] {
+        assert_eq!(request.header("x-other"), ["stays"]);
+    }
+    assert_none_left(client, [&proxy, &direct]);
+}
+
+#[test]
+fn a_tunnel_to_an_ipv6_address_has_it_in_brackets() {
+    let (authority, acceptor) = origin();
+    let script = connection().request().send(ESTABLISHED).tls(&acceptor);
+    for (host, to_host) in [("a.example", "::1"), ("a.example", "[::1]")] {
+        let proxy = Server::play([script.clone().always(OK)]);
+        let mut config = config(all("http", &proxy));
+        config.tls = authority.trusted();
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: None,
+            to_host: to_host.into(),
+            to_port: None,
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "https://a.example/");
+        assert_eq!(proxy.lines()[0], "CONNECT [::1]:443 HTTP/1.1");
+        assert_none_left(client, [&proxy]);
+    }
+    // And as the host of a URL, a rule may have it either way.
+    for host in ["::1", "[::1]"] {
+        let server = Server::every(connection().always(OK));
+        let mut config = config(Proxies::none());
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: Some(81),
+            to_host: "127.0.0.1".into(),
+            to_port: Some(server.address().port()),
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "http://[::1]:81/");
+        assert_none_left(client, [&server]);
+    }
+}
+
 /// Both certificates are checked, each against its own name.
 #[test]
 fn the_proxy_s_certificate_counts_too() {
@@ -260,9 +374,9 @@ fn the_proxy_s_certificate_counts_too() {
         let script = connection().tls(proxy).request().send(ESTABLISHED);
         Server::play([script.tls(origin)])
     };
-    for (proxy, expected) in [
-        (tunnel(&misnamed, &origin), "127.0.0.1"),
-        (tunnel(&good, &misnamed_origin), "a.example"),
+    for (proxy, expected, phase) in [
+        (tunnel(&misnamed, &origin), "127.0.0.1", Phase::Proxy),
+        (tunnel(&good, &misnamed_origin), "a.example", Phase::Tls),
     ] {
         let mut client = client(all("https", &proxy), authority.trusted());
         let error = error(&mut client, "https://a.example/");
@@ -270,7 +384,218 @@ fn the_proxy_s_certificate_counts_too() {
             matches!(error.kind(), ErrorKind::Tls(TlsFault::WrongName { expected: name, .. }) if name == expected),
             "{error:?}"
         );
-        assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
+        assert_eq!((error.phase(), error.sent()), (phase, Sent::Nothing));
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// Whom the proxy is trusted by says nothing about servers, and the other way round.
+#[test]
+fn a_proxy_has_a_tls_configuration_of_its_own() {
+    let (authority, origin) = origin();
+    let company = Authority::new("company");
+    let own = company.leaf(&["127.0.0.1"]).acceptor();
+    let start = || {
+        let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+        Server::play([tunnel.tls(&origin).always(OK)])
+    };
+    let client = |proxy: &Server, tls, proxy_tls| {
+        let mut config = config(all("https", proxy));
+        config.tls = tls;
+        config.proxy_tls = proxy_tls;
+        named_client(config, NoNames)
+    };
+    for proxy_tls in [company.trusted(), insecure()] {
+        let proxy = start();
+        let mut client = client(&proxy, authority.trusted(), Some(proxy_tls));
+        get(&mut client, "https://a.example/");
+        assert_none_left(client, [&proxy]);
+    }
+    for (tls, proxy_tls, phase) in [
+        (authority.trusted(), None, Phase::Proxy),
+        (insecure(), Some(authority.trusted()), Phase::Proxy),
+        (company.trusted(), Some(company.trusted()), Phase::Tls),
+        (company.trusted(), Some(insecure()), Phase::Tls),
+    ] {
+        let proxy = start();
+        let mut client = client(&proxy, tls, proxy_tls);
+        let error = error(&mut client, "https://a.example/");
+        assert!(
+            matches!(error.kind(), ErrorKind::Tls(TlsFault::UnknownIssuer)),
+            "{error:?}"
+        );
+        assert_eq!(error.phase(), phase);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// A proxy's headers and a caller's `Proxy-Authorization` are for the proxy alone.
+#[test]
+fn headers_for_the_proxy() {
+    let (authority, acceptor) = origin();
+    let secure = Server::every(connection().tls(&acceptor).always(OK));
+    let direct = Server::play([connection().always(OK)]);
+    let relay = connection().request().send(ESTABLISHED);
+    let proxy = Server::play([relay.relay(secure.address()), connection().always(OK)]);
+    let text = format!("http://user:secret@{}", proxy.address());
+    let own: courser::Proxy = text.parse().unwrap();
+    let own = own.with_header("X-Team", "crawl").unwrap();
+    let own = own.with_header("User-Agent", "other").unwrap();
+    let proxies = Proxies::all(own).except("localhost");
+    let mut client = client(proxies, authority.trusted());
+    let mut response = Response::new();
+    let tunnelled = format!("https://{}/", secure.address());
+    let excepted = format!("http://localhost:{}/", direct.address().port());
+    for url in [&*tunnelled, &excepted, "http://a.example/"] {
+        let mut request = Request::get(url);
+        request
+            .header("Proxy-Authorization", "own")
+            .header("X-A", "b");
+        client.call(&mut request, &mut response).unwrap();
+    }
+    get(&mut client, "http://a.example/");
+    let head = |line: &str, rest: &str| format!("{line} HTTP/1.1\r\nHost: {rest}\r\n\r\n");
+    let host = secure.address();
+    assert_eq!(
+        heads(&proxy),
+        [
+            head(
+                &format!("CONNECT {host}"),
+                &format!(
+                    "{host}\r\nUser-Agent: other\r\nX-Team: crawl\r\nProxy-Authorization: {BASIC}"
+                ),
+            ),
+            head(
+                "GET http://a.example/",
+                "a.example\r\nUser-Agent: test\r\nX-Team: crawl\r\nProxy-Authorization: own\r\nX-A: b",
+            ),
+            head(
+                "GET http://a.example/",
+                &format!(
+                    "a.example\r\nUser-Agent: test\r\nProxy-Authorization: {BASIC}\r\nX-Team: crawl"
+                ),
+            ),
+        ]
+    );
+    for (server, host) in [
+        (&secure, host.to_string()),
+        (&direct, excepted[7..].trim_end_matches('/').to_owned()),
+    ] {
+        let rest = format!("{host}\r\nUser-Agent: test\r\nX-A: b");
+        assert_eq!(heads(server), [head("GET /", &rest)]);
+    }
+    assert_none_left(client, [&proxy, &secure, &direct]);
+}
+
+/// Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
+#[test]
+fn proxy_authorization_without_proxies() {
+    let server = Server::play([connection().always(OK)]);
+    let mut client = any_client(config(Proxies::none()));
+    let mut request = Request::get(format!("http://{}/", server.address()));
+    request.header("Proxy-Authorization", "own");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let sent = server.requests();
+    assert_eq!(sent[0].header("proxy-authorization"), ["own"]);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn http_goes_through_a_tunnel_when_it_must_or_may() {
+    let script = || connection().request().send(ESTABLISHED).always(OK);
+    let cases = [
+        (Some(("b.example", Some(81))), false, "CONNECT b.example:81"),
+        (Some(("", Some(81))), false, "CONNECT a.example:81"),
+        (Some(("B.example", None)), false, "CONNECT B.example:80"),
+        (None, true, "CONNECT a.example:80"),
+        // To where it goes anyway.
+        (Some(("A.example", Some(80))), false, ""),
+    ];
+    for (to, tunnels, connect) in cases {
+        let proxy = match connect {
+            "" => Server::play([connection().always(OK)]),
+            _ => Server::play([script()]),
+        };
+        let mut own: courser::Proxy = format!("http://user:secret@{}", proxy.address())
+            .parse()
+            .unwrap();
+        if tunnels {
+            own = own.with_tunnels();
+        }
+        let mut config = config(Proxies::all(own));
+        config.connect_to = to
+            .into_iter()
+            .map(|(host, port)| courser::ConnectTo {
+                host: "a.example".into(),
+                port: None,
+                to_host: host.into(),
+                to_port: port,
+            })
+            .collect();
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "http://a.example/x");
+        let lines = proxy.lines();
+        match connect {
+            "" => assert_eq!(lines, ["GET http://a.example/x HTTP/1.1"]),
+            connect => {
+                assert_eq!(lines, [&format!("{connect} HTTP/1.1"), "GET /x HTTP/1.1"]);
+                let inside = &proxy.requests()[1];
+                assert_eq!(inside.header("host"), ["a.example"]);
+                assert!(inside.header("proxy-authorization").is_empty());
+            }
+        }
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// What is said about a tunnel is told when it is said, also by a proxy that refuses.
+#[test]
+fn tunnels_are_observed() {
+    let (authority, acceptor) = origin();
+    let refusal = "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno";
+    for (reply, shown) in [
+        (ESTABLISHED, ESTABLISHED),
+        (refusal, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\n"),
+    ] {
+        let script = connection().request().drip(reply);
+        let proxy = Server::play([script.tls(&acceptor).always(OK)]);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&told);
+        let address = courser::Address::from(proxy.address());
+        let mut config = config(all("http", &proxy));
+        config.tls = authority.trusted();
+        config.host.observer = Some(Observer::new(move |moment| {
+            let line = match moment {
+                Moment::Connected { .. } => "connected".into(),
+                Moment::Tunnelling { remote, head } => {
+                    assert_eq!(**remote, address);
+                    String::from_utf8_lossy(head).into_owned()
+                }
+                Moment::TunnelAnswered {
+                    remote,
+                    status,
+                    head,
+                } => {
+                    assert_eq!(**remote, address);
+                    format!("{status} {}", String::from_utf8_lossy(head))
+                }
+                Moment::Ready { .. } => "ready".into(),
+                Moment::ConnectFailed { .. } => "failed".into(),
+                _ => return,
+            };
+            tell.lock().unwrap().push(line);
+        }));
+        let mut client = named_client(config, NoNames);
+        let outcome = client.get("https://a.example/", &mut Response::new());
+        assert_eq!(outcome.is_ok(), reply == ESTABLISHED);
+        let connect =
+            "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nUser-Agent: test\r\n\r\n";
+        let end = if outcome.is_ok() { "ready" } else { "failed" };
+        let answer = format!("{} {shown}", &shown[9..12]);
+        assert_eq!(
+            *told.lock().unwrap(),
+            ["connected", connect, &answer, end].map(str::to_owned)
+        );
         assert_none_left(client, [&proxy]);
     }
 }
@@ -400,6 +725,20 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
     }
 }
 
+/// The name is looked up for the port of the URL: an address that is fixed for that port alone holds.
+#[test]
+fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
+    let expected = vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90];
+    let proxy = Server::play([socks(expected.len()).always(OK)]);
+    let mut config = config(all("socks5", &proxy));
+    let fixed = "192.0.2.9".parse().unwrap();
+    config.dns.resolve("a.example", Some(8080), [fixed]);
+    let mut client = named_client(config, NoNames);
+    get(&mut client, "http://a.example:8080/");
+    assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
+    assert_none_left(client, [&proxy]);
+}
+
 #[test]
 fn socks5_with_user_and_password_and_tls_behind() {
     let (authority, acceptor) = origin();
@@ -482,6 +821,95 @@ fn what_a_socks_proxy_refuses() {
     }
 }
 
+struct Several(Vec<[u8; 4]>);
+
+impl Resolver for Several {
+    fn lookup(&mut self, _name: &str, reply: Reply) {
+        let addresses: Vec<_> = self.0.iter().map(|ip| (*ip).into()).collect();
+        reply.answer(Answer::found(addresses, Duration::from_secs(60)));
+    }
+}
+
+/// What a SOCKS5 proxy is asked for an address, and its answer.
+fn asked(code: u8) -> Script {
+    let reply = [5, code, 0, 1, 0, 0, 0, 0, 0, 0];
+    connection().take(3).send([5, 0]).take(10).send(reply)
+}
+
+/// The last byte of each address that a SOCKS5 proxy was asked for.
+fn addresses(proxy: &Server) -> Vec<u8> {
+    let taken = proxy.taken();
+    let asked = taken.iter().filter(|bytes| bytes.len() == 10);
+    asked.map(|bytes| bytes[7]).collect()
+}
+
+/// As without a proxy, an address that is not reached does not keep the next one from being tried.
+#[test]
+fn socks5_is_told_the_next_address() {
+    for code in [3, 4, 5, 8] {
+        let proxy = Server::play([
+            asked(code),
+            asked(code),
+            asked(0).request().send(OK).close(),
+            asked(0).always(OK),
+        ]);
+        let names = Several((7..=9).map(|last| [192, 0, 2, last]).collect());
+        let mut client = named_client(config(all("socks5", &proxy)), names);
+        let report = get(&mut client, "http://a.example/");
+        assert_eq!(report.attempts(), 1);
+        assert_eq!(addresses(&proxy), [7, 8, 9]);
+        // A later opening begins with what was reached.
+        tests::script::eventually("the connection is gone", || {
+            client.maintain(Duration::from_millis(1)).unwrap();
+            client.counters().open == 0
+        });
+        get(&mut client, "http://a.example/");
+        assert_eq!(addresses(&proxy), [7, 8, 9, 9]);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+#[test]
+fn socks5_runs_out_of_addresses() {
+    let names = || Several(vec![[192, 0, 2, 7], [10, 0, 0, 1], [192, 0, 2, 8]]);
+    let proxy = Server::play([asked(5), asked(4)]);
+    let mut config = config(all("socks5", &proxy));
+    let loopback = "127.0.0.0/8".parse().unwrap();
+    let documentation = "192.0.2.0/24".parse().unwrap();
+    let policy = AddressPolicy::deny_private();
+    config.addresses = policy.allow(loopback).allow(documentation);
+    let mut client = named_client(config, names());
+    let fault = fault(&mut client, "http://a.example/");
+    assert_eq!(fault, "Socks(HostUnreachable)");
+    assert_eq!(addresses(&proxy), [7, 8], "one is not allowed");
+    assert_none_left(client, [&proxy]);
+
+    // Whatever else a proxy says is not about the address.
+    for code in [1, 2, 6, 7, 9] {
+        let proxy = Server::play([asked(code)]);
+        let mut client = named_client(crate::proxy::config(all("socks5", &proxy)), names());
+        self::fault(&mut client, "http://a.example/");
+        assert_eq!(addresses(&proxy).len(), 1);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// Each attempt counts against the call's deadline.
+#[test]
+fn socks5_addresses_end_with_the_deadline() {
+    let proxy = Server::play([asked(5), connection().take(3)]);
+    let mut config = config(all("socks5", &proxy));
+    config.host.timeouts.total = Some(Duration::from_millis(60));
+    let names = Several(vec![[192, 0, 2, 7], [192, 0, 2, 8]]);
+    let mut client = named_client(config, names);
+    let error = error(&mut client, "http://a.example/");
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+        "{error:?}"
+    );
+    assert_none_left(client, [&proxy]);
+}
+
 // ---- proxies that stall and break off
 
 /// A way to a.example, cut off after each of its steps.
@@ -507,7 +935,7 @@ fn beginnings() -> Vec<(&'static str, Script, Phase)> {
             Phase::Proxy,
         ),
         ("http", connection().request().send(ESTABLISHED), Phase::Tls),
-        ("https", connection(), Phase::Tls),
+        ("https", connection(), Phase::Proxy),
         ("https", connection().tls(&own), Phase::Proxy),
         ("https", connection().tls(&own).request(), Phase::Proxy),
         (
@@ -818,6 +1246,26 @@ fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
     let mut client = denying(all("http", &proxy), policy());
     get(&mut client, "http://a.example/");
     assert_none_left(client, [&proxy]);
+}
+
+/// What could end a line of the request to a proxy is refused before the proxy is asked for anything.
+#[test]
+fn x05_a_target_with_line_ends_reaches_no_proxy() {
+    let proxy = Server::every(connection().always(OK));
+    for scheme in ["http", "https", "socks5", "socks5h"] {
+        let mut client = client(all(scheme, &proxy), TlsConfig::default());
+        for url in [
+            "http://a.example\r\n\r\nGET /",
+            "https://a.example:443\r\nX-Injected: 1/",
+            "https://a.example/\r\nX-Injected: 1",
+        ] {
+            let error = error(&mut client, url);
+            assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
+            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
 }
 
 /// A proxy that is not there, and one whose name is not known.

@@ -1,14 +1,22 @@
 //! What went wrong once: one test for each, named after it.
 
+use std::io::Write as _;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use courser::{
-    Call, ErrorKind, HostConfig, LatePolicy, LimitExceeded, Limits, PeerFault, Phase, Read,
-    Request, Response, Sent,
+    Call, Client, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded,
+    Limits, Moment, Observer, PeerFault, Phase, Read, Request, Response, Sent, Shared,
+    SharedConfig, WaitPolicy,
 };
-use tests::clients::{client, client_with, config, drive_all, drive_until, look_away};
-use tests::script::{Gate, Server, connection, eventually};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tests::clients::{
+    any_client, any_config, client, client_with, config, drive_all, drive_until, look_away,
+};
+use tests::script::{Gate, PATIENCE, Server, connection, eventually};
 
 use crate::{OK, response};
 
@@ -204,4 +212,224 @@ fn a_consumer_that_always_leaves_a_byte_neither_stalls_nor_hoards() {
         }
     }
     assert_eq!(total, body.len());
+}
+
+#[test]
+fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
+    let server = Server::every(connection().request().send(response("abcd")));
+    let mut client = client(&server);
+    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
+    let id = client.wait(None).unwrap().unwrap().body.unwrap();
+    eventually("the whole body is here", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        client.counters().idle == 1
+    });
+    for _ in 0..3 {
+        assert!(matches!(client.read_body(id, &mut []), Ok(Read::Data(0))));
+    }
+    let mut buf = [0; 16];
+    assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
+    assert_eq!(&buf[..4], b"abcd");
+    assert!(matches!(
+        client.read_body(id, &mut []),
+        Ok(Read::End { .. })
+    ));
+}
+
+/// The jar is the client's, and what it has put into a request is gone when another client sends that.
+#[test]
+fn a_request_takes_no_cookies_along_to_another_client() {
+    let bank = Server::every(
+        connection()
+            .request()
+            .send("HTTP/1.1 200 OK\r\nSet-Cookie: sid=secret\r\nContent-Length: 0\r\n\r\n")
+            .always(OK),
+    );
+    let elsewhere = Server::every(connection().always(OK));
+    let at = |server: &Server| format!("http://{}/", server.address());
+    let with_jar = || Config {
+        cookies: Some(CookieJar::new()),
+        ..any_config()
+    };
+    let mut response = Response::new();
+    let mut request = Request::get(at(&bank));
+
+    let mut first = any_client(with_jar());
+    for _ in 0..2 {
+        first.call(&mut request, &mut response).unwrap();
+    }
+    assert_eq!(bank.requests()[1].header("cookie"), ["sid=secret"]);
+    // To the same URL, so that nothing but the client differs: one without a jar, one with an empty one.
+    any_client(any_config())
+        .call(&mut request, &mut response)
+        .unwrap();
+    first.call(&mut request, &mut response).unwrap();
+    any_client(with_jar())
+        .call(&mut request, &mut response)
+        .unwrap();
+    first.call(&mut request, &mut response).unwrap();
+    // And to another server, by a client of that alone.
+    request.set_target("/");
+    client(&elsewhere)
+        .call(&mut request, &mut response)
+        .unwrap();
+    let told: Vec<_> = bank
+        .requests()
+        .iter()
+        .map(|request| request.header("cookie").len())
+        .collect();
+    assert_eq!(told, [0, 1, 0, 1, 0, 1]);
+
+    // The request behind `get` is one for all shared clients of a thread.
+    let shared = |config: Config| {
+        Shared::spawn(SharedConfig::default(), move |_| {
+            Client::new(config.clone())
+        })
+        .unwrap()
+    };
+    let (first, second) = (shared(with_jar()), shared(any_config()));
+    for _ in 0..2 {
+        first.get(&at(&bank), &mut response).unwrap();
+    }
+    second.get(&at(&elsewhere), &mut response).unwrap();
+    for request in elsewhere.requests() {
+        assert!(request.header("cookie").is_empty(), "{}", request.head());
+    }
+    assert_eq!(elsewhere.requests().len(), 2);
+}
+
+/// What a call says of its limits holds for all of its body, not for what comes before the first pause alone.
+#[test]
+fn a_calls_own_limits_hold_when_decoding_goes_on() {
+    let zeros = vec![0; 4 << 20];
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&zeros).unwrap();
+    let coded = encoder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        coded.len()
+    );
+    let reply = [head.as_bytes(), &coded].concat();
+    let limits = |decode_ratio| Limits {
+        decode_ratio,
+        ..Limits::default()
+    };
+    for (of_client, of_call) in [(None, Some(100)), (Some(100), None)] {
+        let server = Server::every(connection().always(&reply));
+        let config = HostConfig {
+            stream_buffer: 1000,
+            codings: Codings::GZIP,
+            limits: limits(of_client),
+            ..config()
+        };
+        let mut client = client_with(&server, config);
+        let call = Call::new(Request::get("/"), Response::new());
+        client.submit(call.streaming(true).limits(limits(of_call)));
+        let id = client.wait(None).unwrap().unwrap().body.unwrap();
+        let (mut total, mut buf) = (0, vec![0; 64 << 10]);
+        let outcome = loop {
+            match client.read_body(id, &mut buf) {
+                Ok(Read::Data(n)) => total += n,
+                Ok(Read::Pending) => {
+                    client.wait(None).unwrap();
+                    while client.readable_body().is_some() {}
+                }
+                Ok(Read::End { .. }) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        match of_call {
+            None => {
+                outcome.unwrap();
+                assert_eq!(total, zeros.len());
+            }
+            Some(ratio) => {
+                let error = outcome.unwrap_err();
+                assert!(
+                    matches!(error.kind(), ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio),
+                    "{error:?}"
+                );
+                assert!(total < zeros.len());
+            }
+        }
+    }
+}
+
+/// There is nothing to look up, and so no time for it, and nobody hears of it.
+#[test]
+fn addresses_in_urls_are_not_looked_up() {
+    let server = Server::every(connection().always(OK));
+    let heard = Arc::new(AtomicUsize::new(0));
+    let mut config = any_config();
+    config.host.observer = Some(Observer::new({
+        let heard = heard.clone();
+        move |moment| {
+            if matches!(moment, Moment::Resolved { .. }) {
+                heard.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }));
+    config
+        .dns
+        .resolve("a.example", None, [server.address().ip()]);
+    let mut client = any_client(config);
+    let port = server.address().port();
+    for (host, resolved) in [
+        ("127.0.0.1", false),
+        ("localhost", false),
+        ("a.example", true),
+    ] {
+        let report = client
+            .get(&format!("http://{host}:{port}/"), &mut Response::new())
+            .unwrap();
+        assert!(report.timings().connect.is_some());
+        assert_eq!(report.timings().resolve.is_some(), resolved, "{host}");
+    }
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
+}
+
+/// The cap over all hosts is a cap like the host's own: who will not wait is told at once.
+#[test]
+fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
+    let gate = Gate::new();
+    let slow = Server::every(connection().request().wait(&gate).send(OK).always(OK));
+    let other = Server::every(connection().always(OK));
+    let mut config = any_config();
+    config.max_connections = NonZeroUsize::MIN;
+    config.host.wait = WaitPolicy::FailFast;
+    let mut client = any_client(config);
+    let call = |server: &Server, tag| {
+        let url = format!("http://{}/", server.address());
+        Call::new(Request::get(url), Response::new()).tag(tag)
+    };
+    client.submit(call(&slow, 1));
+    eventually("the first call has the connection", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        gate.arrived() == 1
+    });
+    client.submit(call(&other, 2));
+    client.submit(call(&slow, 3));
+    for _ in 0..2 {
+        let done = client
+            .wait(Some(PATIENCE))
+            .unwrap()
+            .expect("an answer at once");
+        assert_ne!(done.tag, 1);
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Limit(LimitExceeded::Connections(1))
+            ),
+            "{error:?}"
+        );
+        assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+    }
+    gate.open();
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    // An idle connection makes room.
+    client.submit(call(&other, 4));
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    assert_eq!(client.counters().open, 1);
+    assert_eq!(other.accepted(), 1);
 }

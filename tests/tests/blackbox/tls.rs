@@ -853,6 +853,93 @@ fn redirects_between_http_and_https() {
     assert_none_left(client, [&plain, &secure]);
 }
 
+/// What is for one server goes to no other scheme, host or port, and stays on the same.
+#[test]
+fn credentials_stay_with_their_origin_over_tls_too() {
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["127.0.0.1", "localhost"]).acceptor();
+    let found = |to: &str| {
+        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation";
+        format!("{head}: {to}\r\n\r\n").into_bytes()
+    };
+    let leading = |secure: bool, to: &str| {
+        let script = match secure {
+            true => connection().tls(&acceptor),
+            false => connection(),
+        };
+        Server::play([script.request().send(found(to)).always(OK)])
+    };
+    let ending = |secure| match secure {
+        true => Server::every(connection().tls(&acceptor).always(OK)),
+        false => Server::every(connection().always(OK)),
+    };
+    let base = |secure: bool, host: &str, server: &Server| {
+        let scheme = if secure { "https" } else { "http" };
+        format!("{scheme}://{host}:{}", server.address().port())
+    };
+    let names = [
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "x-api-key",
+    ];
+    let told = |request: &tests::script::Request| names.map(|name| request.header(name).len());
+    let send = |url: String, streaming: bool| {
+        let config = Config {
+            tls: authority.trusted(),
+            redirects: Redirects::limit(3),
+            ..any_config()
+        };
+        let mut client = any_client(config);
+        let mut request = Request::get(url);
+        request
+            .header("Authorization", "Bearer secret")
+            .header("Cookie", "session=secret")
+            .header("Proxy-Authorization", "Basic secret")
+            .sensitive_header("X-Api-Key", "secret")
+            .header("X-Open", "open");
+        client.submit(Call::new(request, Response::new()).streaming(streaming));
+        let mut done = client.wait(None).unwrap().unwrap();
+        done.outcome.as_ref().unwrap();
+        assert_eq!(done.response.status(), 200);
+        let hops = done.report.redirects().len();
+        if let Some(id) = done.body.take() {
+            client.cancel(id);
+        }
+        (client, hops)
+    };
+    // To another server: each change of scheme, and of the port or the name alone.
+    for (from, to, host) in [
+        (false, true, "127.0.0.1"),
+        (true, false, "127.0.0.1"),
+        (true, true, "127.0.0.1"),
+        (true, true, "localhost"),
+    ] {
+        for streaming in [false, true] {
+            let there = ending(to);
+            let here = leading(from, &format!("{}/to", base(to, host, &there)));
+            let (client, hops) = send(base(from, "127.0.0.1", &here), streaming);
+            assert_eq!((hops, told(&here.requests()[0])), (1, [1; 4]));
+            let landed = &there.requests()[0];
+            assert_eq!(told(landed), [0; 4], "{from} {to}: {}", landed.head());
+            assert_eq!(landed.header("x-open"), ["open"]);
+            assert!(!landed.head().contains("secret"));
+            assert_none_left(client, [&here, &there]);
+        }
+    }
+    // On the same origin, all of it stays.
+    for streaming in [false, true] {
+        let server = leading(true, "/to");
+        let (client, hops) = send(base(true, "127.0.0.1", &server), streaming);
+        assert_eq!(hops, 1);
+        for request in server.requests() {
+            assert_eq!(told(&request), [1; 4], "{}", request.head());
+        }
+        assert_eq!(server.requests()[1].target(), "/to");
+        assert_none_left(client, [&server]);
+    }
+}
+
 /// http and https on one port are two hosts.
 #[test]
 fn the_scheme_is_part_of_the_pool_s_key() {

@@ -485,6 +485,23 @@ pub(crate) const KNOWN: &[Known] = &[
         )],
     },
     Known {
+        why: "What is wrong with the files of TLS is found before there is a connection, and then no certificate has been checked.",
+        differ: &[(
+            &[Output, Wire],
+            &[
+                "proxy/over-tls/cacert-garbage",
+                "proxy/over-tls/cacert-missing",
+            ],
+        )],
+    },
+    Known {
+        why: "A certificate that need not be right is not checked: 0.",
+        differ: &[(
+            &[Output],
+            &["proxy/over-tls/insecure", "proxy/over-tls/insecure-connect"],
+        )],
+    },
+    Known {
         why: "A body that ends without close_notify may be cut short (RFC 9112 §9.8).",
         differ: &[(&[Exit], &["tls/end/unframed-cut"])],
     },
@@ -508,12 +525,28 @@ pub(crate) const KNOWN: &[Known] = &[
         differ: &[(&[Exit, Output, Wire], &["proxy/connect/interim"])],
     },
     Known {
-        why: "The answer of a proxy that refuses is told by its status alone.",
-        differ: &[(&[Output], &["proxy/connect/403-heads"])],
+        why: "A `Proxy-Authorization` of `-H` is for the proxy. curl sends it to the server, inside a tunnel and past the proxy too.",
+        differ: &[(
+            &[Wire],
+            &[
+                "proxy/authorization-noproxy",
+                "proxy/connect/authorization-header",
+            ],
+        )],
     },
     Known {
-        why: "`-v` does not show the request for a tunnel.",
-        differ: &[(&[Verbose], &["proxy/connect/verbose"])],
+        why: "A `Proxy-Authorization` of the user's goes in place of that of `-U`. curl sends both.",
+        differ: &[(&[Wire], &["proxy/authorization-both"])],
+    },
+    Known {
+        why: "Credentials are not shown.",
+        differ: &[(
+            &[Verbose],
+            &[
+                "proxy/connect/proxytunnel-verbose",
+                "proxy/connect/verbose-user",
+            ],
+        )],
     },
     Known {
         why: "Connections to a proxy are kept for each host.",

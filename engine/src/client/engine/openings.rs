@@ -13,8 +13,8 @@ use crate::client::names::Names;
 use crate::client::router::Router;
 use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
-use crate::policy::{Found, Race, RaceStep, rotate};
-use crate::proto::ProxyFault;
+use crate::policy::{Found, Race, RaceStep, literal, rotate};
+use crate::proto::{ProxyFault, SocksReply};
 use crate::reactor::{At, Key, Owner, Step};
 use crate::time::Time;
 
@@ -43,11 +43,17 @@ impl Naming {
 pub(crate) struct Opening {
     at: At,
     began: Time,
+    /// When it began to look up names, the last time.
+    resolving: Time,
     stage: Stage,
     resolve: Option<Duration>,
+    /// Of `resolve`: what earlier times took.
+    resolve_before: Duration,
     connect: Duration,
     /// The address of the server behind a SOCKS5 proxy.
     behind: Option<IpAddr>,
+    /// The other addresses of that server that may be tried, the next one last.
+    behind_left: Vec<IpAddr>,
     /// Why the last address was not reached.
     error: Option<Error>,
 }
@@ -101,10 +107,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         let key = self.openings.insert(Opening {
             at,
             began: now,
+            resolving: now,
             stage: Stage::Resolving(None),
             resolve: None,
+            resolve_before: Duration::ZERO,
             connect: Duration::ZERO,
             behind: None,
+            behind_left: Vec::new(),
             error: None,
         });
         host.pool.set_conn(at.slot, key);
@@ -141,7 +150,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         match naming.names.lookup(now, name, port, &naming.waker) {
             Found::Pending => {
                 let limit = self.timeouts.resolve;
-                let until = limit.and_then(|limit| opening.began.checked_add(limit));
+                let until = limit.and_then(|limit| opening.resolving.checked_add(limit));
                 opening.stage = Stage::Resolving(until);
                 let waiting = naming.waiting.entry(name.to_ascii_lowercase()).or_default();
                 if waiting.len() == waiting.capacity() {
@@ -150,12 +159,24 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 waiting.push(key);
                 if let Some(until) = until {
-                    self.reactor.alarm(Owner::Opening(key), until);
+                    self.set_alarm(Owner::Opening(key), until);
                 }
             }
             Found::Addresses(addresses) => self.resolved(key, &addresses),
             Found::Failed(error) => self.resolve_failed(key, error.into()),
         }
+    }
+
+    /// Wakes up for an opening or a host at that time. Most openings are over long before.
+    pub(super) fn set_alarm(&mut self, owner: Owner, at: Time) {
+        self.reactor.alarm(owner, at);
+        let owners = self.openings.len() + self.hosts.len();
+        let (openings, hosts) = (&self.openings, &self.hosts);
+        self.reactor.tidy_alarms(owners, |owner, at| match owner {
+            Owner::Opening(key) => openings.get(key).is_some(),
+            Owner::Host(key) => hosts.has_alarm(key, at),
+            Owner::Conn(_) | Owner::Call(_) => true,
+        });
     }
 
     /// A name that an opening needs is known.
@@ -167,21 +188,35 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(host), Some(naming)) = (self.hosts.get(opening.at.host), &self.names) else {
             return;
         };
-        let start = turn(&mut host.openings);
-        opening.resolve = Some(now.saturating_duration_since(opening.began));
-        if host.socks_target.is_some() && opening.behind.is_none() {
-            // The proxy connects; which of the addresses answers is not for us to see.
-            let order = naming.names.order(addresses, start, &|_| false);
-            let allowed = order.iter().find(|ip| self.addresses.allows(**ip));
-            return match (allowed, order.first()) {
-                (Some(&ip), _) => {
+        let of = match (&host.socks_target, &host.addresses) {
+            (Some((target, _)), _) if opening.behind.is_none() => Some(target),
+            (_, Addresses::Named(name, _)) => Some(name),
+            (_, Addresses::Known(_)) => None,
+        };
+        let looked_up = of.is_some_and(|name| literal(name).is_none());
+        if looked_up {
+            let took = now.saturating_duration_since(opening.resolving);
+            opening.resolve = Some(opening.resolve_before + took);
+        }
+        if let (Some((_, port)), None) = (&host.socks_target, opening.behind) {
+            // The proxy connects, to one address at a time. Its own addresses, which come next, count the opening.
+            let start = host.openings;
+            let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
+            let order = naming.names.order(addresses, start, &last);
+            let first = order.first().copied();
+            let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
+            left.retain(|ip| self.addresses.allows(*ip));
+            return match (left.pop(), first) {
+                (Some(ip), _) => {
                     opening.behind = Some(ip);
+                    opening.behind_left = left;
                     self.resolve(key);
                 }
-                (None, Some(&ip)) => self.resolve_failed(key, ErrorKind::Denied(ip)),
+                (None, Some(ip)) => self.resolve_failed(key, ErrorKind::Denied(ip)),
                 (None, None) => self.resolve_failed(key, DnsError::NoAddresses.into()),
             };
         }
+        let start = turn(&mut host.openings);
         let Addresses::Named(_, port) = host.addresses else {
             return;
         };
@@ -190,7 +225,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if order.is_empty() {
             return self.resolve_failed(key, DnsError::NoAddresses.into());
         }
-        if let (Some(observer), Addresses::Named(name, _)) = (&self.observer, &host.addresses) {
+        if let (Some(observer), Addresses::Named(name, _), true) =
+            (&self.observer, &host.addresses, looked_up)
+        {
             observer.tell(&Moment::Resolved {
                 name,
                 addresses: &order,
@@ -435,6 +472,35 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             _ => self.opening_ready(key, conn),
         }
+    }
+
+    /// A handshake failed: again if a SOCKS5 proxy did not reach an address and the server has others, else the end.
+    pub(super) fn set_up_failed(&mut self, key: Key, error: Error) {
+        let now = self.reactor.now();
+        let unreached = matches!(
+            error.kind(),
+            ErrorKind::Proxy(ProxyFault::Socks(
+                SocksReply::NetworkUnreachable
+                    | SocksReply::HostUnreachable
+                    | SocksReply::ConnectionRefused
+                    | SocksReply::AddressTypeNotSupported
+            ))
+        );
+        if unreached
+            && let Some(opening) = self.openings.get_mut(key)
+            && let Some(host) = self.hosts.get(opening.at.host)
+            && let (Some(ip), Some((_, port))) = (opening.behind, &host.socks_target)
+        {
+            let address = SocketAddr::new(ip, *port).into();
+            self.avoided.note_failed(now, &address);
+            if let Some(next) = opening.behind_left.pop() {
+                opening.behind = Some(next);
+                opening.resolving = now;
+                opening.resolve_before = opening.resolve.unwrap_or_default();
+                return self.resolve(key);
+            }
+        }
+        self.fail_opening(key, Some(error));
     }
 
     /// The connection can be used.

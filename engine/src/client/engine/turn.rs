@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
-use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
+use crate::policy::room;
 use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
-use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place};
+use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place, Said};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -63,6 +64,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.begin(key, time);
         }
         self.incoming.clear();
+        self.incoming.shrink_to(room::KEPT);
     }
 
     fn begin(&mut self, key: Key, time: CallTime) {
@@ -242,6 +244,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.begin_opening(key);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
+                } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
+                    let full = LimitExceeded::Connections(self.hosts.most_open());
+                    self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     return self.hosts.want(key);
                 }
@@ -252,7 +257,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.hosts.set_alarm(key, at)
                     && let Some(at) = at
                 {
-                    self.reactor.alarm(Owner::Host(key), at);
+                    self.set_alarm(Owner::Host(key), at);
                 }
                 if !R::KEEPS_HOSTS {
                     self.hosts.note_unused(now, key);
@@ -277,11 +282,24 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
             Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
+            Happened::Tunnel { ends, said } => {
+                let remote = &ends.remote;
+                if let Some(observer) = &self.observer {
+                    observer.tell(&match &said {
+                        Said::Request(head) => Moment::Tunnelling { remote, head },
+                        Said::Answer(status, head) => Moment::TunnelAnswered {
+                            remote,
+                            status: *status,
+                            head,
+                        },
+                    });
+                }
+            }
             Happened::SetUpFailed { opening, error } => {
                 if let Some(observer) = &self.observer {
                     observer.tell(&Moment::ConnectFailed { error: &error });
                 }
-                self.fail_opening(opening, Some(error));
+                self.set_up_failed(opening, error);
             }
             Happened::ConnectFailed {
                 opening,
@@ -744,6 +762,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn complete_head(&mut self, key: Key) -> Option<Completion> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
+        let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
@@ -754,7 +773,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
-            request: std::mem::take(&mut call.request),
+            request: std::mem::replace(&mut call.request, request),
             response,
             report: Report::new(call.marks.clone(), call.attempts, now),
             body: Some(CallId(key)),

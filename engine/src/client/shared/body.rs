@@ -76,7 +76,7 @@ pub struct SharedBody {
 #[derive(Debug)]
 enum State {
     Open,
-    Ended(Box<(Report, Response)>),
+    Ended(Box<(Report, Option<Response>)>),
     Failed,
 }
 
@@ -162,7 +162,7 @@ impl SharedBody {
     /// The trailers, once the end has been read.
     pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let end = match &self.state {
-            State::Ended(end) => Some(&end.1),
+            State::Ended(end) => end.1.as_ref(),
             State::Open | State::Failed => None,
         };
         end.into_iter().flat_map(|response| response.trailers())

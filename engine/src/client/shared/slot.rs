@@ -45,8 +45,8 @@ struct Body {
     end: Option<BodyEnd>,
 }
 
-/// How a body ended; with its trailers in the response.
-pub(super) type BodyEnd = Result<Box<(Report, Response)>, Error>;
+/// How a body ended; with its trailers in the response, if it has any.
+pub(super) type BodyEnd = Result<Box<(Report, Option<Response>)>, Error>;
 
 /// What a reader found.
 #[derive(Debug)]

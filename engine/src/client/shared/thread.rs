@@ -403,7 +403,16 @@ impl Desk {
         }
         let end = match read {
             Ok(Read::Data(_) | Read::Pending) => None,
-            Ok(Read::End { report, trailers }) => Some(Ok(Box::new((report, trailers)))),
+            Ok(Read::End { report, trailers }) => {
+                let any = trailers.trailers().next().is_some();
+                let trailers = if any {
+                    Some(trailers)
+                } else {
+                    client.put_spare(trailers);
+                    None
+                };
+                Some(Ok(Box::new((report, trailers))))
+            }
             Err(error) => Some(Err(error)),
         };
         match end {

@@ -50,6 +50,8 @@ use super::{Answer, DnsError, Reply, Resolver};
 pub struct HickoryResolver {
     source: Source,
     max_in_flight: usize,
+    /// How long a question waits for its turn.
+    patience: Duration,
     worker: Option<Worker>,
 }
 
@@ -136,6 +138,7 @@ impl HickoryResolver {
         Self {
             source,
             max_in_flight: DEFAULT_IN_FLIGHT,
+            patience: PATIENCE,
             worker: None,
         }
     }
@@ -151,7 +154,7 @@ impl HickoryResolver {
 impl Resolver for HickoryResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
         if self.worker.is_none() {
-            match Worker::start(self.source.clone(), self.max_in_flight) {
+            match Worker::start(self.source.clone(), self.max_in_flight, self.patience) {
                 Ok(worker) => self.worker = Some(worker),
                 Err(error) => return reply.answer(resolver_failed(&error)),
             }
@@ -177,14 +180,14 @@ struct Worker {
 type Question = (Box<str>, Reply);
 
 impl Worker {
-    fn start(source: Source, max_in_flight: usize) -> io::Result<Self> {
+    fn start(source: Source, max_in_flight: usize, patience: Duration) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let (questions, asked) = mpsc::unbounded_channel();
         let thread = thread::Builder::new()
             .name("courser-dns".to_owned())
-            .spawn(move || runtime.block_on(serve(source, max_in_flight, asked)))?;
+            .spawn(move || runtime.block_on(serve(source, max_in_flight, patience, asked)))?;
         Ok(Self {
             questions: Some(questions),
             thread: Some(thread),
@@ -206,7 +209,12 @@ impl Drop for Worker {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Takes questions until the resolver is dropped.
-async fn serve(source: Source, max_in_flight: usize, mut asked: mpsc::UnboundedReceiver<Question>) {
+async fn serve(
+    source: Source,
+    max_in_flight: usize,
+    patience: Duration,
+    mut asked: mpsc::UnboundedReceiver<Question>,
+) {
     let turns = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
     let mut setup = Setup::new(source);
     while let Some((name, reply)) = asked.recv().await {
@@ -225,7 +233,7 @@ async fn serve(source: Source, max_in_flight: usize, mut asked: mpsc::UnboundedR
         let turns = turns.clone();
         tokio::spawn(async move {
             // Whoever has waited so long has given up; asking for nobody would keep the others waiting as well.
-            let Ok(Ok(_turn)) = tokio::time::timeout(PATIENCE, turns.acquire()).await else {
+            let Ok(Ok(_turn)) = tokio::time::timeout(patience, turns.acquire()).await else {
                 return reply.answer(Answer::failed(DnsError::Timeout));
             };
             let answer = servers.search(&name).await;
@@ -688,6 +696,33 @@ mod tests {
             panic!("{answer:?}");
         };
         assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
+    }
+
+    /// Names that nobody answers for hold all places; questions do not pile up behind them, to be asked for nobody.
+    #[test]
+    fn questions_that_wait_too_long_for_their_turn_are_dropped() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let servers = NameServers {
+            timeout: Duration::from_secs(3600),
+            ..NameServers::new([silent.local_addr().unwrap()])
+        };
+        let mut resolver = HickoryResolver::with_servers(servers).max_in_flight(1);
+        resolver.patience = Duration::from_millis(20);
+        let dead = ask(&mut resolver, "dead.example");
+        silent.recv(&mut [0; 512]).unwrap(); // it has its turn
+        for n in 0..100 {
+            let answer = ask(&mut resolver, &format!("n{n}.example"));
+            if n % 33 == 0 {
+                assert_eq!(answer.recv(), Ok(Answer::failed(DnsError::Timeout)));
+            }
+        }
+        assert!(dead.try_recv().is_err());
+        silent.set_nonblocking(true).unwrap();
+        let mut packet = [0; 512];
+        while let Ok(n) = silent.recv(&mut packet) {
+            let asked = String::from_utf8_lossy(&packet[..n]).into_owned();
+            assert!(asked.contains("dead"), "{asked:?}");
+        }
     }
 
     #[test]

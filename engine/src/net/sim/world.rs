@@ -40,6 +40,7 @@ pub(super) struct World {
     pub(super) open: usize,
     pub(super) peak: usize,
     pub(super) trace: Vec<Entry>,
+    pub(super) tracing: bool,
     /// `calls` when the last poll was made.
     calls_before: u64,
     /// Polls in a row that reported nothing and moved no time.
@@ -74,6 +75,7 @@ impl World {
             open: 0,
             peak: 0,
             trace: Vec::new(),
+            tracing: true,
             calls_before: 0,
             fruitless: 0,
         }
@@ -392,11 +394,13 @@ impl World {
                 writable,
                 closed,
             };
-            self.trace.push(Entry {
-                at: self.elapsed,
-                connection: id,
-                what,
-            });
+            if self.tracing {
+                self.trace.push(Entry {
+                    at: self.elapsed,
+                    connection: id,
+                    what,
+                });
+            }
             events.push(event);
             if self.random.roll(connection.link.faults.spurious) {
                 let at = self.elapsed + self.random.duration(&(Duration::ZERO..=SOON));
@@ -696,11 +700,13 @@ impl World {
 
     fn log(&mut self, connection: u64, what: Trace) {
         let at = self.elapsed;
-        self.trace.push(Entry {
-            at,
-            connection,
-            what,
-        });
+        if self.tracing {
+            self.trace.push(Entry {
+                at,
+                connection,
+                what,
+            });
+        }
     }
 
     /// What the panics show: what is open and what happened last.

@@ -38,24 +38,14 @@ pub(crate) fn all() -> Vec<Scenario> {
 
 /// Options that `get` does not have.
 const PENDING: &[&str] = &[
-    "--proxy-insecure",
-    "--proxy-cacert",
-    "-p",
     "-G",
-    "-r",
-    "-e",
-    "--oauth2-bearer",
-    "--data-raw",
     "--data-urlencode",
-    "--json",
     "-D",
-    "-O",
     "-z",
     "-J",
     "-j",
     "--http1.0",
     "-0",
-    "--fail-with-body",
 ];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.

@@ -71,6 +71,7 @@ fn formats() -> Vec<Scenario> {
         ),
         ("headers", "%{header_json}"),
         ("file", "[%{filename_effective}]"),
+        ("certs", "[%{certs}] %{num_certs} [%{referer}]"),
         ("verify", "%{ssl_verify_result} %{proxy_ssl_verify_result}"),
         ("streams", "a%{stderr}b%{stdout}c"),
         ("escapes", "\\n\\t\\r\\q\\\\ %% %{ %} %x"),

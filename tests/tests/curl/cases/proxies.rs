@@ -2,7 +2,7 @@
 
 use super::{ok, reply, sized};
 use crate::peer::Peer;
-use crate::peer::Step::{self, Close, Send, SendRaw, Take, TakeBytes, Tls, Tunnel};
+use crate::peer::Step::{self, Close, Reset, Send, SendRaw, Take, TakeBytes, Tls, Tunnel};
 use crate::scenario::Scenario;
 use crate::tls;
 
@@ -36,6 +36,68 @@ fn http() -> Vec<Scenario> {
         ("no-path", &["-x", "{A}", "http://some.example"]),
         ("query", &["-x", "{A}", "http://some.example?q"]),
         ("fragment", &["-x", "{A}", "http://some.example/a#b"]),
+        (
+            "proxy-header",
+            &[
+                "-x",
+                "{A}",
+                "-H",
+                "X-A: b",
+                "--proxy-header",
+                "X-B: c",
+                "http://some.example/x",
+            ],
+        ),
+        (
+            "authorization-header",
+            &[
+                "-x",
+                "{A}",
+                "-H",
+                "Proxy-Authorization: own",
+                "http://some.example/x",
+            ],
+        ),
+        (
+            "authorization-proxy-header",
+            &[
+                "-x",
+                "{A}",
+                "-U",
+                "u:p",
+                "--proxy-header",
+                "Proxy-Authorization: own",
+                "http://some.example/x",
+            ],
+        ),
+        (
+            "authorization-both",
+            &[
+                "-x",
+                "{A}",
+                "-U",
+                "u:p",
+                "-H",
+                "Proxy-Authorization: own",
+                "http://some.example/x",
+            ],
+        ),
+        (
+            "authorization-none",
+            &["-H", "Proxy-Authorization: own", "http://{A}/x"],
+        ),
+        (
+            "authorization-noproxy",
+            &[
+                "-x",
+                "http://127.0.0.1:1",
+                "--noproxy",
+                "127.0.0.1",
+                "-H",
+                "Proxy-Authorization: own",
+                "http://{A}/x",
+            ],
+        ),
         (
             "host-header",
             &["-x", "{A}", "-H", "Host: other", "http://some.example/x"],
@@ -282,7 +344,77 @@ fn connect() -> Vec<Scenario> {
             &["-U", "u:p", "-u", "a:b", url],
         ),
         case("verbose", tunnel(inside()), &["-v", url]),
+        case("verbose-user", tunnel(inside()), &["-v", "-U", "u:p", url]),
         case("heads", tunnel(inside()), &["-i", url]),
+        case(
+            "heads-suppressed",
+            tunnel(inside()),
+            &["-i", "--suppress-connect-headers", url],
+        ),
+        case(
+            "proxy-header",
+            tunnel(inside()),
+            &[
+                "-H",
+                "X-A: b",
+                "--proxy-header",
+                "X-B: c",
+                "--proxy-header",
+                "X-C: d",
+                url,
+            ],
+        ),
+        case(
+            "proxy-header-agent",
+            tunnel(inside()),
+            &["--proxy-header", "User-Agent: other", url],
+        ),
+        case(
+            "proxy-header-file",
+            tunnel(inside()),
+            &["--proxy-header", "@headers", url],
+        )
+        .file("headers", "X-B: c\nX-C: d\n"),
+        case(
+            "authorization-proxy-header",
+            tunnel(inside()),
+            &[
+                "-U",
+                "u:p",
+                "--proxy-header",
+                "Proxy-Authorization: own",
+                url,
+            ],
+        ),
+        case(
+            "authorization-header",
+            tunnel(inside()),
+            &["-H", "Proxy-Authorization: own", url],
+        ),
+        case(
+            "407-verbose",
+            vec![
+                Take,
+                Send(sized(
+                    "407 Who",
+                    &["Proxy-Authenticate: Basic realm=\"x\""],
+                    "who",
+                )),
+                Close,
+            ],
+            &[
+                "-v",
+                "-i",
+                "-w",
+                "%{http_connect} %{http_code} %{size_header}",
+                url,
+            ],
+        ),
+        case(
+            "403-suppressed",
+            vec![Take, Send(sized("403 No", &[], "no")), Close],
+            &["-i", "--suppress-connect-headers", url],
+        ),
         case(
             "formats",
             tunnel(inside()),
@@ -391,6 +523,55 @@ fn connect() -> Vec<Scenario> {
             [vec![Take, established(), Take, Send(ok())]].concat(),
             &["-p", "http://some.example/x"],
         ),
+        case(
+            "proxytunnel-verbose",
+            [vec![Take, established(), Take, Send(ok())]].concat(),
+            &[
+                "-v",
+                "-i",
+                "--proxytunnel",
+                "-U",
+                "u:p",
+                "http://some.example/x",
+            ],
+        ),
+        case(
+            "connect-to-http",
+            [vec![Take, established(), Take, Send(ok())]].concat(),
+            &[
+                "--connect-to",
+                "some.example:80:other.example:81",
+                "http://some.example/x",
+            ],
+        ),
+        case(
+            "connect-to-http-port",
+            [vec![Take, established(), Take, Send(ok())]].concat(),
+            &["--connect-to", ":::81", "http://some.example/x"],
+        ),
+        case(
+            "connect-to-https",
+            tunnel(inside()),
+            &["--connect-to", "localhost:99:other.example:81", url],
+        ),
+        case(
+            "connect-to-same",
+            vec![Take, Send(ok())],
+            &[
+                "--connect-to",
+                "some.example:80:some.example:80",
+                "http://some.example/x",
+            ],
+        ),
+        case(
+            "connect-to-another",
+            vec![Take, Send(ok())],
+            &[
+                "--connect-to",
+                "an.example:80:other.example:81",
+                "http://some.example/x",
+            ],
+        ),
         Scenario::new("proxy/connect/tunnel")
             .play([Take, established(), Tunnel(1)])
             .play(inside())
@@ -433,15 +614,54 @@ fn connect() -> Vec<Scenario> {
                 "https://localhost:{Ap}",
                 "http://some.example/x",
             ]),
-        Scenario::new("proxy/over-tls-unknown")
-            .play([Tls(tls::server(tls::Kind::Good)), Take, Send(ok())])
+        over_tls("unknown", &[]),
+        over_tls("insecure", &["--proxy-insecure"]),
+        over_tls("server-insecure", &["-k"]),
+        over_tls("server-cacert", &["--cacert", "ca.pem"]),
+        over_tls("cacert-missing", &["--proxy-cacert", "none.pem"]),
+        over_tls("cacert-garbage", &["--proxy-cacert", "garbage.pem"]),
+        Scenario::new("proxy/over-tls/insecure-connect")
+            .play(
+                [
+                    vec![Tls(tls::server(tls::Kind::Good)), Take, established()],
+                    inside(),
+                ]
+                .concat(),
+            )
+            .file("ca.pem", tls::ca_pem())
             .args([
                 "--http1.1",
+                "--cacert",
+                "ca.pem",
+                "--proxy-insecure",
                 "-x",
                 "https://localhost:{Ap}",
-                "http://some.example/x",
+                "-w",
+                "|%{ssl_verify_result} %{proxy_ssl_verify_result}",
+                "https://localhost:99/x",
             ]),
+        Scenario::new("proxy/over-tls/reset")
+            .play([TakeBytes(1), Reset])
+            .args(["-x", "https://localhost:{Ap}", "http://some.example/x"]),
+        Scenario::new("proxy/over-tls/closed")
+            .play([TakeBytes(1), Close])
+            .args(["-x", "https://localhost:{Ap}", "http://some.example/x"]),
     ]
+}
+
+/// A proxy under TLS that is not asked for a tunnel.
+fn over_tls(name: &str, args: &[&str]) -> Scenario {
+    Scenario::new(format!("proxy/over-tls/{name}"))
+        .play([Tls(tls::server(tls::Kind::Good)), Take, Send(ok())])
+        .file("ca.pem", tls::ca_pem())
+        .file("garbage.pem", "none")
+        .args(["--http1.1", "-x", "https://localhost:{Ap}"])
+        .args(args)
+        .args([
+            "-w",
+            "|%{ssl_verify_result} %{proxy_ssl_verify_result}",
+            "http://some.example/x",
+        ])
 }
 
 fn socks() -> Vec<Scenario> {

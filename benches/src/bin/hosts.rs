@@ -1,0 +1,5 @@
+//! See [`benches::hosts`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("hosts")
+}

@@ -1,0 +1,5 @@
+//! See [`benches::memory`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("memory")
+}

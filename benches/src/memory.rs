@@ -1,0 +1,355 @@
+//! What an idle connection takes of a client's memory, courser's and its peers', without TLS and with it. Each client is a
+//! process of its own with one thread, and the server another. A client has so many requests at a time that each needs a
+//! connection of its own, takes the answers, and gives back all that a caller holds; then its heap is looked at. What it
+//! holds beyond what the program held before there was a client is divided by the connections: its tables, and what
+//! they have grown in advance, are part of that.
+
+use std::error::Error;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use courser::{
+    Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
+    Upstream,
+};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+use crate::alloc::held_by_this_thread;
+use crate::measure::Target;
+use crate::peers::{self, hyper::Connection, hyper::Exchange};
+use crate::process::{Served, cores, spawn_on, tool};
+
+/// Measures the memory of idle connections.
+#[derive(clap::Parser, Debug)]
+pub struct Args {
+    /// Idle connections of each client; fewer where the limit on descriptors does not allow so many
+    #[arg(short, long, default_value = "10000")]
+    connections: NonZeroUsize,
+
+    /// The same with TLS [default: as without]
+    #[arg(long)]
+    tls_connections: Option<NonZeroUsize>,
+
+    /// Measure this client only, against a server that runs
+    #[arg(long, value_enum, hide = true, requires = "url")]
+    client: Option<Subject>,
+
+    #[arg(long, hide = true)]
+    url: Option<Target>,
+
+    #[arg(long, hide = true)]
+    root: Option<PathBuf>,
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Subject {
+    /// courser's `HostClient`
+    Host,
+    /// courser's `Client`
+    Client,
+    /// hyper's `client::conn::http1`, with tokio-rustls for TLS
+    Hyper,
+    /// reqwest's async client
+    Reqwest,
+}
+
+impl Subject {
+    const ALL: [Self; 4] = [Self::Host, Self::Client, Self::Hyper, Self::Reqwest];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Client => "client",
+            Self::Hyper => "hyper",
+            Self::Reqwest => "reqwest",
+        }
+    }
+
+    fn is_courser(self) -> bool {
+        matches!(self, Self::Host | Self::Client)
+    }
+
+    /// `HostClient` speaks to its upstream without TLS.
+    fn has_tls(self) -> bool {
+        self != Self::Host
+    }
+}
+
+/// The tool. The exit code tells whether courser held its bars.
+///
+/// # Errors
+/// The server or a client failed.
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let most = raise_descriptors()?.saturating_sub(SPARE_DESCRIPTORS);
+    let connections = args.connections.get().min(most);
+    if let (Some(subject), Some(url)) = (args.client, &args.url) {
+        println!("{}", measure(subject, connections, url, args)?.to_json());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if connections < args.connections.get() {
+        eprintln!("memory: the limit on descriptors allows {connections} connections only");
+    }
+    let with_tls = args.tls_connections.unwrap_or(args.connections).get();
+    let with_tls = with_tls.min(most);
+    let plain = all(connections, false)?;
+    let tls = all(with_tls, true)?;
+    println!(
+        "Bytes for an idle connection, of {connections} plain ones and {with_tls} with TLS:\n"
+    );
+    println!("| client | heap | with TLS | resident | with TLS |\n|---|--:|--:|--:|--:|");
+    println!("| bar | {MOST_PLAIN} | {MOST_TLS} | – | – |");
+    let mut held = true;
+    for (at, subject) in Subject::ALL.into_iter().enumerate() {
+        let cell = |sample: &Option<Sample>, value: fn(&Sample) -> i64| {
+            let text = |sample| value(sample).to_string();
+            sample.as_ref().map_or("–".to_owned(), text)
+        };
+        let (plain, tls) = (&plain[at], &tls[at]);
+        println!(
+            "| {} | {} | {} | {} | {} |",
+            subject.name(),
+            cell(plain, |sample| sample.heap),
+            cell(tls, |sample| sample.heap),
+            cell(plain, |sample| sample.resident),
+            cell(tls, |sample| sample.resident),
+        );
+        let within = |sample: &Option<Sample>, most| sample.as_ref().is_none_or(|s| s.heap <= most);
+        held &= !subject.is_courser() || within(plain, MOST_PLAIN) && within(tls, MOST_TLS);
+    }
+    if held {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("memory: too many bytes for an idle connection");
+    Ok(ExitCode::FAILURE)
+}
+
+/// What each client takes; `None` for one that does not speak TLS.
+fn all(connections: usize, tls: bool) -> Result<Vec<Option<Sample>>, Box<dyn Error>> {
+    let cores = cores()?;
+    let (Some(&server_core), Some(&client_core)) = (cores.first(), cores.last()) else {
+        return Err("no core".into());
+    };
+    let mut samples = Vec::new();
+    for subject in Subject::ALL {
+        if tls && !subject.has_tls() {
+            samples.push(None);
+            continue;
+        }
+        let served = Served::on(server_core, tls)?;
+        let mut command = tool("memory")?;
+        command.args(["--client", subject.name()]);
+        command.args(["--connections", &connections.to_string()]);
+        let path = format!("/gather/{connections}");
+        command.args(["--url", &served.url(&path)]);
+        if let Some(root) = served.root() {
+            command.arg("--root").arg(root);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let output = spawn_on(client_core, &mut command)?.wait_with_output()?;
+        let text = String::from_utf8(output.stdout)?;
+        let sample = Sample::from_json(&text);
+        samples.push(Some(sample.ok_or("a client printed no numbers")?));
+    }
+    Ok(samples)
+}
+
+/// Bytes for each connection.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Asked of the allocator.
+    heap: i64,
+    /// Of the process's pages: with what the allocator adds, and with what it has had and not given back.
+    resident: i64,
+}
+
+impl Sample {
+    fn to_json(self) -> Value {
+        json!({ "heap": self.heap, "resident": self.resident })
+    }
+
+    fn from_json(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        Some(Self {
+            heap: value["heap"].as_i64()?,
+            resident: value["resident"].as_i64()?,
+        })
+    }
+}
+
+/// The process's memory before there was a client.
+#[derive(Debug)]
+struct Before {
+    heap: i64,
+    resident: i64,
+}
+
+impl Before {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            resident: resident()?,
+            heap: held_by_this_thread(),
+        })
+    }
+
+    fn per_connection(&self, connections: usize) -> Result<Sample, Box<dyn Error>> {
+        let each = |bytes: i64| bytes / connections as i64;
+        Ok(Sample {
+            heap: each(held_by_this_thread() - self.heap),
+            resident: each(resident()? - self.resident),
+        })
+    }
+}
+
+fn measure(
+    subject: Subject,
+    connections: usize,
+    url: &Target,
+    args: &Args,
+) -> Result<Sample, Box<dyn Error>> {
+    let root = args.root.clone();
+    match subject {
+        Subject::Host => {
+            let before = Before::new()?;
+            let upstream = Upstream::tcp([url.address]).with_host(&url.authority);
+            let mut client = HostClient::new(upstream, host_config(connections))?;
+            for _ in 0..connections {
+                client.submit(Call::new(Request::get(&url.path), Response::new()));
+            }
+            while let Some(done) = client.wait(None)? {
+                done.outcome?;
+            }
+            enough(client.counters().idle, connections)?;
+            before.per_connection(connections)
+        }
+        Subject::Client => {
+            let before = Before::new()?;
+            let mut client = Client::new(config(connections, root))?;
+            for _ in 0..connections {
+                client.submit(Call::new(Request::get(&url.url), Response::new()));
+            }
+            while let Some(done) = client.wait(None)? {
+                done.outcome?;
+            }
+            enough(client.counters().idle, connections)?;
+            before.per_connection(connections)
+        }
+        Subject::Hyper => on_tokio(async {
+            let exchange = Exchange::new(url, root.as_deref())?;
+            let before = Before::new()?;
+            // What a caller holds of each, and must.
+            let mut kept: Vec<Connection> = Vec::with_capacity(connections);
+            let ask = |_| {
+                let exchange = exchange.clone();
+                tokio::spawn(async move {
+                    let mut connection = None;
+                    exchange.run(&mut connection).await?;
+                    Ok::<_, Box<dyn Error + Send + Sync>>(connection)
+                })
+            };
+            let asked: Vec<_> = (0..connections).map(ask).collect();
+            for answer in asked {
+                let connection = answer.await?.map_err(|error| error.to_string())?;
+                kept.extend(connection);
+            }
+            tokio::task::yield_now().await;
+            enough(kept.iter().filter(|c| !c.is_closed()).count(), connections)?;
+            before.per_connection(connections)
+        }),
+        Subject::Reqwest => on_tokio(async {
+            let before = Before::new()?;
+            let client = peers::reqwest::client(root.as_deref())?;
+            let url: reqwest::Url = url.url.parse()?;
+            let ask = |_| {
+                let (client, url) = (client.clone(), url.clone());
+                tokio::spawn(async move { peers::reqwest::exchange(&client, &url).await })
+            };
+            let asked: Vec<_> = (0..connections).map(ask).collect();
+            for answer in asked {
+                answer.await??;
+            }
+            tokio::task::yield_now().await;
+            before.per_connection(connections)
+        }),
+    }
+}
+
+fn on_tokio<T>(work: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}
+
+fn config(connections: usize, root: Option<PathBuf>) -> Config {
+    let host = host_config(connections);
+    Config {
+        max_connections: host.max_connections,
+        host,
+        tls: TlsConfig {
+            roots: match root {
+                Some(_) => TlsRoots::None,
+                None => TlsRoots::default(),
+            },
+            extra_roots: root.into_iter().map(PemOrDer::File).collect(),
+            // As the peers.
+            resumption: 0,
+            ..TlsConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+fn host_config(connections: usize) -> HostConfig {
+    HostConfig {
+        max_connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
+        idle_timeout: LONG,
+        timeouts: courser::Timeouts {
+            total: Some(LONG),
+            connect: Some(LONG),
+            handshake: Some(LONG),
+            ..courser::Timeouts::default()
+        },
+        ..HostConfig::default()
+    }
+}
+
+fn enough(idle: usize, connections: usize) -> Result<(), Box<dyn Error>> {
+    if idle == connections {
+        return Ok(());
+    }
+    Err(format!("{idle} idle connections, not {connections}").into())
+}
+
+/// Lets this process, and those that it starts, have as many descriptors as they may, and returns how many.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn raise_descriptors() -> Result<usize, Box<dyn Error>> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    Ok(usize::try_from(hard).unwrap_or(usize::MAX))
+}
+
+/// Bytes of this process's pages that are in memory: the second field of proc(5)'s `statm`.
+fn resident() -> Result<i64, Box<dyn Error>> {
+    let statm = fs::read_to_string("/proc/self/statm")?;
+    let pages: i64 = statm
+        .split_whitespace()
+        .nth(1)
+        .ok_or("statm has one field only")?
+        .parse()?;
+    Ok(pages * rustix::param::page_size() as i64)
+}
+
+/// Engine memory for an idle connection.
+const MOST_PLAIN: i64 = 1024;
+const MOST_TLS: i64 = 24 * 1024;
+/// What a process has open besides connections.
+const SPARE_DESCRIPTORS: usize = 64;
+/// Longer than a measurement takes.
+const LONG: Duration = Duration::from_secs(600);

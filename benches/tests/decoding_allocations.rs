@@ -1,0 +1,224 @@
+//! Taking content codings off costs no allocation once the decoders are there: counted by the allocator, on the client's
+//! thread alone. A decoder stays with the response that it decoded, or with the client if the body was streamed.
+//!
+//! br is the exception: its decoder cannot be reset, so each body has a new one. What its memory comes to does not grow
+//! with the number of requests, and the others' does not either.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::thread;
+
+use benches::alloc::on_this_thread;
+use courser::{Codings, HostClient, HostConfig, Request, Response, Upstream};
+
+#[test]
+fn buffered() {
+    for coding in CODINGS {
+        for framing in [Framing::Length, Framing::Chunked] {
+            let (mut client, expected) = client(&[coding], framing);
+            let (mut request, mut response) = (Request::get("/"), Response::new());
+            let count = steady(|| {
+                client.call(&mut request, &mut response).expect("an answer");
+                assert!(response.decoded());
+                assert!(response.body() == expected);
+            });
+            assert!(count <= promised(coding), "{coding} {framing:?}: {count}");
+        }
+    }
+}
+
+#[test]
+fn streamed() {
+    for coding in CODINGS {
+        for framing in [Framing::Length, Framing::Chunked] {
+            let (mut client, expected) = client(&[coding], framing);
+            let (mut request, mut response) = (Request::get("/"), Response::new());
+            let mut buffer = vec![0; 10_000];
+            let count = steady(|| {
+                let mut body = client.open(&mut request, &mut response).expect("a head");
+                let mut length = 0;
+                loop {
+                    match body.read_some(&mut buffer).expect("a whole body") {
+                        0 => break,
+                        n => length += n,
+                    }
+                }
+                body.finish().expect("a whole body");
+                assert_eq!(length, expected.len());
+            });
+            assert!(count <= promised(coding), "{coding} {framing:?}: {count}");
+        }
+    }
+}
+
+/// Each connection serves once. It costs something, but what is decoded costs no more than what is not.
+#[test]
+fn until_close() {
+    let count = |codings: &[&'static str], streamed: bool| {
+        let (mut client, expected) = client(codings, Framing::UntilClose);
+        let (mut request, mut response) = (Request::get("/"), Response::new());
+        let mut buffer = vec![0; 10_000];
+        steady(|| {
+            if !streamed {
+                client.call(&mut request, &mut response).expect("an answer");
+                assert!(response.body() == expected);
+                return;
+            }
+            let mut body = client.open(&mut request, &mut response).expect("a head");
+            while body.read_some(&mut buffer).expect("a whole body") > 0 {}
+            body.finish().expect("a whole body");
+        })
+    };
+    for streamed in [false, true] {
+        let plain = count(&[], streamed);
+        for coding in CODINGS {
+            let decoded = count(&[coding], streamed);
+            assert!(
+                decoded <= plain + promised(coding),
+                "{coding}: {decoded} instead of {plain}"
+            );
+        }
+    }
+}
+
+/// One upon the other.
+#[test]
+fn a_stack() {
+    let (mut client, expected) = client(&["zstd", "gzip", "gzip"], Framing::Length);
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let count = steady(|| {
+        client.call(&mut request, &mut response).expect("an answer");
+        assert!(response.body() == expected);
+    });
+    assert_eq!(count, 0);
+}
+
+const CODINGS: [&str; 4] = ["gzip", "deflate", "zstd", "br"];
+
+/// Allocations in one window.
+fn promised(coding: &str) -> u64 {
+    match coding {
+        // The state, the ring buffer, the code tables and the context maps.
+        "br" => 16 * REQUESTS,
+        _ => 0,
+    }
+}
+
+/// Allocations of this thread in so many rounds, once they do not become fewer: see the tests of `HostClient`.
+fn steady(mut round: impl FnMut()) -> u64 {
+    let mut window = || {
+        let before = on_this_thread();
+        for _ in 0..REQUESTS {
+            round();
+        }
+        on_this_thread() - before
+    };
+    (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Framing {
+    Length,
+    Chunked,
+    UntilClose,
+}
+
+/// A client of a server that answers everything with a body in those codings, and what that is without them.
+fn client(codings: &[&str], framing: Framing) -> (HostClient, Vec<u8>) {
+    let plain: Vec<u8> = (0..60_000u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 28) as u8)
+        .collect();
+    let coded = codings.iter().fold(plain.clone(), |data, coding| {
+        coded(coding, &data).expect("memory")
+    });
+    let mut reply = b"HTTP/1.1 200 OK\r\n".to_vec();
+    if !codings.is_empty() {
+        reply.extend(format!("Content-Encoding: {}\r\n", codings.join(", ")).bytes());
+    }
+    match framing {
+        Framing::Length => {
+            reply.extend(format!("Content-Length: {}\r\n\r\n", coded.len()).bytes());
+            reply.extend(coded);
+        }
+        Framing::Chunked => {
+            reply.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+            for piece in coded.chunks(5000) {
+                reply.extend(format!("{:x}\r\n", piece.len()).bytes());
+                reply.extend(piece);
+                reply.extend(b"\r\n");
+            }
+            reply.extend(b"0\r\n\r\n");
+        }
+        Framing::UntilClose => {
+            reply.extend(b"Connection: close\r\n\r\n");
+            reply.extend(coded);
+        }
+    }
+    let config = HostConfig {
+        max_connections: NonZeroUsize::MIN,
+        codings: Codings::all(),
+        ..HostConfig::default()
+    };
+    let upstream = Upstream::tcp([serve(reply, matches!(framing, Framing::UntilClose))]);
+    (
+        HostClient::new(upstream, config).expect("an event queue"),
+        plain,
+    )
+}
+
+fn coded(coding: &str, data: &[u8]) -> std::io::Result<Vec<u8>> {
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    match coding {
+        "gzip" => {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(data)?;
+            encoder.finish()
+        }
+        "deflate" => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(data)?;
+            encoder.finish()
+        }
+        "zstd" => zstd::encode_all(data, 3),
+        _ => {
+            let mut out = Vec::new();
+            brotli::CompressorWriter::new(&mut out, 4096, 5, 20).write_all(data)?;
+            Ok(out)
+        }
+    }
+}
+
+/// Answers each request with `reply`, and closes if that is its end.
+fn serve(reply: Vec<u8>, closes: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+    let address = listener.local_addr().expect("a loopback port");
+    let answer = move |mut stream: TcpStream, reply: &[u8]| -> std::io::Result<()> {
+        let (mut head, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let n = stream.read(&mut piece)?;
+            if n == 0 {
+                return Ok(());
+            }
+            head.extend_from_slice(&piece[..n]);
+            if head.ends_with(b"\r\n\r\n") {
+                head.clear();
+                stream.write_all(reply)?;
+                if closes {
+                    return Ok(());
+                }
+            }
+        }
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // The client has one connection at a time.
+            let _ = answer(stream, &reply);
+        }
+    });
+    address
+}
+
+const REQUESTS: u64 = 50;
+const WINDOWS: usize = 8;

@@ -1,0 +1,393 @@
+//! What went wrong once, where the moment can be had on a simulated network only: one test for each.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice, Read};
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{
+    Asked, HttpServer, Link, Peer, SimNet, SimResolver, SimServer, SimStream, Trace,
+};
+use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use courser::{
+    Answer, Call, Client, Config, ErrorKind, HostClient, HostConfig, Redirects, Request, Response,
+    Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// Does what the script says with each piece of data that comes.
+struct Script<F>(F);
+
+impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        (self.0)(peer, data);
+    }
+}
+
+fn place(n: u8) -> Address {
+    Address::Tcp(([10, 0, 0, n], 80).into())
+}
+
+/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
+fn numbered(net: &SimNet) -> SimResolver {
+    net.resolver(|_, name| {
+        let numbers = name.trim_end_matches(".sim").split('.');
+        let ips = numbers.map(|number| IpAddr::from([10, 0, 0, number.parse().unwrap()]));
+        Asked::After(Duration::ZERO, Answer::found(ips, 3_600_000 * MS))
+    })
+}
+
+fn one_host(config: HostConfig, net: &SimNet) -> HostClient<SimNet> {
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    HostClient::with_net(upstream, config, net.clone()).unwrap()
+}
+
+fn get(url: &str, tag: u64) -> Call {
+    Call::new(Request::get(url), Response::new()).tag(tag)
+}
+
+/// The redirect and the end of the idle connection that it could use come to the same poll, in either order.
+#[test]
+fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
+    for seed in 0..32 {
+        let net = SimNet::new(seed);
+        let redirect = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+            peer.send("HTTP/1.1 302 Found\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
+        });
+        net.listen(place(1), Link::default(), redirect);
+        let mut connections = 0;
+        let closing = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+            connections += 1;
+            peer.send(OK);
+            if connections == 1 {
+                peer.wait(100 * MS);
+                peer.close();
+            }
+        });
+        net.listen(place(2), Link::default(), closing);
+        let config = Config {
+            redirects: Redirects::limit(5),
+            ..Config::default()
+        };
+        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        client.get("http://2.sim/", &mut Response::new()).unwrap();
+        // Connect to the other one, and send the request; then look away while both things happen.
+        client.submit(get("http://1.sim/", 1));
+        while client.counters().busy == 0 {
+            client.maintain(MS).unwrap();
+        }
+        net.advance(200 * MS);
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!((done.tag, done.response.status()), (1, 200), "seed {seed}");
+        assert_eq!(done.report.redirects().len(), 1);
+        assert_eq!(client.in_flight(), 0);
+    }
+}
+
+/// The redirect is slow and its target is not: what the report tells is of the last attempt alone.
+#[test]
+fn times_of_an_earlier_hop_are_not_the_last_one_s() {
+    let net = SimNet::new(1);
+    let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+        peer.wait(100 * MS);
+        peer.send("HTTP/1.1 302 Found\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
+    });
+    net.listen(place(1), Link::default(), slow);
+    let server = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+        peer.wait(10 * MS);
+        peer.send(OK);
+    });
+    net.listen(place(2), Link::default(), server);
+    let config = Config {
+        redirects: Redirects::limit(5),
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
+    let times = report.timings();
+    // Two round trips of 2 ms, the answer's 100 ms, and a connection to the other one.
+    let sent = 4 * MS + 100 * MS + 2 * MS;
+    assert_eq!((times.queued, times.sent), (Some(sent), Some(sent)));
+    assert_eq!(times.first_byte, Some(sent + 12 * MS));
+    assert_eq!(times.total, sent + 12 * MS);
+}
+
+/// A body as large as it likes to a network that takes everything at once.
+#[test]
+fn one_large_upload_leaves_the_others_their_turns() {
+    let net = SimNet::new(1);
+    // Time stands still while there is something to write, so the way must take none.
+    let wide = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        window: usize::MAX,
+        segment: 1 << 20..=1 << 20,
+        ..Link::default()
+    };
+    net.listen(place(1), wide, HttpServer::default());
+    let mut client = one_host(HostConfig::default(), &net);
+    let read = Arc::new(AtomicU64::new(0));
+    let upload = |client: &mut HostClient<SimNet>| {
+        let mut request = Request::post("/", "");
+        let source = Zeros {
+            left: LENGTH,
+            read: read.clone(),
+        };
+        request.body_stream(source, Some(LENGTH));
+        client.submit(Call::new(request, Response::new()).tag(1))
+    };
+    const LENGTH: u64 = 8 << 20;
+    upload(&mut client);
+    client.submit(get("/", 2));
+    let done = client.wait(None).unwrap().unwrap();
+    done.outcome.unwrap();
+    assert_eq!(done.tag, 2, "the small call waited for the upload");
+    assert!(read.load(Ordering::Relaxed) < LENGTH);
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+    }
+
+    // Those who resume an upload get it no more turns.
+    let id = upload(&mut client);
+    let one_turn = |client: &mut HostClient<SimNet>| {
+        let before = read.load(Ordering::Relaxed);
+        client.maintain(Duration::ZERO).unwrap();
+        read.load(Ordering::Relaxed) - before
+    };
+    one_turn(&mut client);
+    let plain: Vec<_> = (0..4).map(|_| one_turn(&mut client)).collect();
+    assert!(plain.iter().all(|&n| n > 0 && n < LENGTH / 16), "{plain:?}");
+    for _ in 0..10 {
+        client.resume(id);
+    }
+    one_turn(&mut client);
+    let resumed: Vec<_> = (0..4).map(|_| one_turn(&mut client)).collect();
+    assert_eq!(resumed, plain);
+    client.cancel(id);
+}
+
+/// Zeros; counts how many of them were taken.
+struct Zeros {
+    left: u64,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Zeros {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = buf.len().min(self.left as usize);
+        buf[..n].fill(0);
+        self.left -= n as u64;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// A call whose connection was dead needs a new one, while another host holds the rest of the cap for ever.
+#[test]
+fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
+    let net = SimNet::new(1);
+    let mut requests = 0;
+    let server = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+        requests += 1;
+        if requests == 3 {
+            peer.close();
+        } else {
+            peer.wait(MS);
+            peer.send(OK);
+        }
+    });
+    net.listen(place(1), Link::default(), server);
+    net.listen(
+        place(2),
+        Link::default(),
+        Script(|_: &mut Peer<'_>, _: &[u8]| {}),
+    );
+    let config = Config {
+        max_connections: NonZeroUsize::new(2).unwrap(),
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    // Two connections to the first host, both of which have served.
+    for _ in 0..2 {
+        client.submit(get("http://1.sim/", 0));
+    }
+    while client.wait(None).unwrap().is_some() {}
+    assert_eq!(client.counters().idle, 2);
+    // The third request meets a connection that ends; its place goes to the host that has none.
+    for tag in 1..=2 {
+        client.submit(get("http://1.sim/", tag));
+    }
+    client.submit(get("http://2.sim/", 100).timeout(3_600_000 * MS));
+    let mut overtaken = 0;
+    loop {
+        client.submit(get("http://1.sim/", 3));
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        if done.tag != 3 && done.report.attempts() == 2 {
+            break;
+        }
+        overtaken += 1;
+        assert!(overtaken < 10, "{:?}", client.counters());
+    }
+    assert!(net.peak_streams() <= 2);
+}
+
+/// Otherwise its connection would stay busy with nobody, or its place in the queue taken.
+#[test]
+fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
+    // Four calls poll five times.
+    for nth in 0..5 {
+        let net = SimNet::new(1);
+        let server = Script(|peer: &mut Peer<'_>, _: &[u8]| peer.send(OK));
+        net.listen(place(1), Link::default(), server);
+        let failing = Failing {
+            net,
+            polls_left: Rc::new(Cell::new(nth)),
+        };
+        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+        let config = HostConfig {
+            max_connections: NonZeroUsize::MIN,
+            ..HostConfig::default()
+        };
+        let mut client = HostClient::with_net(upstream, config, failing).unwrap();
+        let mut response = Response::new();
+        let mut failures = 0;
+        for _ in 0..4 {
+            if let Err(error) = client.get("/", &mut response) {
+                assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+                failures += 1;
+            }
+            let counters = client.counters();
+            let at_work = (counters.busy, counters.connecting, counters.waiting);
+            assert_eq!((at_work, client.in_flight()), ((0, 0, 0), 0), "poll {nth}");
+        }
+        assert_eq!(failures, 1, "poll {nth}");
+    }
+}
+
+/// A network of which one poll fails.
+struct Failing {
+    net: SimNet,
+    /// Until then.
+    polls_left: Rc<Cell<u32>>,
+}
+
+impl Net for Failing {
+    type Stream = SimStream;
+
+    fn now(&self) -> Instant {
+        self.net.now()
+    }
+
+    fn connect(
+        &mut self,
+        token: Token,
+        to: &Address,
+        options: &SocketOptions,
+    ) -> io::Result<SimStream> {
+        self.net.connect(token, to, options)
+    }
+
+    fn connected(&mut self, stream: &SimStream) -> io::Result<bool> {
+        self.net.connected(stream)
+    }
+
+    fn read(&mut self, stream: &mut SimStream, buf: &mut [u8]) -> io::Result<usize> {
+        self.net.read(stream, buf)
+    }
+
+    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
+        self.net.read_append(stream, buf)
+    }
+
+    fn write(&mut self, stream: &mut SimStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.net.write(stream, parts)
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        let left = self.polls_left.get();
+        self.polls_left.set(left.wrapping_sub(1));
+        if left == 0 {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.net.poll(events, timeout)
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
+    }
+
+    fn close(&mut self, stream: SimStream) {
+        self.net.close(stream);
+    }
+
+    fn local_address(&self, stream: &SimStream) -> Option<Address> {
+        self.net.local_address(stream)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.net.random()
+    }
+}
+
+/// `flush_names` forgets which addresses have failed, too.
+#[test]
+fn flushed_names_come_with_all_their_addresses_anew() {
+    for flush in [false, true] {
+        let net = SimNet::new(1);
+        let closing = |peer: &mut Peer<'_>, _: &[u8]| {
+            peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        };
+        net.listen(place(2), Link::default(), Script(closing));
+        let mut config = Config::default();
+        config.host.avoid_failed = 3_600_000 * MS;
+        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        let tried = |net: &SimNet| {
+            let connects = net.trace().into_iter();
+            connects
+                .filter(|entry| entry.what == Trace::Connect(place(1)))
+                .count()
+        };
+        // The first address refuses, whoever begins; then it is tried last, which is never.
+        for _ in 0..4 {
+            client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        }
+        assert_eq!(tried(&net), 1);
+        if flush {
+            client.flush_names();
+        }
+        for _ in 0..4 {
+            client.get("http://1.2.sim/", &mut Response::new()).unwrap();
+        }
+        assert_eq!(tried(&net), if flush { 2 } else { 1 });
+    }
+}
+
+/// The minimum of idle connections is for clients of one host: a client of many would never forget a host.
+#[test]
+fn a_client_of_many_hosts_opens_nothing_ahead_and_forgets_them() {
+    let net = SimNet::new(1);
+    let closing = |peer: &mut Peer<'_>, _: &[u8]| {
+        peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    };
+    net.listen(place(1), Link::default(), Script(closing));
+    let mut config = Config::default();
+    config.host.min_idle = 2;
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    client
+        .get("http://2.sim/", &mut Response::new())
+        .unwrap_err();
+    for _ in 0..30 {
+        client.maintain(1000 * MS).unwrap();
+        assert_eq!(client.counters().open, 0);
+    }
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    assert_eq!((client.hosts(), net.open_streams()), (1, 0));
+}
