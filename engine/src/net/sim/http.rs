@@ -210,7 +210,7 @@ struct Conversation {
     buffer: Vec<u8>,
     /// The request whose body is being awaited.
     current: Option<Request>,
-    /// How many pieces of data came: the idle timer that was set before the last one is void.
+    /// How many pieces of data and requests came: the idle timer that was set before the last one is void.
     received: u64,
     /// Closed, or about to be.
     over: bool,
@@ -270,6 +270,8 @@ impl Conversation {
         let Some(end) = end.map(|at| at + 4) else {
             return false;
         };
+        // It may have come together with the one before, after whose answer the idle timer was set.
+        self.received += 1;
         let head: Vec<u8> = self.buffer.drain(..end).collect();
         let head = String::from_utf8_lossy(&head);
         let mut words = head.split([' ', '\r']);
