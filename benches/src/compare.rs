@@ -29,6 +29,10 @@ pub struct Args {
     #[arg(short, long, default_value_t = 64)]
     connections: u32,
 
+    /// Requests on each connection at a time, for those that can [default: 1, or 16 for pipelining]
+    #[arg(long)]
+    depth: Option<u32>,
+
     /// What is measured
     #[arg(long, value_enum, default_value_t = Workload::Plain)]
     workload: Workload,
@@ -54,6 +58,8 @@ enum Workload {
     Handshakes,
     /// Blocking calls of as many threads as there are connections
     Shared,
+    /// Requests that go out before the answers to those before them
+    Pipelining,
     /// Awaited calls of as many tasks as there are connections, on one thread
     Async,
 }
@@ -64,6 +70,7 @@ impl Workload {
             Self::Plain => &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
             Self::Tls | Self::Handshakes => &["client", "reqwest"],
             Self::Shared => &["blocking", "ureq"],
+            Self::Pipelining => &["wrk", "host", "pipeline"],
             Self::Async => &["send", "reqwest"],
         }
     }
@@ -71,7 +78,7 @@ impl Workload {
     fn path(self) -> &'static str {
         match self {
             Self::Handshakes => "/close",
-            Self::Plain | Self::Tls | Self::Shared | Self::Async => "/13",
+            Self::Plain | Self::Tls | Self::Pipelining | Self::Shared | Self::Async => "/13",
         }
     }
 
@@ -81,6 +88,11 @@ impl Workload {
 }
 
 impl Args {
+    fn depth(&self) -> u32 {
+        let pipelining = self.workload == Workload::Pipelining;
+        self.depth.unwrap_or(if pipelining { 16 } else { 1 })
+    }
+
     fn path(&self) -> &str {
         self.path.as_deref().unwrap_or(self.workload.path())
     }
@@ -161,10 +173,16 @@ impl Sample {
         core: usize,
     ) -> Result<(Self, u64), Box<dyn Error>> {
         let mut command = load(client, args.connections)?;
-        let warm_up = 10 * u64::from(args.connections);
+        let depth = if client == "pipeline" {
+            args.depth()
+        } else {
+            1
+        };
+        let warm_up = 10 * u64::from(args.connections * depth);
         command
             .args(["--duration", &args.duration.as_secs_f64().to_string()])
             .args(["--warm-up", &warm_up.to_string()])
+            .args(["--depth", &depth.to_string()])
             .arg(served.url(args.path()));
         if let Some(root) = served.root() {
             command.arg("--root").arg(root);
@@ -190,7 +208,18 @@ impl Sample {
 
     fn of_wrk(args: &Args, served: &Served, core: usize) -> Result<(Self, u64), Box<dyn Error>> {
         let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let script = tempfile::NamedTempFile::new()?;
         let mut command = Command::new("wrk");
+        if args.depth() > 1 {
+            // Its only way to pipeline: one string of several requests.
+            let lua = format!(
+                "init = function(args) local r = {{}} for i = 1, {} do r[i] = wrk.format() end \
+                 requests = table.concat(r) end\nrequest = function() return requests end\n",
+                args.depth()
+            );
+            std::fs::write(script.path(), lua)?;
+            command.arg("--script").arg(script.path());
+        }
         command
             .args([
                 "--threads",
@@ -298,7 +327,7 @@ fn print_table(args: &Args, clients: &[&str], medians: &[Sample]) {
         .position(|&client| client == "limit")
         .map(|at| &medians[at]);
     println!(
-        "`GET {}`{}, {} connections, server and client on one core each, medians of {} rounds of {:?}:\n",
+        "`GET {}`{}, {} connections{}, server and client on one core each, medians of {} rounds of {:?}:\n",
         args.path(),
         if args.workload.has_tls() {
             " with TLS"
@@ -306,6 +335,10 @@ fn print_table(args: &Args, clients: &[&str], medians: &[Sample]) {
             ""
         },
         args.connections,
+        match args.depth() {
+            1 => String::new(),
+            depth => format!(", {depth} requests at a time on each where pipelined"),
+        },
         args.rounds,
         args.duration
     );

@@ -28,6 +28,8 @@ pub enum Client {
     Host,
     /// courser's `Client`, with all connections on one thread
     Client,
+    /// courser's `PipelineClient`, on one thread
+    Pipeline,
     /// courser's `Shared`, with a thread that makes blocking calls for each connection
     Blocking,
     /// courser's `Shared`, with a task that awaits calls for each connection, on a current-thread tokio runtime
@@ -45,9 +47,13 @@ pub enum Client {
 /// # Errors
 /// Nothing could be measured.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    if args.plan.depth > 1 && args.client != Client::Pipeline {
+        return Err("only --client pipeline has more than one request on a connection".into());
+    }
     let record = match args.client {
         Client::Host => own::host(&args.plan),
         Client::Client => own::client(&args.plan),
+        Client::Pipeline => own::pipeline(&args.plan),
         Client::Blocking => own::blocking(&args.plan),
         Client::Send => own::send(&args.plan),
         Client::Hyper => peers::hyper::measure(&args.plan),

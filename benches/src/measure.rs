@@ -28,6 +28,10 @@ pub struct Plan {
     #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
 
+    /// Requests on each connection at a time (pipeline only)
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: u32,
+
     /// Requests to measure, instead of a time
     #[arg(short = 'n', long, conflicts_with = "duration")]
     pub requests: Option<u64>,
@@ -49,7 +53,8 @@ impl Plan {
     /// Requests that are made before those that count.
     #[must_use]
     pub fn warm_up(&self) -> u64 {
-        self.warm_up.unwrap_or(10 * u64::from(self.connections))
+        self.warm_up
+            .unwrap_or(10 * u64::from(self.connections * self.depth))
     }
 }
 

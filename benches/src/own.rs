@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Instant;
 
 use courser::{
-    Call, Client, Completion, Config, HostClient, HostConfig, PemOrDer, Request, Response, Shared,
-    SharedConfig, TlsConfig, TlsRoots, Upstream,
+    Call, Client, Completion, Config, HostClient, HostConfig, PemOrDer, PipelineClient,
+    PipelineConfig, Request, Response, Shared, SharedConfig, TlsConfig, TlsRoots, Upstream,
 };
 
 use crate::measure::{Plan, Record, Run};
@@ -31,6 +31,21 @@ pub fn host(plan: &Plan) -> Result<Record, Box<dyn Error>> {
 pub fn client(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = Client::new(config(plan))?;
     drive(plan, &plan.url.url, client, "client")
+}
+
+/// Measures `PipelineClient`: `depth` calls for each connection.
+///
+/// # Errors
+/// Nothing could be measured.
+pub fn pipeline(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
+    let config = PipelineConfig {
+        host: host_config(plan),
+        max_pending: NonZeroUsize::new(plan.depth as usize).unwrap_or(NonZeroUsize::MIN),
+        ..PipelineConfig::default()
+    };
+    let client = PipelineClient::new(upstream, config)?;
+    drive(plan, &plan.url.path, client, "pipeline")
 }
 
 /// Measures blocking calls through `Shared`: one thread with the client, and one for each connection that calls.
@@ -96,8 +111,9 @@ fn drive(
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
     // When the call of each tag was submitted last.
-    let mut sent = vec![Instant::now(); plan.connections as usize];
-    for tag in 0..plan.connections {
+    let in_flight = plan.connections * plan.depth;
+    let mut sent = vec![Instant::now(); in_flight as usize];
+    for tag in 0..in_flight {
         if run.admit(Instant::now()) {
             let call = Call::new(Request::get(target), Response::new());
             client.submit(call.tag(tag.into()));
@@ -127,6 +143,20 @@ trait Driven {
 }
 
 impl Driven for HostClient {
+    fn submit(&mut self, call: Call) {
+        self.submit(call);
+    }
+
+    fn wait(&mut self) -> io::Result<Option<Completion>> {
+        self.wait(None)
+    }
+
+    fn opened(&self) -> u64 {
+        self.counters().opened
+    }
+}
+
+impl Driven for PipelineClient {
     fn submit(&mut self, call: Call) {
         self.submit(call);
     }

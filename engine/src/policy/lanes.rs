@@ -110,12 +110,16 @@ impl<C: Copy> Lanes<C> {
 
     /// The connection with the fewest pending, if it has room, and its place.
     pub(crate) fn pick(&self, now: Time) -> Option<(usize, C)> {
-        let limit = self.limit(now);
-        let open = self.lanes.iter().enumerate();
-        let open = open.filter(|(_, lane)| !lane.retiring && lane.pending < limit);
-        let open = open.filter_map(|(at, lane)| Some((lane.pending, at, lane.conn?)));
-        open.min_by_key(|(pending, ..)| *pending)
-            .map(|(_, at, conn)| (at, conn))
+        let mut best = None;
+        let mut fewest = self.limit(now);
+        for (at, lane) in self.lanes.iter().enumerate() {
+            // One that is not up has none.
+            if lane.pending < fewest && lane.pending > 0 && !lane.retiring {
+                (best, fewest) = (Some(at), lane.pending);
+            }
+        }
+        let at = best?;
+        Some((at, self.lanes[at].conn?))
     }
 
     /// How many more calls that connection takes.
