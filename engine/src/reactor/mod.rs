@@ -490,7 +490,7 @@ impl<N: Net> Reactor<N> {
         if self.spare_requests.len() < MOST_SPARE {
             self.spare_requests.push(request);
         }
-        if self.decoders.len() < MOST_SPARE
+        if self.decoders.len() < MOST_DECODERS
             && let Some(decoder) = response
                 .decoder()
                 .take_if(|decoder| decoder.idle_memory() <= MOST_DECODER)
@@ -1530,7 +1530,10 @@ const WRITES_PER_TURN: usize = 16;
 const MOST_SPARE: usize = 16;
 
 /// The memory of a decoder that is kept for the next streamed body.
-const MOST_DECODER: usize = 1024 * 1024;
+const MOST_DECODER: usize = 4 * 1024 * 1024;
+
+/// Decoders kept for the next streamed body.
+const MOST_DECODERS: usize = 4;
 
 /// After so long without a poll, idle connections are looked at before one is used.
 const STALE_AFTER: Duration = Duration::from_millis(1);
