@@ -385,6 +385,24 @@ impl ProxyServer {
         })
     }
 
+    /// HAProxy in front of a web server; it asks for no password.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn haproxy(server: SocketAddr) -> Self {
+        Self::start(|address, directory| {
+            let configuration = format!(
+                "defaults\n mode http\n timeout connect 10s\n timeout client 30s\n timeout server 30s\n\
+                 frontend front\n bind {address}\n default_backend back\n\
+                 backend back\n server one {server}\n"
+            );
+            let mut command = Command::new(find_program("haproxy"));
+            command.arg("-db").arg("-f");
+            command.arg(write(directory, &configuration));
+            command
+        })
+    }
+
     fn start(command: impl Fn(SocketAddr, &Path) -> Command) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let port = Port::reserve().expect("a free port");

@@ -1,11 +1,13 @@
 //! The engine against real nginx and Apache httpd: whatever they do with their keep-alive connections, a GET does not
 //! fail. And through real proxies.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::{
-    Call, Config, ErrorKind, HostClient, Proxies, Request, Response, Sent, TlsConfig, TlsVersion,
+    Call, Config, ErrorKind, HostClient, PipelineClient, PipelineConfig, Proxies, Request,
+    Response, Sent, TlsConfig, TlsVersion, Upstream,
 };
 use tests::clients::{any_client, any_config, config, run};
 use tests::script::{PATIENCE, Server, connection};
@@ -201,6 +203,89 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
         }
     }
     assert_eq!(plain.requests().len() + secure.requests().len(), 4);
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn pipelining_to_nginx() {
+    pipelined(Kind::nginx(), |server| (server.address(), None));
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn pipelining_to_nginx_that_limits_requests_per_connection() {
+    let kind = Kind::Nginx {
+        extra: "keepalive_requests 7;".to_owned(),
+    };
+    pipelined(kind, |server| (server.address(), None));
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn pipelining_to_apache() {
+    pipelined(apache(""), |server| (server.address(), None));
+}
+
+#[test]
+#[ignore = "needs apache2"]
+fn pipelining_to_apache_that_limits_requests_per_connection() {
+    pipelined(apache("MaxKeepAliveRequests 7"), |server| {
+        (server.address(), None)
+    });
+}
+
+#[test]
+#[ignore = "needs haproxy"]
+fn pipelining_through_haproxy() {
+    pipelined(Kind::nginx(), |server| {
+        let proxy = ProxyServer::haproxy(server.address());
+        (proxy.address(), Some(proxy))
+    });
+}
+
+/// Many requests on few connections: each gets its own answer, whatever the server does with its connections.
+fn pipelined(kind: Kind, front: impl Fn(&WebServer) -> (SocketAddr, Option<ProxyServer>)) {
+    const CALLS: usize = 2000;
+    let tree = Tree::plain(FILES).unwrap();
+    let server = WebServer::start(kind, tree.path());
+    let (address, _proxy) = front(&server);
+    let mut pipeline = PipelineConfig {
+        host: config(),
+        max_pending: NonZeroUsize::new(32).unwrap(),
+        ..PipelineConfig::default()
+    };
+    pipeline.host.max_connections = NonZeroUsize::new(2).unwrap();
+    let mut client = PipelineClient::new(Upstream::tcp([address]), pipeline).unwrap();
+    for number in 0..CALLS {
+        let target = match number % 5 {
+            0 => "/none.txt".to_owned(),
+            _ => format!("/{}.txt", number % FILES),
+        };
+        let method = if number % 7 == 0 { "HEAD" } else { "GET" };
+        let call = Call::new(Request::new(method, target), Response::new());
+        client.submit(call.tag(number as u64));
+    }
+    let mut done = 0;
+    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap() {
+        completion.outcome.unwrap();
+        let (number, response) = (completion.tag as usize, &completion.response);
+        let expected = (number % FILES).to_string();
+        match (number % 5, number % 7) {
+            (0, _) => assert_eq!(response.status(), 404),
+            (_, 0) => assert_eq!((response.status(), response.body()), (200, &b""[..])),
+            _ => assert_eq!(
+                (response.status(), response.body()),
+                (200, expected.as_bytes())
+            ),
+        }
+        done += 1;
+    }
+    assert_eq!(done, CALLS);
+    assert!(
+        !client.pipeline_counters().serial,
+        "{:?}",
+        client.pipeline_counters()
+    );
 }
 
 fn apache(extra: &str) -> Kind {
