@@ -40,8 +40,16 @@ struct Lane<C> {
     /// `None`: not up.
     conn: Option<C>,
     pending: usize,
-    /// It takes no more calls, and ends when those that it has are done.
+    /// It takes no more calls until those that it has are done.
     retiring: bool,
+    /// Its first call was lost on another connection: it takes no others before that is answered.
+    probing: bool,
+}
+
+impl<C> Lane<C> {
+    fn is_open(&self) -> bool {
+        self.conn.is_some() && !self.retiring && !self.probing
+    }
 }
 
 impl<C: Copy> Lanes<C> {
@@ -56,13 +64,15 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// A connection has its first call, after it was idle or new.
-    pub(crate) fn begin(&mut self, at: usize, conn: C) {
+    /// A connection has its first call, after it was idle or new. `probing`: that was lost on another connection
+    /// before, and may be what ends this one as well (RFC 9112 §9.3.2).
+    pub(crate) fn begin(&mut self, at: usize, conn: C, probing: bool) {
         if at >= self.lanes.len() {
             let none = Lane {
                 conn: None,
                 pending: 0,
                 retiring: false,
+                probing: false,
             };
             self.lanes.resize(at + 1, none);
         }
@@ -71,6 +81,7 @@ impl<C: Copy> Lanes<C> {
             conn: Some(conn),
             pending: 1,
             retiring: false,
+            probing,
         };
         self.pending += 1;
     }
@@ -89,6 +100,7 @@ impl<C: Copy> Lanes<C> {
             let fewer = lane.pending.saturating_sub(1);
             self.pending -= lane.pending - fewer;
             lane.pending = fewer;
+            lane.probing = false;
         }
     }
 
@@ -113,8 +125,7 @@ impl<C: Copy> Lanes<C> {
         let mut best = None;
         let mut fewest = self.limit(now);
         for (at, lane) in self.lanes.iter().enumerate() {
-            // One that is not up has none.
-            if lane.pending < fewest && lane.pending > 0 && !lane.retiring {
+            if lane.pending < fewest && lane.is_open() {
                 (best, fewest) = (Some(at), lane.pending);
             }
         }
@@ -125,9 +136,7 @@ impl<C: Copy> Lanes<C> {
     /// How many more calls that connection takes.
     pub(crate) fn room(&self, now: Time, at: usize) -> usize {
         match self.lanes.get(at) {
-            Some(lane) if lane.conn.is_some() && !lane.retiring => {
-                self.limit(now).saturating_sub(lane.pending)
-            }
+            Some(lane) if lane.is_open() => self.limit(now).saturating_sub(lane.pending),
             _ => 0,
         }
     }
@@ -143,6 +152,11 @@ impl<C: Copy> Lanes<C> {
     pub(crate) fn distrust(&mut self, now: Time) {
         self.serial_until = Some(later(now, self.distrust));
         self.broken += 1;
+    }
+
+    /// Calls on that connection.
+    pub(crate) fn pending_on(&self, at: usize) -> usize {
+        self.lanes.get(at).map_or(0, |lane| lane.pending)
     }
 
     /// Connections that have calls.
@@ -176,8 +190,8 @@ mod tests {
     fn the_one_with_the_fewest_pending_while_it_has_room() {
         let (mut lanes, now) = (lanes(3), Time::now());
         assert_eq!(lanes.pick(now), None);
-        lanes.begin(0, 'a');
-        lanes.begin(2, 'c');
+        lanes.begin(0, 'a', false);
+        lanes.begin(2, 'c', false);
         lanes.ride(0);
         assert_eq!(lanes.pick(now), Some((2, 'c')));
         lanes.ride(2);
@@ -189,14 +203,24 @@ mod tests {
         assert_eq!((lanes.pick(now), lanes.pending()), (Some((2, 'c')), 4));
         lanes.end(2);
         assert_eq!((lanes.pick(now), lanes.pending()), (None, 2));
-        lanes.begin(0, 'd');
+        lanes.begin(0, 'd', false);
         assert_eq!((lanes.pick(now), lanes.pending()), (Some((0, 'd')), 1));
+    }
+
+    #[test]
+    fn one_that_was_lost_before_is_tried_alone() {
+        let (mut lanes, now) = (lanes(3), Time::now());
+        lanes.begin(0, 'a', true);
+        assert_eq!((lanes.pick(now), lanes.room(now, 0)), (None, 0));
+        lanes.end(0);
+        lanes.begin(0, 'a', false);
+        assert_eq!(lanes.room(now, 0), 2);
     }
 
     #[test]
     fn a_server_that_breaks_it_gets_one_at_a_time_for_a_while() {
         let (mut lanes, now) = (lanes(3), Time::now());
-        lanes.begin(0, 'a');
+        lanes.begin(0, 'a', false);
         lanes.distrust(now);
         assert!(lanes.is_serial(now));
         assert_eq!((lanes.pick(now), lanes.room(now, 0)), (None, 0));

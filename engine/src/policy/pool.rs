@@ -252,7 +252,10 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         let cap = self.config.max_connections.get();
         // Connections that are coming or could be opened, against the calls that wait for one already.
         let supply = cap - self.slots_in_use() + self.connecting.len();
-        if self.waiting() >= supply && self.config.wait == WaitPolicy::FailFast {
+        if self.waiting() >= supply
+            && self.config.wait == WaitPolicy::FailFast
+            && !self.config.shared
+        {
             return Checkout::Full(LimitExceeded::Connections(cap));
         }
         if self.waiting() >= supply.saturating_add(self.config.max_waiting) {
@@ -270,6 +273,15 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         WaitId {
             ticket: self.waiting_fresh.push_back(waiter),
             fresh: true,
+        }
+    }
+
+    /// Queues a call that had a connection which never got to it, before those that had none. No limit counts: it was
+    /// let in once.
+    pub(crate) fn put_back(&mut self, waiter: W) -> WaitId {
+        WaitId {
+            ticket: self.waiting.push_front(waiter),
+            fresh: false,
         }
     }
 
@@ -315,6 +327,13 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         slot.requests += 1;
         self.warm_after = None;
         self.is_worn(now, at)
+    }
+
+    /// Whether a busy connection has as many calls, served and pending, as it may ever have.
+    pub(crate) fn is_used_up(&self, SlotId(at): SlotId, pending: usize) -> bool {
+        let calls = self.slots[at as usize].requests + pending as u64;
+        let most = self.config.max_requests;
+        most.is_some_and(|most| calls >= most.get())
     }
 
     fn is_worn(&self, now: Time, at: u32) -> bool {

@@ -54,6 +54,20 @@ impl<T: Copy> Queue<T> {
         Ticket(at)
     }
 
+    pub(crate) fn push_front(&mut self, value: T) -> Ticket {
+        let Ticket(at) = self.push_back(value);
+        if self.front != at {
+            let before = self.nodes[at as usize].prev;
+            self.nodes[before as usize].next = NONE;
+            self.back = before;
+            self.nodes[self.front as usize].prev = at;
+            self.nodes[at as usize].prev = NONE;
+            self.nodes[at as usize].next = self.front;
+            self.front = at;
+        }
+        Ticket(at)
+    }
+
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         self.remove(Ticket(self.front))
     }

@@ -735,6 +735,11 @@ impl Exchange {
         })
     }
 
+    /// Whether it is known already that the connection ends with this exchange.
+    pub(crate) fn will_close(&self) -> bool {
+        self.close.is_some()
+    }
+
     /// Whether the final head has been received.
     pub fn has_head(&self) -> bool {
         !matches!(self.recv, Recv::Head { .. })

@@ -342,8 +342,13 @@ pub(crate) enum Happened {
         conn: Key,
         call: Option<Key>,
     },
-    /// A call's connection is gone before its answer was next. Without an error, its request was not looked at.
-    Unanswered { call: Key, error: Option<Error> },
+    /// A call's connection is gone before its answer was next. Without an error, its request was not looked at,
+    /// however much of it was sent.
+    Unanswered {
+        call: Key,
+        sent: Sent,
+        error: Option<Error>,
+    },
     /// The server does not cope with several requests at a time.
     PipeBroken,
     /// A call failed; its connection is gone.
@@ -638,6 +643,9 @@ impl<N: Net> Reactor<N> {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             conn.kept = true;
+            if let Some(pipe) = &mut conn.pipe {
+                pipe.rest();
+            }
             if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
                 conn.idle_ticket = Some(order.push_back(key));
             }
@@ -1279,8 +1287,17 @@ impl<N: Net> Reactor<N> {
         match conn.state {
             State::Busy(_, call) if pipe.as_ref().is_some_and(|pipe| pipe.is_front_unsent()) => {
                 self.happened.push_back(Happened::Lost(conn.at));
-                self.happened
-                    .push_back(Happened::Unanswered { call, error: None });
+                // A connection that never served counts as an attempt, or there would be no end of them.
+                let never_served = pipe.as_ref().is_some_and(|pipe| !pipe.has_served());
+                let error = never_served.then(|| {
+                    Error::new(kind, Phase::Send, Sent::Nothing)
+                        .with_remote(Some(conn.ends.remote.clone()))
+                });
+                self.happened.push_back(Happened::Unanswered {
+                    call,
+                    sent: Sent::Nothing,
+                    error,
+                });
             }
             State::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.

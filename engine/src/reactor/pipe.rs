@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-use super::{Conn, Happened, Key, Place, Progress, Reactor, State, is_truncation};
+use super::{Conn, Happened, Key, Owner, Place, Progress, Reactor, State, is_truncation};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
-use crate::proto::{BodyMode, CloseReason, Exchange, Request, Reuse};
+use crate::proto::{BodyMode, CloseReason, Exchange, Request, Reuse, Version};
 use crate::time::Time;
 
 /// How the requests of a pipelining client go out.
@@ -37,8 +37,11 @@ pub(super) struct Pipe {
     behind: VecDeque<Behind>,
     /// How many of those behind have been sent whole.
     sent_whole: usize,
-    /// Answers so far.
+    /// Answers so far, and those since the connection was idle last.
     answered: u64,
+    answered_now: u64,
+    /// The socket did not take all of what it was last given.
+    short: bool,
     /// The last answer said that the requests behind it are not looked at.
     disowned: bool,
     /// It is in `Reactor::unflushed`, for not longer than until then.
@@ -72,12 +75,17 @@ pub(crate) enum GivenUp {
     Unsent,
     /// Its answer will be dropped.
     Dropped,
-    /// It cannot be: part of the request is on the way.
-    Not,
+    /// It had none any more.
+    Gone,
 }
 
 impl Pipe {
     fn push(&mut self, request: &Request) -> Span {
+        if self.out_at > self.out.len() / 2 {
+            // Else what was sent would pile up while the socket never takes all.
+            self.out.drain(..self.out_at);
+            self.out_at = 0;
+        }
         let start = self.written + (self.out.len() - self.out_at) as u64;
         for part in request.in_memory() {
             self.out.extend_from_slice(part);
@@ -91,12 +99,25 @@ impl Pipe {
     }
 
     fn has_unsent(&self) -> bool {
-        self.out_at < self.out.len()
+        self.unsent() > 0
+    }
+
+    fn unsent(&self) -> usize {
+        self.out.len() - self.out_at
+    }
+
+    /// An idle connection holds no large buffer.
+    pub(super) fn rest(&mut self) {
+        self.out.shrink_to(MOST_KEPT);
+    }
+
+    pub(super) fn has_served(&self) -> bool {
+        self.answered > 0
     }
 
     /// Whether it has more to send than the socket took.
     pub(super) fn is_stuck(&self) -> bool {
-        self.has_unsent() && self.flush_at.is_none()
+        self.has_unsent() && (self.short || self.flush_at.is_none())
     }
 
     /// Whether nothing has been sent of the request in front.
@@ -125,10 +146,13 @@ impl Pipe {
     /// Whether its end is the fault of a server that cannot have several requests at a time.
     pub(super) fn is_broken_by(&self, kind: &ErrorKind) -> bool {
         let sent = self.behind.front().is_some_and(|b| self.is_begun(b.span));
-        let early = sent && self.answered <= 1;
+        // What was idle may have died of old age.
+        let stale = self.answered > 0 && self.answered_now == 0;
+        let early = sent && self.answered <= 1 && !stale;
         match kind {
             ErrorKind::Peer(PeerFault::Unsolicited) => true,
             ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) | ErrorKind::Io(_) => early,
+            ErrorKind::Peer(PeerFault::BadContentCoding) => false,
             ErrorKind::Peer(_) => sent,
             _ => false,
         }
@@ -137,6 +161,7 @@ impl Pipe {
 
 impl<N: Net> Reactor<N> {
     /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
+    #[inline(never)] // nor the other ways in here: the path of a connection with one call is short without them
     pub(super) fn start_pipe(&mut self, conn_key: Key, call_key: Key) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
@@ -144,14 +169,21 @@ impl<N: Net> Reactor<N> {
         };
         let pipe = conn.pipe.get_or_insert_default();
         pipe.front = pipe.push(&call.request);
+        pipe.answered_now = 0;
         self.plan_flush(conn_key);
         self.arm_conn(conn_key);
     }
 
-    /// Whether a connection can take another call: it is on its way with one, and no word of its end waits to be heard.
+    /// Whether a connection can take another call: it is on its way with one, nothing says that it ends, and what it
+    /// has to send is not too much already.
     pub(crate) fn takes_more(&self, conn: Key) -> bool {
-        let state = self.conns.get(conn).map(|conn| &conn.state);
-        matches!(state, Some(State::Busy(..) | State::Draining(..)))
+        self.conns.get(conn).is_some_and(|conn| {
+            let (State::Busy(exchange, _) | State::Draining(exchange, ..)) = &conn.state else {
+                return false;
+            };
+            let gathered = conn.pipe.as_ref().map_or(0, |pipe| pipe.unsent());
+            !exchange.will_close() && !conn.closed && gathered < MOST_GATHERED
+        })
     }
 
     /// Gives a connection that [takes it](Self::takes_more) another call.
@@ -165,7 +197,9 @@ impl<N: Net> Reactor<N> {
         };
         call.place = Place::OnConn(conn_key);
         call.attempts += 1;
-        call.marks.begin_attempt(self.now, true, &conn.ends);
+        let served = pipe.answered > 0;
+        call.marks.begin_attempt(self.now, served, &conn.ends);
+        call.marks.opened = None;
         let span = pipe.push(&call.request);
         pipe.behind.push_back(Behind {
             whose: Whose::Call(call_key),
@@ -204,8 +238,8 @@ impl<N: Net> Reactor<N> {
             let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut()) else {
                 return false;
             };
-            let waiting = pipe.out.len() - pipe.out_at;
-            if waiting < WORTH_SENDING && pipe.flush_at.is_some_and(|at| at > self.now) {
+            let in_time = pipe.flush_at.is_some_and(|at| at > self.now);
+            if in_time && pipe.unsent() < WORTH_SENDING && !pipe.short {
                 return true;
             }
             pipe.flush_at = None;
@@ -223,6 +257,7 @@ impl<N: Net> Reactor<N> {
             .min()
     }
 
+    #[inline(never)]
     pub(super) fn send_pipe(&mut self, key: Key) {
         for _ in 0..super::WRITES_PER_TURN {
             let Some(conn) = self.conns.get_mut(key) else {
@@ -231,6 +266,13 @@ impl<N: Net> Reactor<N> {
             let Some(pipe) = conn.pipe.as_mut().filter(|pipe| pipe.has_unsent()) else {
                 return;
             };
+            if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &conn.state
+                && exchange.has_head()
+                && exchange.will_close()
+                && !exchange.is_sending()
+            {
+                return; // nothing behind this answer will be looked at (RFC 9112 §9.6)
+            }
             let rest = &pipe.out[pipe.out_at..];
             let length = rest.len();
             let slices = [IoSlice::new(rest)];
@@ -238,9 +280,9 @@ impl<N: Net> Reactor<N> {
                 Ok(n) => {
                     pipe.out_at += n;
                     pipe.written += n as u64;
+                    pipe.short = n < length;
                     if n == length {
                         pipe.out.clear();
-                        pipe.out.shrink_to(MOST_KEPT);
                         pipe.out_at = 0;
                     }
                     self.note_sent(key);
@@ -300,6 +342,7 @@ impl<N: Net> Reactor<N> {
     // ---- answers
 
     /// Reads once, and hands out all answers that came.
+    #[inline(never)]
     pub(super) fn read_pipe(&mut self, key: Key) -> Result<Progress, ErrorKind> {
         let Some(conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
@@ -403,13 +446,23 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let call = match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(_, call) => Some(call),
+            State::Busy(_, call) => {
+                let version = self.calls.get(call).map(|call| call.response.version());
+                if version == Some(Version::Http10) {
+                    self.happened.push_back(Happened::PipeBroken);
+                }
+                Some(call)
+            }
             State::Draining(_, response, _) => {
                 self.put_spare(response);
                 None
             }
             _ => None,
         };
+        if let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut()) {
+            pipe.answered += 1;
+            pipe.answered_now += 1;
+        }
         self.advance(key);
         if let Some(conn) = self.conns.get(key) {
             self.happened.push_back(Happened::Answered {
@@ -432,7 +485,6 @@ impl<N: Net> Reactor<N> {
         let Some(next) = pipe.behind.pop_front() else {
             return;
         };
-        pipe.answered += 1;
         pipe.sent_whole = pipe.sent_whole.saturating_sub(1);
         pipe.front = next.span;
         conn.since = self.now;
@@ -461,7 +513,6 @@ impl<N: Net> Reactor<N> {
 
     /// The last answer is there, or one after which there will be no more.
     fn finish_pipe(&mut self, key: Key, reuse: Reuse, surplus: bool, left_nothing: bool) {
-        let more = matches!(reuse, Reuse::Keep) && !surplus && !left_nothing && self.has_more(key);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -469,19 +520,31 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let reuse = match reuse {
-            Reuse::Keep if surplus || more => Reuse::Close(CloseReason::Surplus),
+            Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
+            // The last read was filled: only another one can tell.
+            Reuse::Keep if !left_nothing => {
+                match conn.stream.read(&mut self.net, &mut self.buffer) {
+                    Ok(1..) => Reuse::Close(CloseReason::Surplus),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Reuse::Keep,
+                    Ok(0) | Err(_) => Reuse::Close(CloseReason::PeerClosed),
+                }
+            }
             Reuse::Keep if conn.closed => Reuse::Close(CloseReason::PeerClosed),
             reuse => reuse,
         };
+        let version = match &conn.state {
+            State::Busy(_, call) => self.calls.get(*call).map(|call| call.response.version()),
+            State::Draining(_, response, _) => Some(response.version()),
+            _ => None,
+        };
         pipe.answered += 1;
+        pipe.answered_now += 1;
         let sent_behind = pipe.behind.front().is_some_and(|b| pipe.is_begun(b.span));
         let broken = match reuse {
             Reuse::Close(CloseReason::Surplus) => pipe.answered > 1,
-            Reuse::Close(CloseReason::Http10) => sent_behind,
-            Reuse::Close(CloseReason::RequestSaidClose) => {
-                pipe.disowned = true;
-                false
-            }
+            Reuse::Close(CloseReason::RequestSaidClose) => false,
+            // HTTP/1.0 promises nothing about what is behind.
+            Reuse::Close(_) if version == Some(Version::Http10) => sent_behind,
             Reuse::Close(CloseReason::ResponseSaidClose) => {
                 pipe.disowned = true;
                 sent_behind && pipe.answered == 1
@@ -520,19 +583,16 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn give_up(&mut self, conn_key: Key, call_key: Key) -> GivenUp {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
-            return GivenUp::Not;
+            return GivenUp::Gone;
         };
         let Some(pipe) = &mut conn.pipe else {
-            return GivenUp::Not;
+            return GivenUp::Gone;
         };
         match conn.state {
             State::Busy(_, front) if front == call_key => {
                 if pipe.is_begun(pipe.front) {
-                    let until = later(self.now, self.settings.drain());
-                    return match self.drain(conn_key, until) {
-                        true => GivenUp::Dropped,
-                        false => GivenUp::Not,
-                    };
+                    self.drop_front(conn_key);
+                    return GivenUp::Dropped;
                 }
                 let span = pipe.front;
                 pipe.take_back(span);
@@ -546,14 +606,13 @@ impl<N: Net> Reactor<N> {
                         keep_alive: None,
                     });
                 } else {
-                    pipe.answered = pipe.answered.saturating_sub(1);
                     self.advance(conn_key);
                 }
                 GivenUp::Unsent
             }
             _ => {
                 let Some(at) = pipe.behind.iter().position(|b| b.is_of(call_key)) else {
-                    return GivenUp::Not;
+                    return GivenUp::Gone;
                 };
                 let span = pipe.behind[at].span;
                 if pipe.is_begun(span) {
@@ -565,6 +624,27 @@ impl<N: Net> Reactor<N> {
                 pipe.take_back(span);
                 GivenUp::Unsent
             }
+        }
+    }
+
+    /// The call in front, whose request is on the way, has given up.
+    fn drop_front(&mut self, key: Key) {
+        let mut response = self.take_spare();
+        let until = later(self.now, self.settings.drain());
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        match std::mem::replace(&mut conn.state, State::Settled) {
+            State::Busy(mut exchange, call) => {
+                exchange.discard();
+                if let Some(call) = self.calls.get_mut(call) {
+                    response.continue_from(&mut call.response);
+                }
+                conn.state = State::Draining(exchange, response, until);
+                let due = conn.draining_due(until);
+                self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
+            }
+            other => conn.state = other,
         }
     }
 
@@ -628,14 +708,21 @@ impl<N: Net> Reactor<N> {
         let Some(mut pipe) = pipe else {
             return;
         };
-        for behind in std::mem::take(&mut pipe.behind) {
+        // The last one first: each goes before those that wait.
+        for behind in std::mem::take(&mut pipe.behind).into_iter().rev() {
             if let Whose::Call(call) = behind.whose {
-                let error = (pipe.is_begun(behind.span) && !pipe.disowned).then(|| {
+                let begun = pipe.is_begun(behind.span);
+                let error = (begun && !pipe.disowned).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
                 });
+                let sent = if begun {
+                    Sent::NoReplyByte
+                } else {
+                    Sent::Nothing
+                };
                 self.happened
-                    .push_back(Happened::Unanswered { call, error });
+                    .push_back(Happened::Unanswered { call, sent, error });
             }
         }
     }
@@ -667,5 +754,53 @@ fn note_front(exchange: &mut Exchange, pipe: &Pipe) -> bool {
 /// What has gathered to this many bytes waits no longer.
 const WORTH_SENDING: usize = 16 * 1024;
 
-/// The most that a connection keeps of the room for its requests.
+/// A connection with so much to send takes no more requests. They are copied, so this is memory.
+const MOST_GATHERED: usize = 1024 * 1024;
+
+/// The most that an idle connection keeps of the room for its requests.
 const MOST_KEPT: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::Defaults;
+
+    fn request(length: usize) -> Request {
+        let mut request = Request::post("/", vec![b'x'; length]);
+        let encoded = request.encode(&Defaults::new("h", None));
+        assert!(encoded.is_ok());
+        request
+    }
+
+    #[test]
+    fn what_is_sent_does_not_pile_up() {
+        let (request, mut pipe) = (request(1000), Pipe::default());
+        let mut last = pipe.push(&request);
+        for _ in 0..1000 {
+            // The socket never takes all.
+            let n = pipe.unsent() - 100;
+            pipe.out_at += n;
+            pipe.written += n as u64;
+            let span = pipe.push(&request);
+            assert_eq!(span.start, last.end);
+            assert!(pipe.out.len() < 4000 && !pipe.is_begun(span));
+            last = span;
+        }
+    }
+
+    #[test]
+    fn taking_back_moves_those_behind() {
+        let (small, large, mut pipe) = (request(0), request(500), Pipe::default());
+        pipe.front = pipe.push(&small);
+        let middle = pipe.push(&large);
+        let span = pipe.push(&small);
+        let whose = Whose::Call(Key::NONE);
+        pipe.behind.push_back(Behind { whose, span });
+        pipe.out_at = 10;
+        pipe.written = 10;
+        pipe.take_back(middle);
+        let span = pipe.behind[0].span;
+        assert_eq!((span.start, span.end), (pipe.front.end, 2 * pipe.front.end));
+        assert_eq!(pipe.out.len() as u64, span.end);
+    }
+}

@@ -456,6 +456,93 @@ fn n02_a_server_that_only_closes_fails_every_call() {
     assert_nothing_left(client, &server);
 }
 
+#[test]
+fn nothing_is_sent_behind_a_request_that_says_close() {
+    let server = Server::play([
+        requests(2).send([OK, CLOSING].concat()).close(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    let mut closing = Request::get("/closing");
+    closing.header("Connection", "close");
+    let closing = Call::new(closing, Response::new()).tag(1);
+    let post = Call::new(Request::post("/post", "x"), Response::new()).tag(2);
+    let done = run(&mut client, [call("/0"), closing, post]);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(server.lines()[2..], ["POST /post HTTP/1.1"]);
+    assert_eq!(server.served_by(), [0, 0, 1]);
+    assert_eq!(server.stray(), b"");
+    assert_eq!(done[2].report.attempts(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_nothing_is_sent_on_a_connection_that_is_known_to_end() {
+    let heads = [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+    ];
+    for head in heads {
+        let gate = Gate::new();
+        let server = Server::play([
+            connection()
+                .request()
+                .send(head)
+                .wait(&gate)
+                .send("ok")
+                .close(),
+            connection().always(OK),
+        ]);
+        let mut client = client(&server, config());
+        client.submit(call("/first"));
+        let mut done = Vec::new();
+        while gate.arrived() == 0 {
+            done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        }
+        // The head may still be on its way: what is sent before it is there may move on.
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_millis(20) {
+            done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        }
+        let post = Call::new(Request::post("/post", "x"), Response::new()).tag(1);
+        client.submit(post);
+        done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        gate.open_for_all();
+        done.extend(drive(&mut client));
+        assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+        assert_eq!(server.served_by(), [0, 1]);
+        assert_eq!(server.stray(), b"");
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn what_ends_one_connection_does_not_end_all_calls() {
+    let poison = || requests(1).close();
+    let server = Server::play([
+        requests(8).send([OK, OK].concat()).close(),
+        poison(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..8));
+    let failed: Vec<_> = done.iter().filter(|done| done.outcome.is_err()).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_server_that_closes_before_anything_is_sent_is_given_up() {
+    let server = Server::every(connection().close());
+    let mut config = config();
+    config.max_batch_delay = Duration::from_millis(5);
+    let mut client = client(&server, config);
+    let done = run(&mut client, calls(0..2));
+    assert!(done.iter().all(|done| done.outcome.is_err()), "{done:?}");
+    assert!(server.accepted() <= 20, "{}", server.accepted());
+    assert_nothing_left(client, &server);
+}
+
 // ---- time
 
 #[test]

@@ -128,16 +128,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
             return;
         };
-        pipelining.lanes.begin(at.slot.place(), conn);
+        let call = self.reactor.call_ref(key);
+        let probing = call.is_some_and(|call| call.failures > 0 && !call.marks.reused);
+        pipelining.lanes.begin(at.slot.place(), conn, probing);
         self.retire_if_last(at, key);
         self.fill(at, conn);
     }
 
-    /// A request that says `Connection: close` is the last one on its connection.
+    /// A request that says `Connection: close` is the last one on its connection, and so is the last one that a
+    /// connection may serve at all.
     fn retire_if_last(&mut self, at: At, key: Key) {
+        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
+            return;
+        };
         let call = self.reactor.call_ref(key);
+        let pending = pipelining.lanes.pending_on(at.slot.place());
         if call.is_some_and(|call| call.request.says_close())
-            && let Some(pipelining) = &mut self.pipelining
+            || host.pool.is_used_up(at.slot, pending)
         {
             pipelining.lanes.retire(at.slot.place());
         }
@@ -160,17 +167,19 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection calls that wait: its share of them, as far as it has room.
     fn fill(&mut self, at: At, conn: Key) {
-        if !self.reactor.takes_more(conn) {
-            return;
-        }
         let now = self.reactor.now();
-        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &self.pipelining) else {
+        let Some(host) = self.hosts.get(at.host) else {
             return;
         };
         let coming = host.pool.counters().connecting;
         let share = host.pool.waiting().div_ceil(coming + 1);
-        let room = pipelining.lanes.room(now, at.slot.place());
-        for _ in 0..share.min(room) {
+        for _ in 0..share {
+            // Each of them may be the last one.
+            let lanes = self.pipelining.as_ref().map(|pipelining| &pipelining.lanes);
+            let room = lanes.is_some_and(|lanes| lanes.room(now, at.slot.place()) > 0);
+            if !room || !self.reactor.takes_more(conn) {
+                break;
+            }
             let host = self.hosts.get(at.host);
             let Some(call) = host.and_then(|host| host.pool.take_waiting_for(at.slot)) else {
                 break;
@@ -202,26 +211,41 @@ impl<R: Router, N: Net> Engine<R, N> {
                     (self.reactor.place(conn), &mut self.pipelining)
                 {
                     pipelining.lanes.answered(at.slot.place());
+                    self.fill(at, conn);
                 }
             }
-            GivenUp::Dropped => {}
-            GivenUp::Not => self.close(conn),
+            // Nobody is put behind an answer that may never come.
+            GivenUp::Dropped => {
+                if let (Some(at), Some(pipelining)) =
+                    (self.reactor.place(conn), &mut self.pipelining)
+                {
+                    pipelining.lanes.retire(at.slot.place());
+                }
+            }
+            GivenUp::Gone => {}
         }
     }
 
     /// The connection of a call has ended before its answer was next.
-    pub(super) fn unanswered(&mut self, key: Key, error: Option<Error>) {
+    pub(super) fn unanswered(&mut self, key: Key, sent: Sent, error: Option<Error>) {
         if let Some(pipelining) = &mut self.pipelining {
             pipelining.unanswered += 1;
         }
         match error {
             Some(error) => self.end_attempt(key, error),
             None => {
-                if let Some(call) = self.reactor.call(key)
-                    && matches!(call.place, Place::OnConn(_))
-                {
-                    call.place = Place::New;
-                    self.following.push_back(key);
+                let Some(call) = self.reactor.call(key) else {
+                    return;
+                };
+                if !matches!(call.place, Place::OnConn(_)) {
+                    return;
+                }
+                call.sent_before = call.sent_before.max(sent);
+                let host_key = call.host;
+                if let Some(host) = self.hosts.get(host_key) {
+                    let waiting = host.pool.put_back(key);
+                    self.reactor.wait(key, waiting);
+                    self.hosts.touch(host_key);
                 }
             }
         }

@@ -51,6 +51,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.settle();
         if R::PIPELINES {
             self.reactor.flush();
+            self.settle();
         }
         polled
     }
@@ -307,12 +308,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                 error,
             } => self.attempt_failed(opening, conn, error),
             Happened::Answered { at, conn, call } => {
-                if let Some(call) = call {
-                    self.finish(call);
+                if let Some(key) = call
+                    && let Some(call) = self.reactor.call_ref(key)
+                    && matches!(call.place, Place::OnConn(_))
+                {
+                    self.finish(key);
                 }
                 self.pipe_answered(at, conn);
             }
-            Happened::Unanswered { call, error } => self.unanswered(call, error),
+            Happened::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
             Happened::PipeBroken => self.pipe_broken(),
             Happened::Failed { at, call, error } => {
                 self.pipe_ended(at);
