@@ -2,7 +2,8 @@
 //! instructions (callgrind), system calls (strace) and allocations. Each has a bar for courser, and a count above it
 //! fails the program. The peers are counted in the same way.
 //!
-//! Each count is the difference between a run of 2n and one of n requests over 64 connections, divided by n: so neither
+//! Each count is the difference between a run of 2n and one of n requests over 64 connections (8 with 16
+//! requests on each at a time for `pipeline`), divided by n: so neither
 //! the start of the program nor its warm-up is in it. What the load generator itself costs, which is what `limit` costs,
 //! is part of the instructions of each; a second column leaves it out, and the bar is for that.
 
@@ -29,7 +30,7 @@ pub struct Args {
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "host,client,hyper,reqwest,ureq"
+        default_value = "host,client,pipeline,hyper,reqwest,ureq"
     )]
     clients: Vec<String>,
 }
@@ -81,7 +82,13 @@ struct Counts {
 impl Counts {
     fn take(client: &str, args: &Args, url: &str) -> Result<Self, Box<dyn Error>> {
         let run = |requests: u64| -> Result<Command, Box<dyn Error>> {
-            let mut command = load(client, CONNECTIONS)?;
+            let mut command = match client {
+                "pipeline" => load(client, PIPELINES)?,
+                _ => load(client, CONNECTIONS)?,
+            };
+            if client == "pipeline" {
+                command.args(["--depth", &DEPTH.to_string()]);
+            }
             command.args(["--requests", &requests.to_string(), url]);
             Ok(command)
         };
@@ -114,7 +121,11 @@ impl Counts {
         if client == "host" && self.instructions - generator.instructions > MOST_INSTRUCTIONS {
             names.push(format!("instructions of {client}"));
         }
-        if self.system_calls > MOST_SYSTEM_CALLS {
+        let most = match client {
+            "pipeline" => MOST_SYSTEM_CALLS_PIPELINED,
+            _ => MOST_SYSTEM_CALLS,
+        };
+        if self.system_calls > most {
             names.push(format!("system calls of {client}"));
         }
         if self.allocations > MOST_ALLOCATIONS {
@@ -183,11 +194,17 @@ fn option(name: &str, value: &OsString) -> OsString {
 }
 
 /// The clients of `load` that the bars are for.
-const COURSER: [&str; 2] = ["host", "client"];
+const COURSER: [&str; 3] = ["host", "client", "pipeline"];
 /// As many as in the other comparisons: requests share the waits for events.
 const CONNECTIONS: u32 = 64;
 
+/// Of the pipelining client: connections, and requests on each at a time.
+const PIPELINES: u32 = 8;
+const DEPTH: u32 = 16;
+
 const MOST_INSTRUCTIONS: f64 = 3_000.0;
+
+const MOST_SYSTEM_CALLS_PIPELINED: f64 = 0.2;
 /// One write and one read, and a share of one wait.
 const MOST_SYSTEM_CALLS: f64 = 2.2;
 /// None: what is left is a buffer that grew after the warm-up, once.

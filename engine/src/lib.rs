@@ -103,7 +103,7 @@
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
 //! # Out of scope so far
-//! HTTP/2, pipelining. Unix systems only.
+//! HTTP/2, TLS under [`PipelineClient`]. Unix systems only.
 //!
 //! # Layers
 //! Each knows only those below it.

@@ -24,6 +24,10 @@ use crate::reactor::Batching;
 /// once more, on a new connection; others fail with [`Sent::NoReplyByte`]. A server that does not cope gets one request
 /// at a time for a while.
 ///
+/// Every method is sent behind others and has others sent behind it. A POST that shares a connection fails when that
+/// ends before its answer, also through the fault of a call before it: what must not fail so belongs to a
+/// [`HostClient`](crate::HostClient). The same goes for TLS, which this client does not speak.
+///
 /// Bodies are in memory: streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
 /// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), as they would hold up the others.
 ///
@@ -68,9 +72,10 @@ pub type PipelineClient<N = OsNet> = Engine<PipedHost, N>;
 #[derive(Clone, Debug)]
 pub struct PipelineConfig {
     /// What holds for the host, and for each call. Here [`max_connections`](HostConfig::max_connections) is 4 by
-    /// default. A connection is opened while all are busy, up to that; then calls share them. Calls that are not
-    /// [sent](HostConfig::late) keep no connection; the answers of others are awaited, for as long as
-    /// [`LatePolicy::Drain`] says, 5 s if it says nothing, once they are next.
+    /// default: a connection is opened while all are busy, up to that; then calls share them.
+    /// [`max_waiting`](HostConfig::max_waiting) is for calls without a place on any connection, and
+    /// [`wait`](HostConfig::wait) has no say: `overflow` has. The answer of a call that gave up is awaited for as long as
+    /// [`LatePolicy::Drain`] says, 5 s if it says nothing, once it is next.
     pub host: HostConfig,
     /// Calls on one connection. Default 64.
     pub max_pending: NonZeroUsize,
