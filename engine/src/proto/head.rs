@@ -140,7 +140,7 @@ pub(crate) fn parse_plain(
     let mut rest = lines;
     let reason_end = input.len() - rest.len() - "\r\n".len();
     let mut framing = Framing::default();
-    let first = fields.len();
+    let most = fields.len() + max_headers.min(MOST_HEADERS);
     loop {
         if let [b'\r', b'\n', body @ ..] = rest {
             return Some(ParsedHead {
@@ -166,7 +166,7 @@ pub(crate) fn parse_plain(
         if let [..=b' ', ..] | [.., ..=b' '] = value {
             value = trim(value);
         }
-        if name.is_empty() || fields.len() - first == max_headers.min(MOST_HEADERS) {
+        if name.is_empty() || fields.len() == most {
             return None;
         }
         framing.handle_header(name, value);

@@ -213,6 +213,7 @@ impl Marks {
     }
 
     /// The call has a connection.
+    #[inline]
     fn begin_attempt(&mut self, now: Time, reused: bool, ends: &Arc<Ends>) {
         self.assigned = Some(now);
         self.sent = None;
@@ -643,9 +644,6 @@ impl<N: Net> Reactor<N> {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             conn.kept = true;
-            if let Some(pipe) = &mut conn.pipe {
-                pipe.rest();
-            }
             if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
                 conn.idle_ticket = Some(order.push_back(key));
             }

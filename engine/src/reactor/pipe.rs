@@ -106,11 +106,6 @@ impl Pipe {
         self.out.len() - self.out_at
     }
 
-    /// An idle connection holds no large buffer.
-    pub(super) fn rest(&mut self) {
-        self.out.shrink_to(MOST_KEPT);
-    }
-
     pub(super) fn has_served(&self) -> bool {
         self.answered > 0
     }
@@ -550,7 +545,10 @@ impl<N: Net> Reactor<N> {
                 sent_behind && pipe.answered == 1
             }
             Reuse::Close(_) => sent_behind && pipe.answered == 1,
-            Reuse::Keep => false,
+            Reuse::Keep => {
+                pipe.out.shrink_to(MOST_KEPT);
+                false
+            }
         };
         if broken {
             self.happened.push_back(Happened::PipeBroken);

@@ -137,7 +137,6 @@ impl<T> Slab<T> {
             return None;
         }
         slot.generation = slot.generation.wrapping_add(1);
-        room::make(&mut self.free);
         self.free.push(key.index);
         if self.free.len() > room::KEPT && self.free.len() == slots {
             return self.give_back(key);
