@@ -36,9 +36,6 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Client::Host)]
     client: Client,
 
-    #[command(flatten)]
-    asking: Asking,
-
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -58,6 +55,10 @@ pub struct Args {
         hide_default_value = true
     )]
     allow_errors: u64,
+
+    // The last one: its heading holds for all options after it.
+    #[command(flatten)]
+    asking: Asking,
 }
 
 /// The clients to choose from.
@@ -96,6 +97,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     interrupt::watch()?;
     let record = args.measure()?;
     record.print(args.json);
+    if args.json {
+        // Whoever started this as a process shows its user what stands here.
+        for (kind, count) in &record.details.errors_by_kind {
+            eprintln!("load: {count} errors: {}", report::printable(kind));
+        }
+    }
     if let Some(latency) = &record.details.latency
         && let Some(file) = hdr
     {

@@ -204,6 +204,7 @@ impl Run {
     }
 
     /// Whether another request shall begin.
+    #[inline]
     pub fn admit(&mut self, now: Instant) -> bool {
         if !self.goes_on(now) {
             return false;
@@ -219,12 +220,10 @@ impl Run {
     }
 
     /// Whether nothing has put an end to the run: neither the user nor errors.
+    #[inline]
     pub fn goes_on(&mut self, now: Instant) -> bool {
         if now >= self.next_look {
             self.look(now);
-        }
-        if self.errors_in_a_row >= self.most_errors_in_a_row {
-            self.ended_early.get_or_insert("too many errors in a row");
         }
         self.ended_early.is_none()
     }
@@ -237,6 +236,7 @@ impl Run {
         self.ended_early == Some(INTERRUPTED)
     }
 
+    #[cold]
     fn look(&mut self, now: Instant) {
         self.next_look = now + LOOK;
         self.is_interrupted();
@@ -246,6 +246,7 @@ impl Run {
     }
 
     /// A request has brought so many bytes.
+    #[inline]
     pub fn received(&mut self, bytes: u64) {
         if self.warm_up_left == 0 {
             self.bytes_in += bytes;
@@ -258,6 +259,7 @@ impl Run {
     }
 
     /// A request has ended with `status`. One of 400 and above is an error: it is not what was asked for.
+    #[inline]
     pub fn answered(&mut self, status: u16, sent: Instant, now: Instant) {
         if self.warm_up_left == 0
             && let Some(count) = self.statuses.get_mut(usize::from(status))
@@ -272,6 +274,7 @@ impl Run {
     }
 
     /// A request has ended well.
+    #[inline]
     pub fn completed(&mut self, sent: Instant, now: Instant) {
         self.errors_in_a_row = 0;
         if self.warm_up_left > 0 {
@@ -287,9 +290,13 @@ impl Run {
     }
 
     /// A request has failed.
+    #[cold]
     pub fn failed(&mut self, error: &dyn fmt::Display) {
         self.errors += 1;
         self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
+        if self.errors_in_a_row >= self.most_errors_in_a_row {
+            self.ended_early.get_or_insert(ONLY_ERRORS);
+        }
         let mut kind = error.to_string();
         if self.errors_by_kind.len() >= MOST_KINDS && !self.errors_by_kind.contains_key(&kind) {
             kind = OTHER_KINDS.to_owned();
@@ -522,6 +529,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 /// Errors in a row after which a run ends: there is nobody to talk to.
 const HOPELESS: u32 = 1000;
 const INTERRUPTED: &str = "interrupted";
+const ONLY_ERRORS: &str = "too many errors in a row";
 /// Kinds of errors that are counted apart.
 const MOST_KINDS: usize = 32;
 const OTHER_KINDS: &str = "others";

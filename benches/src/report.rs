@@ -256,7 +256,8 @@ fn least(latency: &Histogram<u64>) -> u64 {
 }
 
 /// A server's words in an error must not steer the terminal.
-fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(plain).collect()
 }
