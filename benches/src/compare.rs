@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::sys::resource::UsageWho;
 
-use crate::measure::{Record, cpu_time, seconds};
+use crate::measure::{Record, cpu_time, duration};
 use crate::process::{Served, cores, installed, load, spawn_on};
 
 /// Compares clients with each other and with the limit of the machine.
@@ -22,7 +22,7 @@ pub struct Args {
     rounds: u32,
 
     /// Seconds for each client in each round
-    #[arg(short, long, default_value = "2", value_parser = seconds)]
+    #[arg(short, long, default_value = "2", value_parser = duration)]
     duration: Duration,
 
     /// Connections, each with one request at a time

@@ -1,13 +1,33 @@
-//! The load generator: one process that asks one URL again and again over a number of connections, with courser or
-//! with one of its peers, and prints one [`Record`](crate::measure::Record).
+//! The load generator: one process that asks for one URL again and again, or for many, over a number of connections,
+//! with courser or with one of its peers, and prints one [`Record`].
+//!
+//! courser's own clients can also be asked at a rate, from a file of URLs, with any method, headers and body
+//! ([`asking`]); how they are kept busy is [`drive`].
+
+pub mod asking;
+pub mod drive;
+pub mod schedule;
 
 use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use crate::measure::Plan;
-use crate::{own, peers};
+use self::asking::Asking;
+use crate::measure::{Plan, Record};
+use crate::{interrupt, own, peers, report};
 
-/// Loads one URL and measures.
+/// Asks an HTTP/1.1 server for as much as it gives, or for so much per second, and tells how it did.
+///
+/// Without --rate, each connection has one request at a time and sends the next when that is answered (a closed loop):
+/// the most that the server gives. With --rate, requests are sent when they are due, and latencies count from then, so
+/// a server that stalls cannot look fast because nobody asked it meanwhile: that is how to measure latency.
+///
+/// The exit code is 1 when requests failed, a status of 400 and above included, and --allow-errors does not allow it.
+/// Ctrl-C ends the run early and prints what was measured so far.
 #[derive(clap::Parser, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
@@ -16,9 +36,29 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Client::Host)]
     client: Client,
 
-    /// Print the record as JSON
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
+
+    /// Write the distribution of latencies to this file, in milliseconds, as HdrHistogram's plotters read it (.hgrm)
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
+
+    /// Let so many requests fail (all, without a number), and do not end because of that
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "0",
+        default_missing_value = ALL_ERRORS,
+        hide_default_value = true
+    )]
+    allow_errors: u64,
+
+    // The last one: its heading holds for all options after it.
+    #[command(flatten)]
+    asking: Asking,
 }
 
 /// The clients to choose from.
@@ -42,24 +82,104 @@ pub enum Client {
     Ureq,
 }
 
-/// The tool.
+/// The tool. The exit code tells whether more requests failed than may.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    if args.plan.depth > 1 && args.client != Client::Pipeline {
-        return Err("only --client pipeline has more than one request on a connection".into());
-    }
-    let record = match args.client {
-        Client::Host => own::host(&args.plan),
-        Client::Client => own::client(&args.plan),
-        Client::Pipeline => own::pipeline(&args.plan),
-        Client::Blocking => own::blocking(&args.plan),
-        Client::Send => own::send(&args.plan),
-        Client::Hyper => peers::hyper::measure(&args.plan),
-        Client::Reqwest => peers::reqwest::measure(&args.plan),
-        Client::Ureq => peers::ureq::measure(&args.plan),
-    }?;
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    args.check()?;
+    // What cannot be written is known before anything is measured.
+    let hdr = args
+        .hdr
+        .as_ref()
+        .map(|path| File::create(path).map_err(|error| format!("{}: {error}", path.display())));
+    let hdr = hdr.transpose()?;
+    interrupt::watch()?;
+    let record = args.measure()?;
     record.print(args.json);
-    Ok(())
+    if args.json {
+        // Whoever started this as a process shows its user what stands here.
+        for (kind, count) in &record.details.errors_by_kind {
+            eprintln!("load: {count} errors: {}", report::printable(kind));
+        }
+    }
+    if let Some(latency) = &record.details.latency
+        && let Some(file) = hdr
+    {
+        let mut file = BufWriter::new(file);
+        report::write_hdr(latency, &mut file)?;
+        file.flush()?;
+    }
+    if record.requests == 0 && record.errors == 0 {
+        return Err("no request was measured".into());
+    }
+    Ok(if record.errors > args.allow_errors {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
+
+impl Args {
+    /// Options that the client does not take are errors: a measurement without them would be another one.
+    fn check(&self) -> Result<(), Box<dyn Error>> {
+        let client = self.client.name();
+        if self.plan.depth > 1 && self.client != Client::Pipeline {
+            return Err("only --client pipeline has more than one request on a connection".into());
+        }
+        if let Some(option) = self.asking.given()
+            && !self.client.is_driven()
+        {
+            return Err(format!(
+                "--client {client} does not take {option}: only host, client and pipeline do"
+            )
+            .into());
+        }
+        let plain = matches!(self.client, Client::Host | Client::Pipeline);
+        if plain && self.plan.url.scheme() != "http" {
+            return Err(format!("--client {client} speaks no TLS: use --client client").into());
+        }
+        Ok(())
+    }
+
+    fn measure(&self) -> Result<Record, Box<dyn Error>> {
+        let mut plan = self.plan.clone();
+        if self.asking.rate.is_some() {
+            plan.warm_up.get_or_insert(0);
+        }
+        plan.progress = io::stderr().is_terminal();
+        plan.persistent = self.allow_errors > 0;
+        match self.client {
+            Client::Host => own::host(&plan, &self.asking),
+            Client::Client => own::client(&plan, &self.asking),
+            Client::Pipeline => own::pipeline(&plan, &self.asking),
+            Client::Blocking => own::blocking(&plan),
+            Client::Send => own::send(&plan),
+            Client::Hyper => peers::hyper::measure(&plan),
+            Client::Reqwest => peers::reqwest::measure(&plan),
+            Client::Ureq => peers::ureq::measure(&plan),
+        }
+    }
+}
+
+impl Client {
+    /// Whether it runs on this thread, driven by [`drive`].
+    fn is_driven(self) -> bool {
+        matches!(self, Self::Host | Self::Client | Self::Pipeline)
+    }
+
+    fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+const ALL_ERRORS: &str = "18446744073709551615";
+
+const EXAMPLES: &str = "\
+Examples:
+  load -c 64 -d 10s http://127.0.0.1:8080/
+  load --rate 5000 --ramp 5s -d 1m --hdr latency.hgrm http://127.0.0.1:8080/
+  load --urls urls.txt --shuffle 1 -n 100000 --client client --json http://127.0.0.1:8080/
+  load -X PUT -H 'Content-Type: text/plain' --data @body.txt -n 1000 http://127.0.0.1:8080/put
+  load --client pipeline --depth 16 -c 8 http://127.0.0.1:8080/";

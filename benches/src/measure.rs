@@ -4,6 +4,7 @@
 //! A run has a warm-up without an end that anybody notices: the clocks and counters are read when the last answer of
 //! the warm-up has come, and everything after it counts.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,9 +15,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hyper::Uri;
 use nix::sys::resource::{UsageWho, getrusage};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::alloc;
+use crate::{alloc, interrupt, report};
 
 /// The options that all load generators share.
 #[derive(clap::Args, Clone, Debug)]
@@ -36,37 +37,54 @@ pub struct Plan {
     #[arg(short = 'n', long, conflicts_with = "duration")]
     pub requests: Option<u64>,
 
-    /// Seconds to measure
-    #[arg(short, long, default_value = "2", value_parser = seconds)]
+    /// How long to measure: seconds, or with a unit as in 500ms, 10s, 2m, 1h
+    #[arg(short, long, value_name = "TIME", default_value = "2", value_parser = duration)]
     pub duration: Duration,
 
-    /// Requests before the measurement begins [default: 10 for each connection]
+    /// Requests before the measurement begins [default: 10 for each at a time; none with --rate]
     #[arg(long)]
     pub warm_up: Option<u64>,
 
     /// The file with the certificate that https URLs must have
     #[arg(long)]
     pub root: Option<PathBuf>,
+
+    /// Whether to tell on stderr how far the run is.
+    #[arg(skip)]
+    pub progress: bool,
+
+    /// Whether the run goes on when there are only errors.
+    #[arg(skip)]
+    pub persistent: bool,
 }
 
 impl Plan {
     /// Requests that are made before those that count.
     #[must_use]
     pub fn warm_up(&self) -> u64 {
-        self.warm_up
-            .unwrap_or(10 * u64::from(self.connections * self.depth))
+        self.warm_up.unwrap_or(10 * u64::from(self.at_once()))
+    }
+
+    /// Requests at a time.
+    #[must_use]
+    pub fn at_once(&self) -> u32 {
+        self.connections.saturating_mul(self.depth)
     }
 }
 
-/// A length of time from a number of seconds.
+/// A length of time from a number with a unit (ms, s, m, h), or of seconds.
 ///
 /// # Errors
 /// Not a number, or none that is a length of time.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|&(name, unit)| Some((text.strip_suffix(name)?, unit)))
+        .unwrap_or((text, 1.0));
+    let number: f64 = number
         .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
+        .map_err(|_| "not a number of seconds, nor one with ms, s, m or h".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
 /// A URL taken apart, its host resolved.
@@ -80,6 +98,20 @@ pub struct Target {
     pub path: String,
     /// The first address of the host.
     pub address: SocketAddr,
+}
+
+impl Target {
+    /// What stands before `://`.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.url.split(':').next().unwrap_or_default()
+    }
+
+    /// Another URL of the same host.
+    #[must_use]
+    pub fn with_path(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme(), self.authority)
+    }
 }
 
 impl FromStr for Target {
@@ -116,12 +148,23 @@ pub struct Run {
     warm_up_left: u64,
     /// What the counters said when the warm-up ended, or at first while it lasts.
     start: Snapshot,
+    began: Instant,
     requests: u64,
+    bytes_in: u64,
+    /// By status, from 0 on.
+    statuses: Box<[u64]>,
     errors: u64,
-    first_error: Option<String>,
+    /// So often each. What an error says may depend on the peer, so there are [`MOST_KINDS`] at most.
+    errors_by_kind: BTreeMap<String, u64>,
     errors_in_a_row: u32,
+    most_errors_in_a_row: u32,
     latency: Histogram<u64>,
     connections_opened: u64,
+    followed: Option<Followed>,
+    ended_early: Option<&'static str>,
+    /// When it is looked again whether the user has enough, which is too dear for each request.
+    next_look: Instant,
+    progress: Option<Progress>,
 }
 
 impl Run {
@@ -130,24 +173,40 @@ impl Run {
     /// # Errors
     /// The histogram or the system's counters cannot be had.
     pub fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
+        let now = Instant::now();
         Ok(Self {
             tickets: plan.requests.map(|requests| requests + plan.warm_up()),
             duration: plan.duration,
             connections: plan.connections,
             warm_up_left: plan.warm_up(),
-            start: Snapshot::take(Instant::now())?,
+            start: Snapshot::take(now)?,
+            began: now,
             requests: 0,
+            bytes_in: 0,
+            statuses: vec![0; STATUSES].into(),
             errors: 0,
-            first_error: None,
+            errors_by_kind: BTreeMap::new(),
             errors_in_a_row: 0,
+            most_errors_in_a_row: if plan.persistent { u32::MAX } else { HOPELESS },
             latency: Histogram::new_with_bounds(1, LONGEST_NS, LATENCY_DIGITS)?,
             connections_opened: 0,
+            followed: None,
+            ended_early: None,
+            next_look: now,
+            progress: plan.progress.then(Progress::default),
         })
     }
 
+    /// When the warm-up began.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Whether another request shall begin.
+    #[inline]
     pub fn admit(&mut self, now: Instant) -> bool {
-        if self.errors_in_a_row >= HOPELESS {
+        if !self.goes_on(now) {
             return false;
         }
         match &mut self.tickets {
@@ -160,8 +219,53 @@ impl Run {
         }
     }
 
+    /// Whether nothing has put an end to the run: neither the user nor errors.
+    #[inline]
+    pub fn goes_on(&mut self, now: Instant) -> bool {
+        if now >= self.next_look {
+            self.look(now);
+        }
+        self.ended_early.is_none()
+    }
+
+    /// Whether the user has enough, so that calls in flight need not be waited for.
+    pub fn is_interrupted(&mut self) -> bool {
+        if interrupt::noticed() {
+            self.ended_early.get_or_insert(INTERRUPTED);
+        }
+        self.ended_early == Some(INTERRUPTED)
+    }
+
+    #[cold]
+    fn look(&mut self, now: Instant) {
+        self.next_look = now + LOOK;
+        self.is_interrupted();
+        if let Some(progress) = &mut self.progress {
+            progress.tell(now, now - self.start.at, self.requests, self.errors);
+        }
+    }
+
+    /// A request has brought so many bytes.
+    #[inline]
+    pub fn received(&mut self, bytes: u64) {
+        if self.warm_up_left == 0 {
+            self.bytes_in += bytes;
+        }
+    }
+
+    /// The run has followed a schedule.
+    pub fn followed(&mut self, followed: Followed) {
+        self.followed = Some(followed);
+    }
+
     /// A request has ended with `status`. One of 400 and above is an error: it is not what was asked for.
+    #[inline]
     pub fn answered(&mut self, status: u16, sent: Instant, now: Instant) {
+        if self.warm_up_left == 0
+            && let Some(count) = self.statuses.get_mut(usize::from(status))
+        {
+            *count += 1;
+        }
         if status >= 400 {
             self.failed(&format_args!("status {status}"));
         } else {
@@ -170,6 +274,7 @@ impl Run {
     }
 
     /// A request has ended well.
+    #[inline]
     pub fn completed(&mut self, sent: Instant, now: Instant) {
         self.errors_in_a_row = 0;
         if self.warm_up_left > 0 {
@@ -184,11 +289,19 @@ impl Run {
         self.latency.saturating_record(nanos);
     }
 
-    /// A request has failed. The first reason is kept.
+    /// A request has failed.
+    #[cold]
     pub fn failed(&mut self, error: &dyn fmt::Display) {
         self.errors += 1;
-        self.errors_in_a_row += 1;
-        self.first_error.get_or_insert_with(|| error.to_string());
+        self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
+        if self.errors_in_a_row >= self.most_errors_in_a_row {
+            self.ended_early.get_or_insert(ONLY_ERRORS);
+        }
+        let mut kind = error.to_string();
+        if self.errors_by_kind.len() >= MOST_KINDS && !self.errors_by_kind.contains_key(&kind) {
+            kind = OTHER_KINDS.to_owned();
+        }
+        *self.errors_by_kind.entry(kind).or_default() += 1;
     }
 
     /// So many connections were opened.
@@ -199,25 +312,32 @@ impl Run {
     /// Ends the measurement. `client` is the name in the record.
     ///
     /// # Errors
-    /// No request has succeeded after the warm-up, or the system's counters cannot be had.
-    pub fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
+    /// The system's counters cannot be had.
+    pub fn finish(mut self, client: &str) -> Result<Record, Box<dyn Error>> {
         let end = Snapshot::take(Instant::now())?;
-        if let Some(error) = &self.first_error {
-            eprintln!("{client}: {} errors, the first: {error}", self.errors);
+        if let Some(progress) = &mut self.progress {
+            progress.clear();
         }
-        if self.requests == 0 {
-            return Err("no request was measured".into());
-        }
-        let requests = self.requests as f64;
+        // Without any, sums are all that there is to tell.
+        let requests = self.requests.max(1) as f64;
         let seconds = (end.at - self.start.at).as_secs_f64();
         let quantile = |at| self.latency.value_at_quantile(at) as f64 / 1e3;
+        let statuses = (0..).zip(&self.statuses).filter(|(_, count)| **count > 0);
+        let details = Details {
+            bytes_in: (self.bytes_in > 0).then_some(self.bytes_in),
+            statuses: statuses.map(|(status, count)| (status, *count)).collect(),
+            errors_by_kind: self.errors_by_kind,
+            followed: self.followed,
+            ended_early: self.ended_early,
+            latency: None,
+        };
         Ok(Record {
             client: client.to_owned(),
             connections: self.connections,
             requests: self.requests,
             errors: self.errors,
             seconds,
-            requests_per_second: requests / seconds,
+            requests_per_second: self.requests as f64 / seconds,
             user_us: (end.user - self.start.user).as_secs_f64() * 1e6 / requests,
             system_us: (end.system - self.start.system).as_secs_f64() * 1e6 / requests,
             allocations: (end.allocations - self.start.allocations) as f64 / requests,
@@ -225,6 +345,10 @@ impl Run {
             p50_us: quantile(0.5),
             p99_us: quantile(0.99),
             p999_us: quantile(0.999),
+            details: Details {
+                latency: Some(self.latency),
+                ..details
+            },
         })
     }
 
@@ -298,36 +422,50 @@ pub struct Record {
     pub p99_us: f64,
     /// 99.9 % were.
     pub p999_us: f64,
+    /// What only the process itself knows that has measured; parts of it are in its JSON.
+    pub details: Details,
+}
+
+/// What a run has measured besides numbers to compare.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Details {
+    /// Bytes of HTTP received; `None` for clients that do not say.
+    pub bytes_in: Option<u64>,
+    /// Answers after the warm-up by status; none for clients that do not say.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Errors, in the warm-up too, by what happened.
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// What became of the schedule, in an open loop.
+    pub followed: Option<Followed>,
+    /// Why it ended before it was to.
+    pub ended_early: Option<&'static str>,
+    /// All latencies, in nanoseconds.
+    pub latency: Option<Histogram<u64>>,
+}
+
+/// What became of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Followed {
+    /// Requests per second after the ramp.
+    pub rate: f64,
+    /// How long the rate rose.
+    pub ramp: Duration,
+    /// Requests sent, in the warm-up too.
+    pub sent: u64,
+    /// Requests that were due before the end and were not sent, since all connections were in use.
+    pub unsent: u64,
+    /// The most that were due and not sent at one time.
+    pub most_behind: u64,
 }
 
 impl Record {
     /// Prints it: as one line of JSON, or for a reader.
     pub fn print(&self, json: bool) {
         if json {
-            println!("{}", self.to_json());
+            println!("{}", report::json(self));
         } else {
-            println!("{self}");
+            print!("{}", report::Text(self));
         }
-    }
-
-    /// As JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "client": self.client,
-            "connections": self.connections,
-            "requests": self.requests,
-            "errors": self.errors,
-            "seconds": self.seconds,
-            "requests_per_second": self.requests_per_second,
-            "user_us": self.user_us,
-            "system_us": self.system_us,
-            "allocations": self.allocations,
-            "connections_opened": self.connections_opened,
-            "p50_us": self.p50_us,
-            "p99_us": self.p99_us,
-            "p999_us": self.p999_us,
-        })
     }
 
     /// From the JSON that another process has printed; `None` if it is not that.
@@ -350,52 +488,57 @@ impl Record {
             p50_us: number("p50_us")?,
             p99_us: number("p99_us")?,
             p999_us: number("p999_us")?,
+            details: Details::default(),
         })
     }
 }
 
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            requests,
-            errors,
-            seconds,
-            ..
-        } = self;
-        writeln!(
-            f,
-            "{}: {requests} requests, {errors} errors in {seconds:.2} s",
-            self.client
-        )?;
-        writeln!(f, "  requests/s        {:.0}", self.requests_per_second)?;
-        writeln!(f, "  user µs/req       {:.2}", self.user_us)?;
-        writeln!(f, "  system µs/req     {:.2}", self.system_us)?;
-        writeln!(f, "  allocations/req   {:.3}", self.allocations)?;
-        match self.connections_opened {
-            Some(opened) => writeln!(
-                f,
-                "  connections       {opened} opened for {}",
-                self.connections
-            )?,
-            None => writeln!(f, "  connections       {}", self.connections)?,
+/// A line on stderr that says how far a run is, written over itself.
+#[derive(Debug, Default)]
+struct Progress {
+    /// When it was written last, and the requests then.
+    last: Option<(Instant, u64)>,
+}
+
+impl Progress {
+    fn tell(&mut self, now: Instant, elapsed: Duration, requests: u64, errors: u64) {
+        let (at, before) = *self.last.get_or_insert((now, requests));
+        let since = now - at;
+        if since < PROGRESS {
+            return;
         }
-        let Self {
-            p50_us,
-            p99_us,
-            p999_us,
-            ..
-        } = self;
-        write!(
-            f,
-            "  latency µs        p50 {p50_us:.0}, p99 {p99_us:.0}, p99.9 {p999_us:.0}"
-        )
+        let rate = (requests.saturating_sub(before)) as f64 / since.as_secs_f64();
+        eprint!(
+            "\r\x1b[K{:.0} s: {requests} requests, {rate:.0}/s, {errors} errors",
+            elapsed.as_secs_f64()
+        );
+        self.last = Some((now, requests));
+    }
+
+    fn clear(&mut self) {
+        if self.last.take().is_some() {
+            eprint!("\r\x1b[K");
+        }
     }
 }
 
+/// How often it is looked whether the user has enough.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// How often the progress is told.
+const PROGRESS: Duration = Duration::from_millis(500);
 /// Errors in a row after which a run ends: there is nobody to talk to.
 const HOPELESS: u32 = 1000;
-/// Latencies above a minute count as a minute.
-const LONGEST_NS: u64 = 60_000_000_000;
+const INTERRUPTED: &str = "interrupted";
+const ONLY_ERRORS: &str = "too many errors in a row";
+/// Kinds of errors that are counted apart.
+const MOST_KINDS: usize = 32;
+const OTHER_KINDS: &str = "others";
+/// HTTP's have three digits.
+const STATUSES: usize = 1000;
+/// Longer ones first: `ms` ends in `s`.
+const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+/// Latencies above an hour count as an hour: far behind a schedule they are long.
+const LONGEST_NS: u64 = 3_600_000_000_000;
 const LATENCY_DIGITS: u8 = 3;
 
 #[cfg(test)]
@@ -404,7 +547,9 @@ mod tests {
 
     use clap::Parser;
 
-    use super::{Plan, Record, Run};
+    use crate::report;
+
+    use super::{Details, Plan, Record, Run, duration};
 
     #[derive(Parser)]
     struct Cli {
@@ -453,7 +598,55 @@ mod tests {
             run.answered(503, now, now);
         }
         assert_eq!(begun, super::HOPELESS);
-        assert!(run.finish("test").is_err());
+        let record = run.finish("test").unwrap();
+        assert_eq!((record.requests, record.errors), (0, begun.into()));
+        let Details {
+            errors_by_kind,
+            statuses,
+            ..
+        } = record.details;
+        assert_eq!(
+            errors_by_kind,
+            [("status 503".to_owned(), begun.into())].into()
+        );
+        assert!(statuses.is_empty(), "in the warm-up: {statuses:?}");
+    }
+
+    #[test]
+    fn kinds_of_errors_are_bounded() {
+        let mut run = Run::new(&plan(&[])).unwrap();
+        for round in 0..2 {
+            for number in 0..100 {
+                run.failed(&format_args!("reason {number:02}"));
+            }
+            assert_eq!(run.errors_by_kind.len(), super::MOST_KINDS + 1, "{round}");
+        }
+        assert_eq!(run.errors_by_kind["reason 31"], 2);
+        assert_eq!(run.errors_by_kind["others"], 2 * 68);
+    }
+
+    #[test]
+    fn allowed_errors_do_not_end_the_run() {
+        let plan = Plan {
+            persistent: true,
+            ..plan(&["-d", "60"])
+        };
+        let mut run = Run::new(&plan).unwrap();
+        let now = Instant::now();
+        for _ in 0..2 * super::HOPELESS {
+            assert!(run.admit(now));
+            run.answered(503, now, now);
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        let ms = |text| duration(text).map(|duration| duration.as_millis());
+        let read = ["2", "1.5", "500ms", "10s", "2m", "1h"].map(ms);
+        assert_eq!(read, [2000, 1500, 500, 10_000, 120_000, 3_600_000].map(Ok));
+        for wrong in ["", "s", "1d", "-1", "1 2", "inf"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -472,9 +665,10 @@ mod tests {
             p50_us: 10.0,
             p99_us: 20.0,
             p999_us: 30.0,
+            details: Details::default(),
         };
         assert_eq!(
-            Record::from_json(&record.to_json().to_string()),
+            Record::from_json(&report::json(&record).to_string()),
             Some(record)
         );
     }

@@ -1,51 +1,52 @@
 //! courser itself, in the ways it can be used.
 
 use std::error::Error;
-use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Instant;
 
 use courser::{
-    Call, Client, Completion, Config, HostClient, HostConfig, PemOrDer, PipelineClient,
-    PipelineConfig, Request, Response, Shared, SharedConfig, TlsConfig, TlsRoots, Upstream,
+    Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
+    Request, Response, Shared, SharedConfig, Timeouts, TlsConfig, TlsRoots, Upstream,
 };
 
-use crate::measure::{Plan, Record, Run};
+use crate::load::asking::Asking;
+use crate::load::drive::{self, Driven};
+use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
 /// Measures `HostClient`: all connections on one thread, by `submit` and `wait`.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn host(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+pub fn host(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
     let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
-    let client = HostClient::new(upstream, host_config(plan))?;
-    drive(plan, &plan.url.path, client, "host")
+    let client = HostClient::new(upstream, host_config(plan, asking))?;
+    drive(plan, asking, true, client, "host")
 }
 
 /// Measures `Client` in the same way, with whole URLs.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn client(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let client = Client::new(config(plan))?;
-    drive(plan, &plan.url.url, client, "client")
+pub fn client(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
+    let client = Client::new(config(plan, asking))?;
+    drive(plan, asking, false, client, "client")
 }
 
 /// Measures `PipelineClient`: `depth` calls for each connection.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn pipeline(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
     let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
     let config = PipelineConfig {
-        host: host_config(plan),
+        host: host_config(plan, asking),
         max_pending: NonZeroUsize::new(plan.depth as usize).unwrap_or(NonZeroUsize::MIN),
         ..PipelineConfig::default()
     };
     let client = PipelineClient::new(upstream, config)?;
-    drive(plan, &plan.url.path, client, "pipeline")
+    drive(plan, asking, true, client, "pipeline")
 }
 
 /// Measures blocking calls through `Shared`: one thread with the client, and one for each connection that calls.
@@ -96,98 +97,34 @@ async fn await_answers(shared: Shared<Client>, url: String, run: SharedRun) {
 }
 
 fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
-    let config = config(plan);
+    let config = config(plan, &Asking::default());
     Shared::spawn(SharedConfig::default(), move |_| {
         Client::new(config.clone())
     })
 }
 
-/// As many calls at a time as the plan has connections, driven by this thread.
+/// Drives one of the clients that run on this thread as it was asked for.
 fn drive(
     plan: &Plan,
-    target: &str,
-    mut client: impl Driven,
+    asking: &Asking,
+    one_host: bool,
+    client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
-    let mut run = Run::new(plan)?;
-    // When the call of each tag was submitted last.
-    let in_flight = plan.connections * plan.depth;
-    let mut sent = vec![Instant::now(); in_flight as usize];
-    for tag in 0..in_flight {
-        if run.admit(Instant::now()) {
-            let call = Call::new(Request::get(target), Response::new());
-            client.submit(call.tag(tag.into()));
+    let script = asking.script(&plan.url, one_host)?;
+    match asking.schedule() {
+        Some(schedule) => drive::open(plan, schedule, script, client, name),
+        None => {
+            let ramp = asking.ramp.unwrap_or_default();
+            drive::closed(plan, ramp, script, client, name)
         }
-    }
-    while let Some(done) = client.wait()? {
-        let now = Instant::now();
-        let sent = &mut sent[done.tag as usize];
-        match done.outcome {
-            Ok(()) => run.answered(done.response.status(), *sent, now),
-            Err(error) => run.failed(&error),
-        }
-        if run.admit(now) {
-            *sent = now;
-            client.submit(Call::new(done.request, done.response).tag(done.tag));
-        }
-    }
-    run.opened(client.opened());
-    run.finish(name)
-}
-
-/// What the clients have in common here.
-trait Driven {
-    fn submit(&mut self, call: Call);
-    fn wait(&mut self) -> io::Result<Option<Completion>>;
-    fn opened(&self) -> u64;
-}
-
-impl Driven for HostClient {
-    fn submit(&mut self, call: Call) {
-        self.submit(call);
-    }
-
-    fn wait(&mut self) -> io::Result<Option<Completion>> {
-        self.wait(None)
-    }
-
-    fn opened(&self) -> u64 {
-        self.counters().opened
-    }
-}
-
-impl Driven for PipelineClient {
-    fn submit(&mut self, call: Call) {
-        self.submit(call);
-    }
-
-    fn wait(&mut self) -> io::Result<Option<Completion>> {
-        self.wait(None)
-    }
-
-    fn opened(&self) -> u64 {
-        self.counters().opened
-    }
-}
-
-impl Driven for Client {
-    fn submit(&mut self, call: Call) {
-        self.submit(call);
-    }
-
-    fn wait(&mut self) -> io::Result<Option<Completion>> {
-        self.wait(None)
-    }
-
-    fn opened(&self) -> u64 {
-        self.counters().opened
     }
 }
 
 /// As many connections as the plan has, for one host or for all.
 #[must_use]
-pub fn config(plan: &Plan) -> Config {
-    let host = host_config(plan);
+pub fn config(plan: &Plan, asking: &Asking) -> Config {
+    let host = host_config(plan, asking);
     Config {
         max_connections: host.max_connections,
         host,
@@ -205,8 +142,13 @@ pub fn config(plan: &Plan) -> Config {
     }
 }
 
-fn host_config(plan: &Plan) -> HostConfig {
+fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
+    let timeouts = Timeouts::default();
     HostConfig {
+        timeouts: Timeouts {
+            total: asking.timeout.or(timeouts.total),
+            ..timeouts
+        },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),
         ..HostConfig::default()
     }

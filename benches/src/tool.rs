@@ -36,7 +36,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     match name {
         "serve" => serve::run(&serve::Args::parse_from(args))?,
         "limit" => limit::run(&limit::Args::parse_from(args))?,
-        "load" => load::run(&load::Args::parse_from(args))?,
+        "load" => return load::run(&load::Args::parse_from(args)),
         "compare" => compare::run(&compare::Args::parse_from(args))?,
         "hosts" => return hosts::run(&hosts::Args::parse_from(args)),
         "memory" => return memory::run(&memory::Args::parse_from(args)),

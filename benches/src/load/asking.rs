@@ -1,0 +1,468 @@
+//! What is asked for, and how fast: the options that only courser's own clients take, and the requests that come of
+//! them.
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use courser::Request;
+use courser::proto::Defaults;
+use hyper::{Method, Uri};
+
+use super::schedule::Schedule;
+use crate::measure::{Target, duration};
+
+/// The options of courser's clients that run on one thread (host, client, pipeline). The others do not take them.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Only with --client host, client or pipeline")]
+pub struct Asking {
+    /// Requests per second, sent when they are due whether or not those before them are answered (an open loop). A
+    /// latency is counted from when its request was due, so what waits for a connection is in it
+    #[arg(short = 'R', long, value_parser = rate)]
+    pub rate: Option<f64>,
+
+    /// How long the rate rises from nothing, in a straight line; without --rate, connections are added one by one
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub ramp: Option<Duration>,
+
+    /// The method [default: GET, or POST with --data]
+    #[arg(short = 'X', long, value_parser = method)]
+    pub method: Option<String>,
+
+    /// A header of each request; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    pub headers: Vec<(String, String)>,
+
+    /// The body of each request whose method is not GET or HEAD; `@FILE` reads it from a file
+    #[arg(long)]
+    pub data: Option<String>,
+
+    /// The time limit of each request, from when it is sent [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
+    /// A file with one `URL` or `METHOD URL` on each line, asked for in turn; `-` is the standard input. A URL may be a
+    /// path at the host of the argument URL. Empty lines, and those that begin with `#`, are skipped
+    #[arg(long, value_name = "FILE")]
+    pub urls: Option<PathBuf>,
+
+    /// Take the lines of --urls in random order, each once before any comes again. The same seed gives the same order
+    #[arg(long, value_name = "SEED", requires = "urls")]
+    pub shuffle: Option<u64>,
+}
+
+impl Asking {
+    /// The first of these options that was given.
+    #[must_use]
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--rate", self.rate.is_some()),
+            ("--ramp", self.ramp.is_some()),
+            ("--method", self.method.is_some()),
+            ("--header", !self.headers.is_empty()),
+            ("--data", self.data.is_some()),
+            ("--timeout", self.timeout.is_some()),
+            ("--urls", self.urls.is_some()),
+        ];
+        let (name, _) = options.into_iter().find(|(_, given)| *given)?;
+        Some(name)
+    }
+
+    /// When requests are due, in an open loop.
+    #[must_use]
+    pub fn schedule(&self) -> Option<Schedule> {
+        Some(Schedule {
+            rate: self.rate?,
+            ramp: self.ramp.unwrap_or_default(),
+        })
+    }
+
+    /// The requests, all to the host of `base` if `one_host`.
+    ///
+    /// # Errors
+    /// A file cannot be read; a line is none, or is for another host; a header cannot be sent.
+    pub fn script(&self, base: &Target, one_host: bool) -> Result<Script, Box<dyn Error>> {
+        let data = self.data.as_deref().map(body).transpose()?;
+        let method = match (&self.method, &data) {
+            (Some(method), _) => method,
+            (None, Some(_)) => "POST",
+            (None, None) => "GET",
+        };
+        if data.is_some() && !takes_body(method) && self.urls.is_none() {
+            return Err(format!("--data is not sent with {method}").into());
+        }
+        let reader = Reader {
+            base,
+            one_host,
+            method,
+        };
+        let lines = match &self.urls {
+            Some(path) => reader.file(path)?,
+            None => vec![reader.line(&base.url)?],
+        };
+        let script = Script {
+            order: (0..lines.len()).collect(),
+            lines,
+            next: 0,
+            shuffle: self.shuffle.map(Random),
+            headers: self.headers.clone(),
+            data,
+        };
+        // What the engine would refuse in each request is refused once.
+        let mut probe = script.request_for(&Line {
+            target: "/".to_owned(),
+            ..script.lines[0].clone()
+        });
+        let encoded = probe.encode(&Defaults::new("probe", None));
+        encoded.map_err(|misuse| misuse.to_string())?;
+        Ok(script)
+    }
+}
+
+/// The requests of a run, one after the other, without an end.
+#[derive(Debug)]
+pub struct Script {
+    /// At least one.
+    lines: Vec<Line>,
+    /// The numbers of the lines, as this round takes them.
+    order: Vec<usize>,
+    /// The place in `order` of the next.
+    next: usize,
+    shuffle: Option<Random>,
+    headers: Vec<(String, String)>,
+    data: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    method: String,
+    /// As the client wants it: a path, or a URL.
+    target: String,
+}
+
+impl Script {
+    /// The next request, made anew.
+    #[must_use]
+    pub fn request(&mut self) -> Request {
+        let line = self.advance();
+        self.request_for(&self.lines[line])
+    }
+
+    /// Makes the next request of one that this script has made. One of a single line stays what it is, encoded.
+    #[inline]
+    pub fn reuse(&mut self, request: &mut Request) {
+        if self.lines.len() > 1 {
+            self.change(request);
+        }
+    }
+
+    fn change(&mut self, request: &mut Request) {
+        let line = self.advance();
+        let Line { method, target } = &self.lines[line];
+        request.set_target(target);
+        if request.method() != method {
+            request.set_method(method);
+            match &self.data {
+                Some(data) if takes_body(method) => request.body(data.clone()),
+                _ => request.no_body(),
+            };
+        }
+    }
+
+    fn request_for(&self, line: &Line) -> Request {
+        let mut request = Request::new(&*line.method, &*line.target);
+        for (name, value) in &self.headers {
+            request.header(name, value);
+        }
+        if let Some(data) = &self.data
+            && takes_body(&line.method)
+        {
+            request.body(data.clone());
+        }
+        request
+    }
+
+    /// The number of the next line.
+    fn advance(&mut self) -> usize {
+        if self.next == self.order.len() {
+            self.next = 0;
+        }
+        if self.next == 0
+            && let Some(random) = &mut self.shuffle
+        {
+            random.shuffle(&mut self.order);
+        }
+        self.next += 1;
+        self.order[self.next - 1]
+    }
+}
+
+/// Reads lines of URLs.
+struct Reader<'a> {
+    base: &'a Target,
+    one_host: bool,
+    /// Of lines that name none.
+    method: &'a str,
+}
+
+impl Reader<'_> {
+    fn file(&self, path: &Path) -> Result<Vec<Line>, Box<dyn Error>> {
+        let (name, text) = if path == Path::new("-") {
+            ("standard input".to_owned(), io::read_to_string(io::stdin()))
+        } else {
+            (path.display().to_string(), fs::read_to_string(path))
+        };
+        let text = text.map_err(|error| format!("{name}: {error}"))?;
+        let mut lines = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let line = self.line(line);
+            lines.push(line.map_err(|error| format!("{name}, line {}: {error}", number + 1))?);
+        }
+        if lines.is_empty() {
+            return Err(format!("{name}: there is no URL in it").into());
+        }
+        Ok(lines)
+    }
+
+    fn line(&self, line: &str) -> Result<Line, Box<dyn Error>> {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let (method, url) = match words[..] {
+            [url] => (self.method.to_owned(), url),
+            [name, url] => (method(name)?, url),
+            _ => return Err("neither `URL` nor `METHOD URL`".into()),
+        };
+        Ok(Line {
+            method,
+            target: self.target(url)?,
+        })
+    }
+
+    fn target(&self, url: &str) -> Result<String, Box<dyn Error>> {
+        let uri: Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let scheme = uri.scheme_str();
+        let same_scheme = scheme == Some(self.base.scheme());
+        match (scheme, uri.authority()) {
+            (None, None) if url.starts_with('/') && self.one_host => Ok(path.to_owned()),
+            (None, None) if url.starts_with('/') => Ok(self.base.with_path(path)),
+            (Some("http" | "https"), Some(_)) if !self.one_host => Ok(url.to_owned()),
+            (Some("http" | "https"), Some(authority)) => {
+                if same_scheme && authority.as_str() == self.base.authority {
+                    Ok(path.to_owned())
+                } else {
+                    Err(format!(
+                        "{url} is not at {}, and only --client client has several hosts",
+                        self.base.with_path("/")
+                    )
+                    .into())
+                }
+            }
+            _ => Err(format!("{url} is neither a path nor an http or https URL").into()),
+        }
+    }
+}
+
+/// SplitMix64: good enough to mix lines.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    /// Fisher and Yates'.
+    fn shuffle(&mut self, order: &mut [usize]) {
+        for last in (1..order.len()).rev() {
+            let other = self.next() % (last as u64 + 1);
+            order.swap(last, other as usize);
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn takes_body(method: &str) -> bool {
+    !matches!(method, "GET" | "HEAD")
+}
+
+fn body(data: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    let Some(path) = data.strip_prefix('@') else {
+        return Ok(data.into());
+    };
+    let mut body = Vec::new();
+    let read = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut body));
+    read.map_err(|error| format!("{path}: {error}"))?;
+    Ok(body)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
+        _ => Err(format!(
+            "not a number of requests per second above 0 and up to {HIGHEST_RATE}"
+        )),
+    }
+}
+
+fn method(text: &str) -> Result<String, String> {
+    match text.parse::<Method>() {
+        Ok(Method::CONNECT) => Err("CONNECT opens a tunnel, and is no request to measure".into()),
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!("{text:?} is no method")),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("not of the form `NAME: VALUE`")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// One in each nanosecond, which is what times are counted in.
+const HIGHEST_RATE: f64 = 1e9;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{Asking, Script};
+    use crate::measure::Target;
+
+    fn base() -> Target {
+        "http://127.0.0.1:1/first".parse().unwrap()
+    }
+
+    fn script(text: &str, one_host: bool, asking: Asking) -> Result<Script, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        let asking = Asking {
+            urls: Some(file.path().to_owned()),
+            ..asking
+        };
+        let script = asking.script(&base(), one_host);
+        script.map_err(|error| error.to_string())
+    }
+
+    fn take(script: &mut Script, count: usize) -> Vec<String> {
+        let request = |_| script.request();
+        let line = |request: courser::Request| format!("{} {}", request.method(), request.target());
+        (0..count).map(request).map(line).collect()
+    }
+
+    #[test]
+    fn lines_come_in_turn() {
+        let text = "# three\n/a\n\n  HEAD http://127.0.0.1:1/b?c\nPOST /d\n";
+        let mut one = script(text, true, Asking::default()).unwrap();
+        let expected = ["GET /a", "HEAD /b?c", "POST /d", "GET /a"];
+        assert_eq!(take(&mut one, 4), expected);
+        let mut any = script(text, false, Asking::default()).unwrap();
+        assert_eq!(take(&mut any, 1), ["GET http://127.0.0.1:1/a"]);
+    }
+
+    #[test]
+    fn a_request_is_made_the_next() {
+        let asking = Asking {
+            data: Some("body".to_owned()),
+            ..Asking::default()
+        };
+        let mut script = script("GET /a\nPUT /b\n/c\n", true, asking).unwrap();
+        let defaults = courser::proto::Defaults::new("h", None);
+        let mut request = script.request();
+        let mut heads = Vec::new();
+        for _ in 0..3 {
+            request.encode(&defaults).unwrap();
+            heads.push(String::from_utf8_lossy(request.encoded_head()).into_owned());
+            script.reuse(&mut request);
+        }
+        let length = |head: &str| head.contains("Content-Length: 4\r\n");
+        assert!(
+            heads[0].starts_with("GET /a ") && !length(&heads[0]),
+            "{heads:?}"
+        );
+        assert!(
+            heads[1].starts_with("PUT /b ") && length(&heads[1]),
+            "{heads:?}"
+        );
+        assert!(
+            heads[2].starts_with("POST /c ") && length(&heads[2]),
+            "{heads:?}"
+        );
+    }
+
+    #[test]
+    fn shuffled_rounds_have_each_line_once() {
+        let seeded = |seed| {
+            let asking = Asking {
+                shuffle: Some(seed),
+                ..Asking::default()
+            };
+            let text: String = (0..20).map(|n| format!("/{n:02}\n")).collect();
+            take(&mut script(&text, true, asking).unwrap(), 40)
+        };
+        let lines = seeded(1);
+        assert_eq!(lines, seeded(1));
+        assert_ne!(lines, seeded(2));
+        assert_ne!(lines[..20], lines[20..]);
+        for round in lines.chunks(20) {
+            let mut sorted = round.to_vec();
+            sorted.sort();
+            assert!(!round.is_sorted());
+            assert!(
+                sorted
+                    .iter()
+                    .enumerate()
+                    .all(|(n, line)| *line == format!("GET /{n:02}"))
+            );
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let error = |text, one_host| script(text, one_host, Asking::default()).unwrap_err();
+        for (text, part) in [
+            (
+                "/a\n\n#\nftp://h/\n",
+                ", line 4: ftp://h/ is neither a path nor",
+            ),
+            ("/a\nGET /b c\n", ", line 2: neither `URL` nor"),
+            ("G{T /b\n", ", line 1: \"G{T\" is no method"),
+            ("CONNECT /b\n", ", line 1: CONNECT opens"),
+            (
+                "http://127.0.0.1:2/\n",
+                ", line 1: http://127.0.0.1:2/ is not at http://127.0.0.1:1/",
+            ),
+            (
+                "https://127.0.0.1:1/\n",
+                ", line 1: https://127.0.0.1:1/ is not at",
+            ),
+            ("\n# none\n", ": there is no URL in it"),
+        ] {
+            let error = error(text, true);
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(script("http://127.0.0.1:2/\n", false, Asking::default()).is_ok());
+    }
+
+    #[test]
+    fn what_the_engine_refuses_is_refused_once() {
+        let refused = |name: &str, value: &str| {
+            let asking = Asking {
+                headers: vec![(name.to_owned(), value.to_owned())],
+                ..Asking::default()
+            };
+            asking.script(&base(), true).is_err()
+        };
+        assert!(refused("X", "a\r\nb") && refused("X Y", "a") && refused("Content-Length", "1"));
+        assert!(!refused("X", "a"));
+    }
+}
