@@ -654,28 +654,36 @@ impl<N: Net> Reactor<N> {
     /// Takes the call off a connection that goes on to await its answer and drops it; false if it cannot, because
     /// part of the request is unsent.
     pub(crate) fn drain(&mut self, key: Key, until: Time) -> bool {
-        let Some(conn) = self.conns.get_mut(key) else {
+        let Some(conn) = self.conns.get(key) else {
             return false;
         };
-        if conn.unread == Some(Unread::Consumer) {
+        let State::Busy(exchange, _) = &conn.state else {
+            return false;
+        };
+        if exchange.is_sending() || conn.unread == Some(Unread::Consumer) {
             return false;
         }
+        self.drop_answer(key, until);
+        true
+    }
+
+    /// Takes the call off a connection; its answer is dropped when it comes.
+    fn drop_answer(&mut self, key: Key, until: Time) {
+        let mut response = self.take_spare();
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(mut exchange, call) if !exchange.is_sending() => {
+            State::Busy(mut exchange, call) => {
                 exchange.discard();
-                let mut response = self.spare.pop().unwrap_or_default();
                 if let Some(call) = self.calls.get_mut(call) {
                     response.continue_from(&mut call.response);
                 }
                 conn.state = State::Draining(exchange, response, until);
                 let due = conn.draining_due(until);
                 self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
-                true
             }
-            other => {
-                conn.state = other;
-                false
-            }
+            other => conn.state = other,
         }
     }
 

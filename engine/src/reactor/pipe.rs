@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-use super::{Conn, Happened, Key, Owner, Place, Progress, Reactor, State, is_truncation};
+use super::{Conn, Happened, Key, Place, Progress, Reactor, State, is_truncation};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
@@ -40,7 +40,7 @@ pub(super) struct Pipe {
     /// Answers so far, and those since the connection was idle last.
     answered: u64,
     answered_now: u64,
-    /// The socket did not take all of what it was last given.
+    /// The socket did not take all of what it was last given: the event that it takes more is not to be missed.
     short: bool,
     /// The last answer said that the requests behind it are not looked at.
     disowned: bool,
@@ -285,7 +285,10 @@ impl<N: Net> Reactor<N> {
                         return;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    pipe.short = true;
+                    return;
+                }
                 Err(error) => {
                     // Answers may be there already.
                     conn.write_error = Some(error);
@@ -589,7 +592,8 @@ impl<N: Net> Reactor<N> {
         match conn.state {
             State::Busy(_, front) if front == call_key => {
                 if pipe.is_begun(pipe.front) {
-                    self.drop_front(conn_key);
+                    let until = later(self.now, self.settings.drain());
+                    self.drop_answer(conn_key, until);
                     return GivenUp::Dropped;
                 }
                 let span = pipe.front;
@@ -622,27 +626,6 @@ impl<N: Net> Reactor<N> {
                 pipe.take_back(span);
                 GivenUp::Unsent
             }
-        }
-    }
-
-    /// The call in front, whose request is on the way, has given up.
-    fn drop_front(&mut self, key: Key) {
-        let mut response = self.take_spare();
-        let until = later(self.now, self.settings.drain());
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(mut exchange, call) => {
-                exchange.discard();
-                if let Some(call) = self.calls.get_mut(call) {
-                    response.continue_from(&mut call.response);
-                }
-                conn.state = State::Draining(exchange, response, until);
-                let due = conn.draining_due(until);
-                self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
-            }
-            other => conn.state = other,
         }
     }
 
