@@ -263,8 +263,8 @@ fn reference(stack: &[&str], body: &[u8]) -> Option<Vec<u8>> {
                     .map_or(0, |at| at + 1);
                 let padded = data.len() - end;
                 let mut read = Err(std::io::ErrorKind::UnexpectedEof.into());
-                // Which of the zeros are the member's own, its length field says.
-                for own in 0..=padded.min(4) {
+                // Which of the zeros are the member's own, its checksum and its length say: an empty one ends with nine.
+                for own in 0..=padded.min(16) {
                     out.clear();
                     let mut decoder = flate2::read::MultiGzDecoder::new(&data[..end + own]);
                     read = decoder.read_to_end(&mut out);
