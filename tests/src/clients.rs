@@ -82,6 +82,10 @@ pub fn run(client: &mut HostClient, calls: impl IntoIterator<Item = Call>) -> Ve
 /// nothing is open; with the client dropped, the server has seen every connection end.
 pub fn assert_nothing_left(mut client: HostClient, server: &Server) {
     assert_eq!(client.in_flight(), 0);
+    let began = Instant::now();
+    while client.counters().connecting > 0 && began.elapsed() < PATIENCE {
+        client.maintain(STEP).expect("poll");
+    }
     let counters = client.counters();
     let at_work = (
         counters.busy,
@@ -133,6 +137,11 @@ pub fn run_any(client: &mut Client, calls: impl IntoIterator<Item = Call>) -> Ve
 /// dropped, the servers have seen every connection end.
 pub fn assert_none_left<'a>(mut client: Client, servers: impl IntoIterator<Item = &'a Server>) {
     assert_eq!(client.in_flight(), 0);
+    // A connection whose call was served by another one may still be on its way.
+    let began = Instant::now();
+    while client.counters().connecting > 0 && began.elapsed() < PATIENCE {
+        client.maintain(STEP).expect("poll");
+    }
     let counters = client.counters();
     assert_eq!(counters.waiting, 0, "{counters:?}");
     assert_eq!(counters.open, counters.idle, "{counters:?}");
