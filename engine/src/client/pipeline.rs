@@ -35,15 +35,15 @@ use crate::reactor::Batching;
 /// use courser::{Call, PipelineClient, PipelineConfig, Request, Response};
 /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
 /// # let address = server.local_addr()?.to_string();
-/// # std::thread::spawn(move || { use std::io::*; let mut s = server.accept().unwrap().0; let mut b = [0; 9999];
-/// #     let mut n = 0; while n < 100 * 40 { n += s.read(&mut b).unwrap(); if n == 0 { break } }
-/// #     for _ in 0..100 { s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); } let _ = s.read(&mut b); });
+/// # std::thread::spawn(move || { use std::io::*; let s = server.accept().unwrap().0; let mut w = s.try_clone().unwrap();
+/// #     for line in BufReader::new(s).lines() { if line.unwrap().is_empty() {
+/// #         w.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap(); } } });
 ///
 /// let mut config = PipelineConfig::default();
 /// config.host.max_connections = std::num::NonZeroUsize::MIN;
 /// let mut client = PipelineClient::new(address.parse()?, config)?;
 /// for number in 0..100 {
-///     client.submit(Call::new(Request::get(format!("/{number:034}")), Response::new()).tag(number));
+///     client.submit(Call::new(Request::get(format!("/{number}")), Response::new()).tag(number));
 /// }
 /// let mut expected = 0;
 /// while let Some(done) = client.wait(None)? {
