@@ -9,6 +9,7 @@ use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::policy::PoolConfig;
 use crate::proto::Defaults;
+use crate::reactor::Key;
 
 /// A client of one upstream, with a bounded pool of connections.
 ///
@@ -48,8 +49,8 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
-        let (router, hosts) = one_host(&upstream, &config, config.pool())?;
-        Ok(Self::assemble(router, hosts, config, net))
+        let (host, hosts) = one_host(&upstream, &config, config.pool())?;
+        Ok(Self::assemble(OneHost(host), hosts, config, net))
     }
 }
 
@@ -58,7 +59,7 @@ pub(super) fn one_host(
     upstream: &Upstream,
     config: &HostConfig,
     pool: PoolConfig,
-) -> Result<(OneHost, Hosts), Error> {
+) -> Result<(Key, Hosts), Error> {
     if upstream.addresses().is_empty() {
         return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
     }
@@ -67,5 +68,5 @@ pub(super) fn one_host(
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
     let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
-    Ok((OneHost(host), hosts))
+    Ok((host, hosts))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, Pipelining};
 use super::host::one_host;
-use super::router::PipedHost;
+use super::router::OneHost;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
@@ -54,7 +54,7 @@ use crate::reactor::Batching;
 /// assert_eq!(expected, 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type PipelineClient<N = OsNet> = Engine<PipedHost, N>;
+pub type PipelineClient<N = OsNet> = Engine<OneHost<true>, N>;
 
 /// The options of a [`PipelineClient`].
 ///
@@ -148,7 +148,7 @@ impl<N: Net> PipelineClient<N> {
             shared: true,
             ..config.host.pool()
         };
-        let (router, hosts) = one_host(&upstream, &config.host, pool)?;
+        let (host, hosts) = one_host(&upstream, &config.host, pool)?;
         let batching = Batching {
             max_delay: config.max_batch_delay,
             drain: match config.host.late {
@@ -156,7 +156,7 @@ impl<N: Net> PipelineClient<N> {
                 _ => DRAIN,
             },
         };
-        let mut client = Self::assemble(PipedHost(router), hosts, config.host, net);
+        let mut client = Self::assemble(OneHost(host), hosts, config.host, net);
         let pipelining = Pipelining {
             lanes: Lanes::new(config.max_pending, config.distrust),
             max_total: config.max_pending_total,

@@ -46,12 +46,14 @@ pub(crate) enum Reroute {
     To,
 }
 
-/// The router of [`HostClient`](crate::HostClient): every call goes to one host.
+/// The router of [`HostClient`](crate::HostClient) and, `PIPED`, of [`PipelineClient`](crate::PipelineClient): every call
+/// goes to one host.
 #[derive(Debug)]
-pub struct OneHost(pub(super) Key);
+pub struct OneHost<const PIPED: bool = false>(pub(super) Key);
 
-impl Router for OneHost {
+impl<const PIPED: bool> Router for OneHost<PIPED> {
     const KEEPS_HOSTS: bool = true;
+    const PIPELINES: bool = PIPED;
 
     #[inline]
     fn route(
@@ -67,39 +69,6 @@ impl Router for OneHost {
         #[cfg(not(feature = "cookies"))]
         let _ = request;
         Ok(self.0)
-    }
-
-    #[inline]
-    fn reroute(
-        &mut self,
-        _: &mut Request,
-        _: &Response,
-        _: u32,
-        _: Option<&Overrides>,
-    ) -> Result<Reroute, ErrorKind> {
-        Ok(Reroute::Stay)
-    }
-
-    fn forget(&mut self, _: &[u8]) {}
-}
-
-/// The router of [`PipelineClient`](crate::PipelineClient): every call goes to one host, and shares its connection.
-#[derive(Debug)]
-pub struct PipedHost(pub(super) OneHost);
-
-impl Router for PipedHost {
-    const KEEPS_HOSTS: bool = true;
-    const PIPELINES: bool = true;
-
-    #[inline]
-    fn route(
-        &mut self,
-        request: &mut Request,
-        own: Option<&Overrides>,
-        hosts: &mut Hosts,
-        pool: &PoolConfig,
-    ) -> Result<Key, ErrorKind> {
-        self.0.route(request, own, hosts, pool)
     }
 
     #[inline]

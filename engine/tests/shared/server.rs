@@ -75,13 +75,19 @@ impl Server {
         Shared::spawn(config, build).unwrap()
     }
 
-    #[allow(dead_code)]
+    #[allow(
+        dead_code,
+        reason = "each test program that includes this file uses a part of it"
+    )]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// For each `Host`, the most connections that there were at a time.
-    #[allow(dead_code)]
+    #[allow(
+        dead_code,
+        reason = "each test program that includes this file uses a part of it"
+    )]
     pub(crate) fn most_connections(&self) -> HashMap<String, usize> {
         let hosts = self.scene.hosts.lock().unwrap();
         hosts
@@ -90,7 +96,10 @@ impl Server {
             .collect()
     }
 
-    #[allow(dead_code)]
+    #[allow(
+        dead_code,
+        reason = "each test program that includes this file uses a part of it"
+    )]
     pub(crate) fn written(&self) -> usize {
         self.scene.written.load(Ordering::SeqCst)
     }
@@ -102,14 +111,20 @@ impl Server {
     }
 
     /// Waits until so many requests are, or were, held.
-    #[allow(dead_code)]
+    #[allow(
+        dead_code,
+        reason = "each test program that includes this file uses a part of it"
+    )]
     pub(crate) fn wait_held(&self, count: usize) {
         self.scene
             .wait(|| self.scene.held.load(Ordering::SeqCst) >= count);
     }
 
     /// Waits until so many connections are over.
-    #[allow(dead_code)]
+    #[allow(
+        dead_code,
+        reason = "each test program that includes this file uses a part of it"
+    )]
     pub(crate) fn wait_gone(&self, count: usize) {
         self.scene
             .wait(|| self.scene.gone.load(Ordering::SeqCst) >= count);
