@@ -26,6 +26,10 @@ pub struct Args {
     #[command(flatten)]
     plan: Plan,
 
+    /// Read each answer into memory of its own, as a client must that hands it out whole
+    #[arg(long)]
+    whole: bool,
+
     /// Print the record as JSON
     #[arg(long)]
     json: bool,
@@ -36,13 +40,17 @@ pub struct Args {
 /// # Errors
 /// The server cannot be reached, or closed a connection too early.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    measure(&args.plan)?.print(args.json);
+    measure(args)?.print(args.json);
     Ok(())
 }
 
-fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+fn measure(args: &Args) -> Result<Record, Box<dyn Error>> {
+    let plan = &args.plan;
     if plan.url.scheme() != "http" {
         return Err("the limit has no TLS".into());
+    }
+    if args.whole && plan.depth > 1 {
+        return Err("--whole is for one request on a connection at a time".into());
     }
     let request = request(plan)?;
     let run = Run::new(plan)?;
@@ -50,8 +58,10 @@ fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         rate,
         ramp: Duration::ZERO,
     });
+    let answer = Answer::to(plan, &request)?;
     let limit = Limit {
-        answer: Answer::to(plan, &request)?,
+        whole: if args.whole { answer.length } else { 0 },
+        answer,
         address: plan.url.address,
         request: request.len(),
         requests: request.repeat(plan.depth as usize),
@@ -75,6 +85,8 @@ struct Limit {
     run: Run,
     /// In an open loop.
     pace: Option<Pace>,
+    /// Bytes that each connection has memory for.
+    whole: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Connections that wait for a request to be due, once for each that they may have.
@@ -87,7 +99,7 @@ impl Limit {
     fn measure(mut self, plan: &Plan) -> Result<Record, Box<dyn Error>> {
         for at in 0..plan.connections as usize {
             let stream = self.connect(at)?;
-            self.connections.push(Connection::new(stream));
+            self.connections.push(Connection::new(stream, self.whole));
             if self.pace.is_some() {
                 self.free.extend((0..plan.depth).map(|_| at));
                 continue;
@@ -212,16 +224,19 @@ struct Connection {
     left: usize,
     /// Bytes of the first answer that have come.
     received: usize,
+    /// Where they go; empty if it does not matter.
+    whole: Box<[u8]>,
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
+    fn new(stream: TcpStream, whole: usize) -> Self {
         Self {
             stream,
             asked: VecDeque::new(),
             unsent: 0,
             left: 0,
             received: 0,
+            whole: vec![0; whole].into(),
         }
     }
 
@@ -249,6 +264,10 @@ impl Connection {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Box<dyn Error>> {
         while self.left > 0 {
             let flags = RecvFlags::DONTWAIT;
+            let buffer = match &mut self.whole[..] {
+                [] => &mut *buffer,
+                whole => &mut whole[self.received..],
+            };
             let read = match rustix::net::recv(&self.stream, &mut *buffer, flags) {
                 Ok((0, _)) => return Err("the server closed a connection".into()),
                 Ok((read, _)) => read,

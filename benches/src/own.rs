@@ -186,6 +186,9 @@ fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
     HostConfig {
         timeouts: Timeouts {
             total: asking.timeout.or(timeouts.total),
+            // Thousands of connections at once take the system a while, and the peers wait for them, too.
+            connect: None,
+            handshake: None,
             ..timeouts
         },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),
