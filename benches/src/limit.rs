@@ -4,7 +4,6 @@
 //!
 //! The server must send answers of one length.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -99,13 +98,18 @@ impl Limit {
     fn measure(mut self, plan: &Plan) -> Result<Record, Box<dyn Error>> {
         for at in 0..plan.connections as usize {
             let stream = self.connect(at)?;
-            self.connections.push(Connection::new(stream, self.whole));
+            let mut connection = Connection::new(stream, plan.depth as usize, self.whole);
             if self.pace.is_some() {
                 self.free.extend((0..plan.depth).map(|_| at));
-                continue;
+            } else {
+                let now = Instant::now();
+                while connection.count < plan.depth as usize && self.run.admit(now) {
+                    connection.ask(now, self.request, self.answer.length);
+                    self.running += 1;
+                }
+                connection.send(&self.requests)?;
             }
-            let now = Instant::now();
-            self.ask(at, plan.depth as usize, now)?;
+            self.connections.push(connection);
         }
         let mut buffer = vec![0; READ_BYTES];
         let mut events = Vec::with_capacity(plan.connections as usize);
@@ -145,20 +149,6 @@ impl Limit {
         Ok(stream)
     }
 
-    /// Sends so many requests, or as many as there shall still be.
-    fn ask(&mut self, at: usize, count: usize, now: Instant) -> Result<(), Box<dyn Error>> {
-        let connection = &mut self.connections[at];
-        for _ in 0..count {
-            if !self.run.admit(now) {
-                break;
-            }
-            connection.ask(now, self.request, self.answer.length);
-            self.running += 1;
-        }
-        connection.send(&self.requests)?;
-        Ok(())
-    }
-
     /// In an open loop, sends what is due; how long to wait for answers after that, if not for ever.
     fn ask_when_due(&mut self) -> Result<Option<Timespec>, Box<dyn Error>> {
         let Some(pace) = &mut self.pace else {
@@ -186,38 +176,43 @@ impl Limit {
         Ok(Some(patience.try_into()?))
     }
 
+    /// Reads what has come, and asks for as much again.
     fn serve(&mut self, at: usize, buffer: &mut [u8], now: Instant) -> Result<(), Box<dyn Error>> {
         let connection = &mut self.connections[at];
         connection.send(&self.requests)?;
         connection.receive(buffer)?;
-        let mut answered = 0;
-        while connection.received >= self.answer.length
-            && let Some(since) = connection.asked.pop_front()
-        {
-            connection.received -= self.answer.length;
-            self.run.completed(since, now);
-            answered += 1;
-        }
-        if answered == 0 {
+        if connection.received < self.answer.length {
             return Ok(());
         }
-        self.running -= answered;
+        while connection.received >= self.answer.length {
+            connection.received -= self.answer.length;
+            self.run.completed(connection.answered(), now);
+            if self.pace.is_some() {
+                self.free.push(at);
+                self.running -= 1;
+            } else if self.run.admit(now) {
+                connection.ask(now, self.request, self.answer.length);
+            } else {
+                self.running -= 1;
+            }
+        }
         if self.answer.is_last {
             let stream = self.connect(at)?;
             self.connections[at].stream = stream;
         }
-        if self.pace.is_some() {
-            self.free.extend((0..answered).map(|_| at));
-            return Ok(());
-        }
-        self.ask(at, answered, now)
+        self.connections[at].send(&self.requests)?;
+        Ok(())
     }
 }
 
 struct Connection {
     stream: TcpStream,
-    /// From when the requests count that are not answered.
-    asked: VecDeque<Instant>,
+    /// From when requests count: a ring with a place for each that there may be at a time.
+    since: Box<[Instant]>,
+    /// The place of the first that is not answered.
+    first: usize,
+    /// Requests that are not answered.
+    count: usize,
     /// Bytes of them still to be sent.
     unsent: usize,
     /// Bytes of their answers still to come.
@@ -229,10 +224,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, whole: usize) -> Self {
+    fn new(stream: TcpStream, depth: usize, whole: usize) -> Self {
         Self {
             stream,
-            asked: VecDeque::new(),
+            since: vec![Instant::now(); depth].into(),
+            first: 0,
+            count: 0,
             unsent: 0,
             left: 0,
             received: 0,
@@ -241,9 +238,25 @@ impl Connection {
     }
 
     fn ask(&mut self, since: Instant, request: usize, answer: usize) {
-        self.asked.push_back(since);
+        let mut at = self.first + self.count;
+        if at >= self.since.len() {
+            at -= self.since.len();
+        }
+        self.since[at] = since;
+        self.count += 1;
         self.unsent += request;
         self.left += answer;
+    }
+
+    /// The first request is answered. Returns from when it counts.
+    fn answered(&mut self) -> Instant {
+        let since = self.since[self.first];
+        self.first += 1;
+        if self.first == self.since.len() {
+            self.first = 0;
+        }
+        self.count -= 1;
+        since
     }
 
     /// Sends what the socket takes. What is unsent ends with a whole request, so it is the end of all of them.

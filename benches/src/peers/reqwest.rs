@@ -27,7 +27,8 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         async move {
             let mut now = Instant::now();
             while let Some(since) = run.begin_async(now).await {
-                now = run.ended(since, exchange(&client, &asked).await);
+                let outcome = exchange(&client, &asked).await;
+                now = run.ended(since, outcome.map_err(reason));
             }
         }
     })
@@ -78,4 +79,13 @@ pub async fn exchange(client: &Client, asked: &Asked) -> Result<u16, reqwest::Er
     let status = response.status();
     response.bytes().await?;
     Ok(status.as_u16())
+}
+
+/// What lies under reqwest's error, which itself tells little.
+fn reason(error: reqwest::Error) -> String {
+    let mut reason: &dyn Error = &error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string()
 }
