@@ -23,7 +23,7 @@ use crate::process::{cores, installed};
 /// Compares clients with each other and with the limit of the machine.
 ///
 /// Without options it measures everything, which takes about a quarter of an hour, and prints one set of tables; with
-/// `--seconds 0.3 --rounds 1` it is done in a minute or two. Ctrl-C prints the tables of what was measured so far.
+/// `--seconds 0.3 --rounds 1` it is done in two minutes. Ctrl-C prints the tables of what was measured so far.
 #[derive(clap::Parser, Debug)]
 #[command(after_help = workload::help())]
 pub struct Args {
@@ -32,7 +32,14 @@ pub struct Args {
     rounds: u32,
 
     /// How long each client is measured in each round: seconds, or with a unit as in 300ms. wrk takes whole seconds
-    #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = duration)]
+    #[arg(
+        short = 'd',
+        long,
+        alias = "duration",
+        value_name = "TIME",
+        default_value = "800ms",
+        value_parser = duration
+    )]
     seconds: Duration,
 
     /// What is measured: `all`, or names from the list below. The first word of a name stands for all that begin

@@ -55,7 +55,7 @@ pub(super) struct Sample {
     pub(super) requests_per_second: f64,
     pub(super) user_us: f64,
     pub(super) system_us: f64,
-    /// The server's processor time for each request.
+    /// The server's processor time for each request, that for accepting connections included.
     server_us: f64,
     /// What only our own tools know; `None` for wrk.
     pub(super) own: Option<Own>,
@@ -71,8 +71,13 @@ pub(super) struct Own {
 }
 
 impl Sample {
+    /// The system's timer samples what is user time: some ten times in a round, so the split is that of all rounds
+    /// together. Their sum is exact.
     pub(super) fn median(samples: &[Self]) -> Self {
+        let sum = |value: fn(&Self) -> f64| samples.iter().map(value).sum::<f64>();
+        let user_share = sum(|sample| sample.user_us) / sum(Self::cpu_us).max(f64::MIN_POSITIVE);
         let of = |value: fn(&Self) -> f64| median(samples.iter().map(value));
+        let cpu_us = of(Self::cpu_us);
         let own: Vec<_> = samples
             .iter()
             .filter_map(|sample| sample.own.as_ref())
@@ -80,8 +85,8 @@ impl Sample {
         let of_own = |value: fn(&&Own) -> f64| median(own.iter().map(value));
         Self {
             requests_per_second: of(|sample| sample.requests_per_second),
-            user_us: of(|sample| sample.user_us),
-            system_us: of(|sample| sample.system_us),
+            user_us: cpu_us * user_share,
+            system_us: cpu_us * (1.0 - user_share),
             server_us: of(|sample| sample.server_us),
             own: (!own.is_empty()).then(|| Own {
                 allocations: of_own(|own| own.allocations),

@@ -7,7 +7,9 @@ use super::{Args, Contest};
 pub(super) fn print(args: &Args, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
     println!(
-        "Server and client on one core each; medians of {} rounds of {:?}.",
+        "Server and client on one core each; medians of {} rounds of {:?}. The server's share of its core is that of its \
+         whole run, so with many connections accepting them is most of it. User time is sampled by the system, and means \
+         little below some seconds in all.",
         args.rounds, args.seconds
     );
     for result in &results {

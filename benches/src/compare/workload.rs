@@ -56,6 +56,11 @@ impl Workload {
                 self.depth
             );
         }
+        title += match self.courser {
+            "blocking" => ", blocking calls of as many threads",
+            "send" => ", awaited calls of as many tasks",
+            _ => "",
+        };
         if let Some(rate) = self.rate {
             title += &format!(", {rate} requests/s");
         }
