@@ -189,6 +189,9 @@ pub trait Driven {
     /// Calls that have not completed.
     fn in_flight(&self) -> usize;
 
+    /// Connections that are not up yet.
+    fn connecting(&self) -> usize;
+
     /// Connections opened so far.
     fn opened(&self) -> u64;
 }
@@ -210,6 +213,10 @@ macro_rules! driven {
 
             fn in_flight(&self) -> usize {
                 self.in_flight()
+            }
+
+            fn connecting(&self) -> usize {
+                self.counters().connecting
             }
 
             fn opened(&self) -> u64 {

@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::error::Error;
 use std::io::{self, IoSlice};
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{Asked, Link, Peer, SimNet, SimResolver, SimServer};
@@ -17,183 +16,200 @@ use courser::{
 
 use crate::alloc::{apart, held_by_this_thread, not_apart};
 
-/// Measures what very many hosts cost.
-#[derive(clap::Parser, Debug)]
-pub struct Args {
-    /// Hosts that are visited, each once
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..))]
-    hosts: u64,
-
-    /// Idle hosts beside which requests are timed: the last and most of these are those whose memory is told
-    #[arg(long, value_delimiter = ',', default_value = "1,1000,100000")]
-    idle: Vec<u64>,
-}
-
-/// The tool. The exit code tells whether memory is bounded, and time independent of the idle hosts.
+/// Prints what that many hosts cost that are visited once each, and beside how many idle ones a request costs what. Tells
+/// whether memory is bounded, and time independent of idle hosts.
 ///
 /// # Errors
 /// A call failed.
-pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let visited = visit(args.hosts / 10, args.hosts)?;
-    let most = args.idle.last().copied().unwrap_or(1);
-    let live = live(most)?;
-    println!("| hosts | |\n|---|--:|");
-    println!("| visited, each once | {} |", args.hosts);
-    println!("| entries kept, at most | {} |", visited.most_entries);
-    println!("| bytes of the client after a tenth | {} |", visited.early);
-    println!("| bytes of the client after all | {} |", visited.late);
+pub fn report(visited: &[u64], idle: &[u64]) -> Result<bool, Box<dyn Error>> {
+    println!("| hosts visited, each once | entries kept, at most | client's bytes | ns for each |");
+    println!("|--:|--:|--:|--:|");
+    let steps = visit(visited)?;
+    for step in &steps {
+        let Visited {
+            hosts,
+            most_entries,
+            bytes,
+            nanos,
+        } = step;
+        println!("| {hosts} | {most_entries} | {bytes} | {nanos:.0} |");
+    }
     println!(
-        "| bytes for a host that was visited | {:.2} |",
-        visited.each
+        "\n| idle hosts | bytes for each | one of them again and again, ns | all in turn, ns |"
     );
-    println!(
-        "| bytes for one with an idle connection, of {most} | {:.0} |",
-        live.connected
-    );
-    println!(
-        "| bytes for one without, of {} | {:.0} |",
-        live.unused_hosts, live.unused
-    );
-    println!(
-        "| bytes for a name in the cache, of {} | {:.0} |\n",
-        live.names, live.name
-    );
-    println!("| idle hosts | one of them, ns | all in turn, ns |\n|--:|--:|--:|");
+    println!("|--:|--:|--:|--:|");
     let mut times = Vec::new();
-    for &idle in &args.idle {
-        let [one, all] = time(idle)?;
-        println!("| {idle} | {one:.0} | {all:.0} |");
+    let mut name = None;
+    for &hosts in idle {
+        let mut idle = Idle::new(hosts)?;
+        let [one, all] = idle.time()?;
+        println!("| {hosts} | {:.0} | {one:.0} | {all:.0} |", idle.each);
+        name = Some((idle.name, idle.names));
         times.push(one);
     }
-    let grown = times
-        .last()
-        .zip(times.first())
-        .is_some_and(|(last, first)| last / first > GROWTH);
-    for (broken, what) in [
-        (
-            visited.grows(),
-            "hosts that are not used any more keep memory",
-        ),
-        (grown, "a request costs more beside idle hosts"),
-    ] {
-        if broken {
-            eprintln!("hosts: {what}");
-            return Ok(ExitCode::FAILURE);
-        }
+    let unused = unused(FEW)?;
+    print!(
+        "\nA host without a connection takes {:.0} bytes",
+        unused.each
+    );
+    match name {
+        Some((each, names)) => println!(", a name in the cache {each:.0}, of {names}."),
+        None => println!("."),
     }
-    Ok(ExitCode::SUCCESS)
+    let mut held = true;
+    if let [.., early, late] = steps[..]
+        && late.grows_from(&early)
+    {
+        eprintln!("scale: hosts that are not used any more keep memory");
+        held = false;
+    }
+    if let (Some(first), Some(last)) = (times.first(), times.last())
+        && last / first > GROWTH
+    {
+        eprintln!("scale: a request costs more beside idle hosts");
+        held = false;
+    }
+    Ok(held)
 }
 
 /// What is left of hosts that were visited.
 #[derive(Clone, Copy, Debug)]
 pub struct Visited {
+    /// How many.
+    pub hosts: u64,
     /// Host entries at a time.
     pub most_entries: usize,
-    /// Bytes of the client after the first hosts.
-    pub early: i64,
-    /// After all of them.
-    pub late: i64,
-    /// By how much each of the others has made it more.
-    pub each: f64,
+    /// Bytes of the client.
+    pub bytes: i64,
+    /// Nanoseconds for each since the step before: the request, the name and the connection.
+    pub nanos: f64,
 }
 
 impl Visited {
     /// Whether memory is not bounded: it has become more by more than the last doubling of a table.
     #[must_use]
-    pub fn grows(&self) -> bool {
-        self.late as f64 > self.early as f64 * MORE_TABLES
+    pub fn grows_from(&self, early: &Self) -> bool {
+        self.bytes as f64 > early.bytes as f64 * MORE_TABLES
     }
 }
 
-/// Visits so many hosts, each once, and looks at the client's memory after the first of them, and in the end.
+/// Visits hosts, each once, and looks at the client whenever there have been as many as one of these numbers says.
 ///
 /// # Errors
 /// A call failed.
-pub fn visit(first: u64, hosts: u64) -> Result<Visited, Box<dyn Error>> {
+pub fn visit(steps: &[u64]) -> Result<Vec<Visited>, Box<dyn Error>> {
     let before = held_by_this_thread();
     let mut client = client(Config::default())?;
     let mut most_entries = 0;
-    ask(&mut client, 0..first, &mut most_entries)?;
-    let early = held_by_this_thread() - before;
-    ask(&mut client, first..hosts, &mut most_entries)?;
-    let late = held_by_this_thread() - before;
-    Ok(Visited {
-        most_entries,
-        early,
-        late,
-        each: (late - early) as f64 / (hosts - first) as f64,
-    })
+    let mut visited = 0;
+    let mut all = Vec::with_capacity(steps.len());
+    for &hosts in steps {
+        let inside = inside(|| ask(&mut client, visited..hosts, &mut most_entries))?;
+        all.push(Visited {
+            hosts,
+            most_entries,
+            bytes: held_by_this_thread() - before,
+            nanos: inside.as_nanos() as f64 / (hosts - visited).max(1) as f64,
+        });
+        visited = hosts;
+    }
+    Ok(all)
 }
 
-/// Bytes for what the client has.
-#[derive(Clone, Copy, Debug)]
-pub struct Live {
-    /// For a host with an idle connection.
-    pub connected: f64,
-    /// For one without.
-    pub unused: f64,
-    /// Of how many that was measured.
-    pub unused_hosts: usize,
-    /// For a name.
+/// Hosts that were visited and have an idle connection each.
+pub struct Idle {
+    client: SimClient,
+    hosts: u64,
+    /// Bytes for each.
+    pub each: f64,
+    /// Bytes for a name in the cache.
     pub name: f64,
     /// Of how many that was measured.
     pub names: usize,
 }
 
-/// Visits so many hosts, whose connections stay open.
+impl Idle {
+    /// Visits that many.
+    ///
+    /// # Errors
+    /// A call failed.
+    pub fn new(hosts: u64) -> Result<Self, Box<dyn Error>> {
+        let before = held_by_this_thread();
+        let mut client = client(roomy(hosts))?;
+        ask(&mut client, 0..hosts, &mut 0)?;
+        let idle = client.counters().idle as u64;
+        if idle != hosts {
+            return Err(format!("{idle} idle connections, not {hosts}").into());
+        }
+        let all = held_by_this_thread();
+        let names = client.dns_counters().entries;
+        client.flush_names();
+        let without_names = held_by_this_thread();
+        Ok(Self {
+            client,
+            hosts,
+            each: (without_names - before) as f64 / hosts as f64,
+            name: (all - without_names) as f64 / names.max(1) as f64,
+            names,
+        })
+    }
+
+    /// Nanoseconds for a request beside them: to one of them again and again, and to all in turn.
+    fn time(&mut self) -> Result<[f64; 2], Box<dyn Error>> {
+        let idle = self.hosts;
+        let mut response = Response::new();
+        let mut quickest = |host: &dyn Fn(u64) -> u64| -> Result<f64, Box<dyn Error>> {
+            let urls: Vec<String> = (0..TIMED).map(|n| url(host(n))).collect();
+            let mut best = f64::MAX;
+            for batch in urls.chunks(TIMED_TOGETHER) {
+                let inside = inside(|| {
+                    for url in batch {
+                        self.client.get(url, &mut response)?;
+                    }
+                    Ok(())
+                })?;
+                best = best.min(inside.as_nanos() as f64 / batch.len() as f64);
+            }
+            Ok(best)
+        };
+        // Neighbours in turn would be neighbours in memory.
+        Ok([quickest(&|_| idle / 2)?, quickest(&|n| n * STRIDE % idle)?])
+    }
+}
+
+/// Hosts without connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Unused {
+    /// How many of them the client remembers.
+    pub hosts: usize,
+    /// Bytes for each.
+    pub each: f64,
+}
+
+/// Visits that many hosts and closes their connections.
 ///
 /// # Errors
 /// A call failed.
-pub fn live(hosts: u64) -> Result<Live, Box<dyn Error>> {
-    let before = held_by_this_thread();
+pub fn unused(hosts: u64) -> Result<Unused, Box<dyn Error>> {
     let mut client = client(roomy(hosts))?;
-    ask(&mut client, 0..hosts, &mut 0)?;
-    enough(&client, hosts)?;
-    let all = held_by_this_thread();
-    let names = client.dns_counters().entries;
-    client.flush_names();
-    let without_names = held_by_this_thread();
-    drop(client);
-
-    let few = hosts.min(UNUSED);
-    let mut client = self::client(roomy(few))?;
     let empty = held_by_this_thread();
-    ask(&mut client, 0..few, &mut 0)?;
+    ask(&mut client, 0..hosts, &mut 0)?;
     client.flush_names();
     client.close_idle();
-    let unused_hosts = client.hosts();
-    let unused = held_by_this_thread() - empty;
-    Ok(Live {
-        connected: (without_names - before) as f64 / hosts as f64,
-        unused: unused as f64 / unused_hosts.max(1) as f64,
-        unused_hosts,
-        name: (all - without_names) as f64 / names.max(1) as f64,
-        names,
+    let hosts = client.hosts();
+    let bytes = held_by_this_thread() - empty;
+    Ok(Unused {
+        hosts,
+        each: bytes as f64 / hosts.max(1) as f64,
     })
 }
 
-/// Nanoseconds for a request beside so many idle hosts: to one of them again and again, and to all in turn.
-fn time(idle: u64) -> Result<[f64; 2], Box<dyn Error>> {
-    let mut client = client(roomy(idle))?;
-    ask(&mut client, 0..idle, &mut 0)?;
-    enough(&client, idle)?;
-    let mut response = Response::new();
-    let mut quickest = |url: &dyn Fn(u64) -> u64| -> Result<f64, Box<dyn Error>> {
-        let urls: Vec<String> = (0..TIMED).map(|n| self::url(url(n))).collect();
-        let mut best = f64::MAX;
-        for batch in urls.chunks(TIMED_TOGETHER) {
-            OUTSIDE.set(Duration::ZERO);
-            let began = Instant::now();
-            for url in batch {
-                client.get(url, &mut response)?;
-            }
-            let inside = began.elapsed().saturating_sub(OUTSIDE.get());
-            best = best.min(inside.as_nanos() as f64 / batch.len() as f64);
-        }
-        Ok(best)
-    };
-    // Neighbours in turn would be neighbours in memory.
-    Ok([quickest(&|_| idle / 2)?, quickest(&|n| n * STRIDE % idle)?])
+/// The time that this takes, but for the network's.
+fn inside(work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
+    OUTSIDE.set(Duration::ZERO);
+    let began = Instant::now();
+    work()?;
+    Ok(began.elapsed().saturating_sub(OUTSIDE.get()))
 }
 
 type SimClient = Client<Apart>;
@@ -254,14 +270,6 @@ fn ask(
         }
     }
     Ok(())
-}
-
-fn enough(client: &SimClient, hosts: u64) -> Result<(), Box<dyn Error>> {
-    let idle = client.counters().idle as u64;
-    if idle == hosts {
-        return Ok(());
-    }
-    Err(format!("{idle} idle connections, not {hosts}").into())
 }
 
 /// Answers each request at once.
@@ -372,7 +380,7 @@ impl Resolver for ApartNames {
 /// Calls in flight.
 const AT_A_TIME: usize = 64;
 /// Fewer than the client remembers without connections.
-const UNUSED: u64 = 1000;
+const FEW: u64 = 1000;
 const TIMED: u64 = 50_000;
 const TIMED_TOGETHER: usize = 500;
 const STRIDE: u64 = 7919;
