@@ -8,8 +8,10 @@
 //! processor's caches or the kernel. The raw-socket [`limit`](crate::limit) beside them tells which. Hosts are measured
 //! in this process, on the simulated network ([`hosts`]).
 
+mod apart;
 pub mod hosts;
 pub mod step;
+mod together;
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -47,15 +49,18 @@ enum Section {
     Headers,
     /// Memory and processor time for an answer, by calls on a connection
     Pending,
+    /// Processor time for a call when many end at the same moment, on the simulated network
+    Together,
 }
 
 impl Section {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Threads,
         Self::Connections,
         Self::Hosts,
         Self::Headers,
         Self::Pending,
+        Self::Together,
     ];
 }
 
@@ -88,6 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             Section::Hosts => held &= scale.hosts()?,
             Section::Headers => scale.headers()?,
             Section::Pending => scale.pending()?,
+            Section::Together => scale.together()?,
         }
         println!();
     }
@@ -278,6 +284,21 @@ impl Scale {
         let curve = self.curve(points.collect())?;
         curve.print("pending on each", &PENDING, COMPARED_PENDING, "call");
         Ok(())
+    }
+}
+
+impl Scale {
+    fn together(&self) -> Result<(), Box<dyn Error>> {
+        println!("## Together\n");
+        println!(
+            "Calls that end at the same moment, on the simulated network, whose time is left out; nanoseconds for each, its \
+             completion taken.\n"
+        );
+        together::report(if self.quick {
+            &TOGETHER[..3]
+        } else {
+            &TOGETHER
+        })
     }
 }
 
@@ -509,6 +530,7 @@ const HEADERS: [u32; 5] = [5, 20, 50, 100, 200];
 const PIPELINES: u32 = 8;
 const PENDING: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 const COMPARED_PENDING: usize = 64;
+const TOGETHER: [usize; 4] = [64, 512, 4096, 16_384];
 
 /// What a process has open besides connections.
 const SPARE_DESCRIPTORS: usize = 64;

@@ -5,7 +5,8 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, Instant};
 
-use courser::{Call, Client, Completion, HostClient, PipelineClient, Request, Response};
+use courser::net::Net;
+use courser::{Call, CallId, Client, Completion, HostClient, PipelineClient, Request, Response};
 
 use super::asking::Script;
 use super::schedule::Schedule;
@@ -172,7 +173,10 @@ fn kind(error: &courser::Error) -> String {
 /// What the clients have in common here.
 pub trait Driven {
     /// Takes over a call.
-    fn submit(&mut self, call: Call);
+    fn submit(&mut self, call: Call) -> CallId;
+
+    /// Ends a call; false if it has ended.
+    fn cancel(&mut self, call: CallId) -> bool;
 
     /// The next completion; `None` after that time, or when there is none to come.
     ///
@@ -197,10 +201,14 @@ pub trait Driven {
 }
 
 macro_rules! driven {
-    ($($client:ty)*) => {$(
-        impl Driven for $client {
-            fn submit(&mut self, call: Call) {
-                self.submit(call);
+    ($($client:ident)*) => {$(
+        impl<N: Net + 'static> Driven for $client<N> {
+            fn submit(&mut self, call: Call) -> CallId {
+                self.submit(call)
+            }
+
+            fn cancel(&mut self, call: CallId) -> bool {
+                self.cancel(call)
             }
 
             fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>> {

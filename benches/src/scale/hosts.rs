@@ -2,19 +2,16 @@
 //! beside so many idle ones. On the simulated network, whose memory and time are left out: what is counted is the
 //! client's alone.
 
-use std::cell::Cell;
 use std::error::Error;
-use std::io::{self, IoSlice};
 use std::num::NonZeroUsize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use courser::net::sim::{Asked, Link, Peer, SimNet, SimResolver, SimServer};
-use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
-use courser::{
-    Answer, Call, Client, Config, DnsConfig, HostConfig, Reply, Request, Resolver, Response,
-};
+use courser::net::Address;
+use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
+use courser::{Answer, Call, Client, Config, DnsConfig, HostConfig, Request, Response};
 
-use crate::alloc::{apart, held_by_this_thread, not_apart};
+use super::apart::{Apart, ApartNames, inside};
+use crate::alloc::{apart, held_by_this_thread};
 
 /// Prints what that many hosts cost that are visited once each, and beside how many idle ones a request costs what. Tells
 /// whether memory is bounded, and time independent of idle hosts.
@@ -204,14 +201,6 @@ pub fn unused(hosts: u64) -> Result<Unused, Box<dyn Error>> {
     })
 }
 
-/// The time that this takes, but for the network's.
-fn inside(work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
-    OUTSIDE.set(Duration::ZERO);
-    let began = Instant::now();
-    work()?;
-    Ok(began.elapsed().saturating_sub(OUTSIDE.get()))
-}
-
 type SimClient = Client<Apart>;
 
 fn client(config: Config) -> Result<SimClient, Box<dyn Error>> {
@@ -226,11 +215,11 @@ fn client(config: Config) -> Result<SimClient, Box<dyn Error>> {
         });
         (net, resolver)
     });
-    let net = Apart {
-        net,
-        events: Vec::new(),
-    };
-    Ok(Client::with_net(config, net, ApartNames(resolver))?)
+    Ok(Client::with_net(
+        config,
+        Apart::new(net),
+        ApartNames(resolver),
+    )?)
 }
 
 /// Room for so many hosts with a connection each, for long.
@@ -281,99 +270,6 @@ impl SimServer for Answering {
         if data.ends_with(b"\r\n\r\n") {
             peer.send(*b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, world!");
         }
-    }
-}
-
-/// The simulated network, whose memory and time are no part of the client's.
-struct Apart {
-    net: SimNet,
-    events: Vec<Event>,
-}
-
-thread_local! {
-    /// Spent in the network.
-    static OUTSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-}
-
-fn outside<T>(work: impl FnOnce() -> T) -> T {
-    let began = Instant::now();
-    let result = apart(work);
-    OUTSIDE.set(OUTSIDE.get() + began.elapsed());
-    result
-}
-
-impl Net for Apart {
-    type Stream = <SimNet as Net>::Stream;
-
-    fn now(&self) -> Instant {
-        self.net.now()
-    }
-
-    fn connect(
-        &mut self,
-        token: Token,
-        to: &Address,
-        options: &SocketOptions,
-    ) -> io::Result<Self::Stream> {
-        outside(|| self.net.connect(token, to, options))
-    }
-
-    fn connected(&mut self, stream: &Self::Stream) -> io::Result<bool> {
-        outside(|| self.net.connected(stream))
-    }
-
-    fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize> {
-        outside(|| self.net.read(stream, buf))
-    }
-
-    fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
-        outside(|| self.net.read_append(stream, buf))
-    }
-
-    fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        outside(|| self.net.write(stream, parts))
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let polled = outside(|| self.net.poll(&mut self.events, timeout));
-        events.append(&mut self.events);
-        polled
-    }
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.net.waker()
-    }
-
-    fn close(&mut self, stream: Self::Stream) {
-        outside(|| self.net.close(stream));
-    }
-
-    fn local_address(&self, stream: &Self::Stream) -> Option<Address> {
-        self.net.local_address(stream)
-    }
-
-    fn random(&mut self) -> u64 {
-        self.net.random()
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        apart(|| drop(std::mem::replace(&mut self.net, SimNet::new(0))));
-    }
-}
-
-/// Its resolver.
-struct ApartNames(SimResolver);
-
-impl Resolver for ApartNames {
-    fn lookup(&mut self, name: &str, reply: Reply) {
-        apart(|| {
-            let reply = Reply::new(|answer| {
-                not_apart(|| reply.answer(answer.clone()));
-            });
-            self.0.lookup(name, reply);
-        });
     }
 }
 

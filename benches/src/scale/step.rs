@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Client, Completion, Config, Drive, HostClient, PipelineClient, PipelineConfig, Request,
-    Response, Shared, SharedConfig, Upstream,
+    Call, CallId, Client, Completion, Config, Drive, HostClient, PipelineClient, PipelineConfig,
+    Request, Response, Shared, SharedConfig, Upstream,
 };
 use serde_json::{Value, json};
 
@@ -313,9 +313,13 @@ impl Heap {
 
 impl<C: Driven> Driven for Watched<'_, C> {
     #[inline]
-    fn submit(&mut self, call: Call) {
+    fn submit(&mut self, call: Call) -> CallId {
         self.heap.before.get_or_init(held_by_this_thread);
-        self.client.submit(call);
+        self.client.submit(call)
+    }
+
+    fn cancel(&mut self, call: CallId) -> bool {
+        self.client.cancel(call)
     }
 
     #[inline]
