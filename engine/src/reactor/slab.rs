@@ -73,7 +73,7 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)] // so that the element is made in its place
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let key = self.next_key();
         match self.free.pop() {
@@ -92,20 +92,20 @@ impl<T> Slab<T> {
         key
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let slot = self.slots.get(key.index as usize)?;
-        slot.value
-            .as_ref()
-            .filter(|_| slot.generation == key.generation)
+        match self.slots.get(key.index as usize) {
+            Some(slot) if slot.generation == key.generation => slot.value.as_ref(),
+            _ => None,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        slot.value
-            .as_mut()
-            .filter(|_| slot.generation == key.generation)
+        match self.slots.get_mut(key.index as usize) {
+            Some(slot) if slot.generation == key.generation => slot.value.as_mut(),
+            _ => None,
+        }
     }
 
     /// The keys of the elements for which that is true.
@@ -130,6 +130,7 @@ impl<T> Slab<T> {
         self.slots.drain(..).filter_map(|slot| slot.value)
     }
 
+    #[inline(always)] // so that the element goes to where it is used in one move
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slots = self.slots.len();
         let slot = self.slots.get_mut(key.index as usize)?;
