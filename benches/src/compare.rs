@@ -6,7 +6,7 @@
 //! where others use the machine, about them. So the tables have both sides' share of their core, and the ratio to the
 //! limit twice: by requests per second, and by processor time per request, which depends on neither.
 
-mod sample;
+pub(crate) mod sample;
 mod table;
 mod workload;
 

@@ -137,7 +137,7 @@ impl Counts {
 }
 
 /// User-space instructions of the whole program.
-fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>> {
+pub(crate) fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     let report = scratch("callgrind");
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--quiet", "--tool=callgrind"]);
@@ -150,7 +150,7 @@ fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>> {
 }
 
 /// System calls of the whole program.
-fn system_calls(command: &mut Command) -> Result<u64, Box<dyn Error>> {
+pub(crate) fn system_calls(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     let report = scratch("strace");
     let mut strace = Command::new("strace");
     strace.args([
@@ -174,7 +174,7 @@ fn allocations(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     Ok((record.allocations * record.requests as f64).round() as u64)
 }
 
-fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
+pub(crate) fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output()?;
     if !output.status.success() {

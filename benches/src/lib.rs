@@ -8,7 +8,6 @@
 pub mod alloc;
 pub mod compare;
 pub mod counts;
-pub mod hosts;
 pub mod interrupt;
 pub mod limit;
 pub mod load;
@@ -18,6 +17,7 @@ pub mod own;
 pub mod peers;
 pub mod process;
 pub mod report;
+pub mod scale;
 pub mod serve;
 pub mod tls;
 pub mod tool;

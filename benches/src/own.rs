@@ -181,7 +181,9 @@ pub fn config(plan: &Plan, asking: &Asking) -> Config {
     }
 }
 
-fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
+/// The part of it that is for one host.
+#[must_use]
+pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
     let timeouts = Timeouts::default();
     HostConfig {
         timeouts: Timeouts {

@@ -8,7 +8,7 @@
 //! | `/`, `/13` | 13 bytes |
 //! | `/1k`, `/16k`, `/1m` | as many bytes |
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
-//! | `/headers` | 13 bytes under a head of 20 fields |
+//! | `/headers/N` | 13 bytes under a head of N fields, from 3 to 256; without N, of 20 |
 //! | `/close` | 13 bytes, then the end of the connection |
 //! | `/gather/N` | 13 bytes, once N connections wait for them: so a client has N at a time |
 //! | other | 404 |
@@ -23,7 +23,7 @@ use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use memchr::memmem;
 use rustix::buffer::spare_capacity;
@@ -448,9 +448,9 @@ impl Answer {
             b"/16k" => &canned.kib16,
             b"/1m" => &canned.mib,
             b"/chunked" => &canned.chunked,
-            b"/headers" => &canned.headers,
+            b"/headers" => with_fields(20),
             b"/close" => &canned.close,
-            _ => &canned.missing,
+            path => fields_asked(path).map_or(&canned.missing, with_fields),
         };
         let length = if method == b"HEAD" {
             found.head
@@ -469,6 +469,15 @@ fn crowd(head: &[u8]) -> Option<usize> {
     let rest = head.strip_prefix(b"GET /gather/")?;
     let number = rest.split(|&byte| byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// How many fields the head of the answer is to have, if the path says so.
+fn fields_asked(path: &[u8]) -> Option<usize> {
+    let number = path.strip_prefix(b"/headers/")?;
+    let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+    (LEAST_FIELDS..=MOST_FIELDS)
+        .contains(&number)
+        .then_some(number)
 }
 
 /// Only a POST is looked at: the others have no body here.
@@ -498,7 +507,6 @@ struct Canned {
     kib16: Response,
     mib: Response,
     chunked: Response,
-    headers: Response,
     close: Response,
     missing: Response,
 }
@@ -509,25 +517,31 @@ struct Response {
     head: usize,
 }
 
-static CANNED: LazyLock<Canned> = LazyLock::new(|| {
-    let many = (1..=17).fold(String::new(), |mut fields, number| {
-        let _ = write!(
-            fields,
-            "X-Field-{number}: the value of field number {number}\r\n"
-        );
-        fields
-    });
-    Canned {
-        small: sized("200 OK", "", SMALL),
-        kib: sized("200 OK", "", &filler(1 << 10)),
-        kib16: sized("200 OK", "", &filler(16 << 10)),
-        mib: sized("200 OK", "", &filler(1 << 20)),
-        chunked: chunked(&filler(16 << 10), 4 << 10),
-        headers: sized("200 OK", &many, SMALL),
-        close: sized("200 OK", "Connection: close\r\n", SMALL),
-        missing: sized("404 Not Found", "", b"no such path\n"),
-    }
+static CANNED: LazyLock<Canned> = LazyLock::new(|| Canned {
+    small: sized("200 OK", "", SMALL),
+    kib: sized("200 OK", "", &filler(1 << 10)),
+    kib16: sized("200 OK", "", &filler(16 << 10)),
+    mib: sized("200 OK", "", &filler(1 << 20)),
+    chunked: chunked(&filler(16 << 10), 4 << 10),
+    close: sized("200 OK", "Connection: close\r\n", SMALL),
+    missing: sized("404 Not Found", "", b"no such path\n"),
 });
+
+/// The answer under a head of that many fields, made when it is asked for first.
+fn with_fields(count: usize) -> &'static Response {
+    static MADE: [OnceLock<Response>; MOST_FIELDS + 1] =
+        [const { OnceLock::new() }; MOST_FIELDS + 1];
+    MADE[count].get_or_init(|| {
+        let more = (1..=count - LEAST_FIELDS).fold(String::new(), |mut fields, number| {
+            let _ = write!(
+                fields,
+                "X-Field-{number:03}: the value of field number {number:03}\r\n"
+            );
+            fields
+        });
+        sized("200 OK", &more, SMALL)
+    })
+}
 
 fn sized(status: &str, fields: &str, body: &[u8]) -> Response {
     let length = body.len();
@@ -565,6 +579,11 @@ fn filler(length: usize) -> Vec<u8> {
 const SMALL: &[u8] = b"Hello, world!";
 const FIELD: &[u8] = b"content-length:";
 
+/// What a head has anyway.
+const LEAST_FIELDS: usize = 3;
+/// As many as courser takes by default.
+const MOST_FIELDS: usize = 256;
+
 const LISTENER: u64 = 0;
 const INPUT: u64 = 1;
 const FIRST_CONNECTION: u64 = 2;
@@ -581,7 +600,7 @@ mod tests {
     use std::net::{SocketAddr, TcpStream};
     use std::thread;
 
-    use super::{CANNED, SMALL, Server};
+    use super::{CANNED, SMALL, Server, answer};
 
     /// A server that lives as long as the test program.
     fn start() -> SocketAddr {
@@ -633,7 +652,7 @@ mod tests {
     #[test]
     fn post_body_is_skipped_wherever_it_is_cut() {
         let request = b"POST /13 HTTP/1.1\r\ncontent-LENGTH: 8\r\n\r\nab\r\n\r\ncdGET /headers HTTP/1.1\r\n\r\n";
-        let expected = [&CANNED.small.bytes[..], &CANNED.headers.bytes].concat();
+        let expected = [&CANNED.small.bytes[..], answer(b"GET /headers HTTP/1.1")].concat();
         let address = start();
         for at in 0..request.len() {
             let (first, second) = request.split_at(at);
@@ -669,10 +688,17 @@ mod tests {
     }
 
     #[test]
-    fn headers_response_has_twenty_fields() {
-        let head = &CANNED.headers.bytes[..CANNED.headers.head];
-        let lines = head.split(|&byte| byte == b'\n').count();
-        // The status line, 20 fields, the empty line, and nothing after it.
-        assert_eq!(lines, 1 + 20 + 1 + 1);
+    fn headers_response_has_so_many_fields() {
+        for (path, fields) in [("", 20), ("/3", 3), ("/20", 20), ("/256", 256)] {
+            let request = format!("GET /headers{path} HTTP/1.1\r\n\r\n");
+            let answer = answer(request.as_bytes());
+            let lines = answer.split(|&byte| byte == b'\n').count();
+            // The status line, the fields, the empty line, and the body.
+            assert_eq!(lines, 1 + fields + 1 + 1, "{path}");
+        }
+        for other in ["/2", "/257", "/", "/x", "/-3"] {
+            let request = format!("GET /headers{other} HTTP/1.1\r\n\r\n");
+            assert!(answer(request.as_bytes()).starts_with(b"HTTP/1.1 404 "));
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Which tool a program is: its own, or the one that its first argument names. The latter is how [`compare`] and
-//! [`counts`] run the others as processes of their own.
+//! Which tool a program is: its own, or the one that its first argument names. The latter is how [`compare`],
+//! [`counts`] and [`scale`] run the others as processes of their own.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{compare, counts, hosts, limit, load, memory, serve};
+use crate::{compare, counts, limit, load, memory, scale, serve};
 
 /// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
 ///
@@ -38,14 +38,22 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "limit" => limit::run(&limit::Args::parse_from(args))?,
         "load" => return load::run(&load::Args::parse_from(args)),
         "compare" => compare::run(&compare::Args::parse_from(args))?,
-        "hosts" => return hosts::run(&hosts::Args::parse_from(args)),
         "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),
+        "scale" => return scale::run(&scale::Args::parse_from(args)),
+        "scale-step" => scale::step::run(&scale::step::Args::parse_from(args))?,
         _ => return Err("there is no such tool".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 7] = [
-    "serve", "limit", "load", "compare", "counts", "hosts", "memory",
+const NAMES: [&str; 8] = [
+    "serve",
+    "limit",
+    "load",
+    "compare",
+    "counts",
+    "memory",
+    "scale",
+    "scale-step",
 ];

@@ -239,7 +239,7 @@ impl Taking<'_> {
 }
 
 /// Runs it to its end, and returns what it printed.
-fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
+pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let output = spawn_on(core, command)?.wait_with_output()?;
     if !output.status.success() {
@@ -260,7 +260,7 @@ fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
     (requests > 0).then_some((requests, rate))
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -5,7 +5,8 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, Instant};
 
-use courser::{Call, Client, Completion, HostClient, PipelineClient, Request, Response};
+use courser::net::Net;
+use courser::{Call, CallId, Client, Completion, HostClient, PipelineClient, Request, Response};
 
 use super::asking::Script;
 use super::schedule::{self, Pace, Schedule};
@@ -146,7 +147,10 @@ fn kind(error: &courser::Error) -> String {
 /// What the clients have in common here.
 pub trait Driven {
     /// Takes over a call.
-    fn submit(&mut self, call: Call);
+    fn submit(&mut self, call: Call) -> CallId;
+
+    /// Ends a call; false if it has ended.
+    fn cancel(&mut self, call: CallId) -> bool;
 
     /// The next completion; `None` after that time, or when there is none to come.
     ///
@@ -163,15 +167,22 @@ pub trait Driven {
     /// Calls that have not completed.
     fn in_flight(&self) -> usize;
 
+    /// Connections that are not up yet.
+    fn connecting(&self) -> usize;
+
     /// Connections opened so far.
     fn opened(&self) -> u64;
 }
 
 macro_rules! driven {
-    ($($client:ty)*) => {$(
-        impl Driven for $client {
-            fn submit(&mut self, call: Call) {
-                self.submit(call);
+    ($($client:ident)*) => {$(
+        impl<N: Net + 'static> Driven for $client<N> {
+            fn submit(&mut self, call: Call) -> CallId {
+                self.submit(call)
+            }
+
+            fn cancel(&mut self, call: CallId) -> bool {
+                self.cancel(call)
             }
 
             fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>> {
@@ -184,6 +195,10 @@ macro_rules! driven {
 
             fn in_flight(&self) -> usize {
                 self.in_flight()
+            }
+
+            fn connecting(&self) -> usize {
+                self.counters().connecting
             }
 
             fn opened(&self) -> u64 {

@@ -318,6 +318,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             },
             marks: Marks::new(now),
             attempts: 0,
+            number: 0,
             failures: 0,
             stale_before: false,
             sent_before: Sent::Nothing,

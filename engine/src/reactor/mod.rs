@@ -111,6 +111,8 @@ pub(crate) struct ActiveCall {
     pub(crate) marks: Marks,
     /// How often its request was begun to be sent.
     pub(crate) attempts: u32,
+    /// Which of the calls of its connection it is, if it shares one.
+    pub(crate) number: u32,
     /// How many attempts have failed, those that found no connection included.
     pub(crate) failures: u32,
     /// An earlier attempt met a connection that had died.

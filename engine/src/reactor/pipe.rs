@@ -39,6 +39,12 @@ pub(super) struct Pipe {
     behind: VecDeque<Behind>,
     /// How many of those behind have been sent whole.
     sent_whole: usize,
+    /// Unsent bytes of requests that will not be sent.
+    withdrawn: usize,
+    /// No call behind that is unsent has a lower number, if some are withdrawn.
+    unsent_from: Option<u32>,
+    /// Of the next call behind others. Only numbers on the connection at the same time are compared, so it may wrap.
+    next_number: u32,
     /// Answers so far, and those since the connection was idle last.
     answered: u64,
     answered_now: u64,
@@ -60,6 +66,8 @@ struct Span {
 #[derive(Debug)]
 struct Behind {
     whose: Whose,
+    /// Higher than those before it.
+    number: u32,
     span: Span,
 }
 
@@ -68,6 +76,8 @@ enum Whose {
     Call(Key),
     /// The call has given up; its answer is read by this.
     Nobodys(Box<Exchange>),
+    /// The call has given up before anything was sent. Not there when something is sent or read.
+    Withdrawn,
 }
 
 /// What became of a call that gave up its place on a connection.
@@ -105,7 +115,7 @@ impl Pipe {
     }
 
     fn unsent(&self) -> usize {
-        self.out.len() - self.out_at
+        self.out.len() - self.out_at - self.withdrawn
     }
 
     pub(super) fn has_served(&self) -> bool {
@@ -126,18 +136,56 @@ impl Pipe {
         span.start < self.written
     }
 
-    /// Takes back a request of which nothing has been sent.
-    fn take_back(&mut self, span: Span) {
-        let from = self.out_at + (span.start - self.written) as usize;
-        let length = span.end - span.start;
-        self.out.drain(from..from + length as usize);
-        for later in self.behind.iter_mut().rev() {
-            if later.span.start < span.end {
-                break;
-            }
-            later.span.start -= length;
-            later.span.end -= length;
+    /// The place of a call behind others.
+    fn position(&self, call: Key, number: u32) -> Option<usize> {
+        let first = self.behind.front()?.number;
+        let before = |other: &Behind| other.number.wrapping_sub(first) < number.wrapping_sub(first);
+        let at = self.behind.partition_point(before);
+        self.behind.get(at)?.is_of(call).then_some(at)
+    }
+
+    /// A request of which nothing has been sent, and which has no place any more, will not be sent. Its bytes go when they
+    /// must, or are more than the others': so those that end together cost no more than one by one.
+    fn withdraw(&mut self, span: Span) {
+        self.withdrawn += (span.end - span.start) as usize;
+        if self.withdrawn > self.unsent() {
+            self.tidy();
         }
+    }
+
+    /// Forgets what was withdrawn.
+    fn tidy(&mut self) {
+        if self.withdrawn == 0 {
+            return;
+        }
+        let (out_at, written) = (self.out_at, self.written);
+        let mut end = out_at;
+        let mut close_up = |span: &mut Span| {
+            let from = span.start.max(written);
+            let at = out_at + (from - written) as usize;
+            let length = span.end.saturating_sub(from) as usize;
+            self.out.copy_within(at..at + length, end);
+            let gap = if length > 0 { at - end } else { 0 };
+            // What has been sent has no gap before it.
+            span.start -= gap as u64;
+            span.end -= gap as u64;
+            end += length;
+        };
+        close_up(&mut self.front);
+        let sent = self.sent_whole.min(self.behind.len());
+        let mut kept = sent;
+        for at in sent..self.behind.len() {
+            if matches!(self.behind[at].whose, Whose::Withdrawn) {
+                continue;
+            }
+            close_up(&mut self.behind[at].span);
+            self.behind.swap(kept, at);
+            kept += 1;
+        }
+        self.behind.truncate(kept);
+        self.out.truncate(end);
+        self.withdrawn = 0;
+        self.unsent_from = None;
     }
 
     /// Whether its end is the fault of a server that cannot have several requests at a time.
@@ -198,8 +246,11 @@ impl<N: Net> Reactor<N> {
         call.marks.begin_attempt(self.now, served, &conn.ends);
         call.marks.opened = None;
         let span = pipe.push(&call.request);
+        call.number = pipe.next_number;
+        pipe.next_number = pipe.next_number.wrapping_add(1);
         pipe.behind.push_back(Behind {
             whose: Whose::Call(call_key),
+            number: call.number,
             span,
         });
         // It may be that of a call which is gone: only the timer tells when somebody looks.
@@ -263,6 +314,7 @@ impl<N: Net> Reactor<N> {
             let Some(pipe) = conn.pipe.as_mut().filter(|pipe| pipe.has_unsent()) else {
                 return;
             };
+            pipe.tidy();
             if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &conn.state
                 && exchange.has_head()
                 && exchange.will_close()
@@ -375,6 +427,7 @@ impl<N: Net> Reactor<N> {
         if n > 0 && !pipe.is_begun(pipe.front) {
             return Err(PeerFault::Unsolicited.into());
         }
+        pipe.tidy();
         let left_nothing = conn.stream.is_drained(n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
@@ -509,8 +562,9 @@ impl<N: Net> Reactor<N> {
                 Error::new(kind, exchange.phase(), exchange.sent())
             }
             _ => {
-                let mine = pipe.behind.iter().find(|behind| behind.is_of(call))?;
-                match pipe.is_begun(mine.span) {
+                let number = self.calls.get(call)?.number;
+                let mine = pipe.position(call, number)?;
+                match pipe.is_begun(pipe.behind[mine].span) {
                     true => Error::new(kind, Phase::FirstByte, Sent::NoReplyByte),
                     false => Error::new(kind, Phase::Send, Sent::Nothing),
                 }
@@ -535,8 +589,15 @@ impl<N: Net> Reactor<N> {
                     self.drop_answer(conn_key, until);
                     return GivenUp::Dropped;
                 }
-                let span = pipe.front;
-                pipe.take_back(span);
+                let nothing = Span {
+                    start: pipe.written,
+                    end: pipe.written,
+                };
+                let span = std::mem::replace(&mut pipe.front, nothing);
+                pipe.withdraw(span);
+                while let Some(Whose::Withdrawn) = pipe.behind.front().map(|behind| &behind.whose) {
+                    pipe.behind.pop_front();
+                }
                 conn.state = State::Settled;
                 if pipe.behind.is_empty() {
                     // It counts as answered: the connection is free.
@@ -553,7 +614,7 @@ impl<N: Net> Reactor<N> {
                 GivenUp::Unsent
             }
             _ => {
-                let Some(at) = pipe.behind.iter().position(|b| b.is_of(call_key)) else {
+                let Some(at) = pipe.position(call_key, call.number) else {
                     return GivenUp::Gone;
                 };
                 let span = pipe.behind[at].span;
@@ -562,29 +623,40 @@ impl<N: Net> Reactor<N> {
                     pipe.behind[at].whose = Whose::Nobodys(Box::new(exchange));
                     return GivenUp::Dropped;
                 }
-                pipe.behind.remove(at);
-                pipe.take_back(span);
+                pipe.behind[at].whose = Whose::Withdrawn;
+                pipe.withdraw(span);
                 GivenUp::Unsent
             }
         }
     }
 
     /// The oldest call of a connection of whose request nothing is sent.
-    pub(crate) fn first_unsent(&self, conn: Key) -> Option<Key> {
-        let conn = self.conns.get(conn)?;
-        let pipe = conn.pipe.as_ref()?;
+    pub(crate) fn first_unsent(&mut self, conn: Key) -> Option<Key> {
+        let conn = self.conns.get_mut(conn)?;
+        let pipe = conn.pipe.as_mut()?;
         if let State::Busy(_, call) = conn.state
             && !pipe.is_begun(pipe.front)
         {
             return Some(call);
         }
-        let unsent = pipe.behind.range(pipe.sent_whole.min(pipe.behind.len())..);
-        unsent
-            .filter(|behind| !pipe.is_begun(behind.span))
-            .find_map(|behind| match behind.whose {
-                Whose::Call(call) => Some(call),
-                Whose::Nobodys(_) => None,
-            })
+        let first = pipe.behind.front()?.number;
+        let ahead = pipe.unsent_from.map(|from| from.wrapping_sub(first));
+        let known = ahead.filter(|ahead| *ahead < 1 << 31).map_or(0, |ahead| {
+            let before = |behind: &Behind| behind.number.wrapping_sub(first) < ahead;
+            pipe.behind.partition_point(before)
+        });
+        for at in known.max(pipe.sent_whole)..pipe.behind.len() {
+            let behind = &pipe.behind[at];
+            if let Whose::Call(call) = behind.whose
+                && !pipe.is_begun(behind.span)
+            {
+                if pipe.withdrawn > 0 {
+                    pipe.unsent_from = Some(behind.number);
+                }
+                return Some(call);
+            }
+        }
+        None
     }
 
     /// Some deadline on that connection may have passed: tells of those that have.
@@ -601,7 +673,7 @@ impl<N: Net> Reactor<N> {
         };
         let behind = pipe.behind.iter().filter_map(|behind| match behind.whose {
             Whose::Call(call) => Some(call),
-            Whose::Nobodys(_) => None,
+            Whose::Nobodys(_) | Whose::Withdrawn => None,
         });
         let mut next = None::<Time>;
         for call_key in front.into_iter().chain(behind) {
@@ -683,6 +755,7 @@ impl<S> Conn<S> {
                 let until = later(now, settings.drain());
                 State::Draining(*exchange, spare.pop().unwrap_or_default(), until)
             }
+            Whose::Withdrawn => State::Settled,
         };
         if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &mut self.state {
             note_front(exchange, pipe);
@@ -752,19 +825,101 @@ mod tests {
         }
     }
 
+    /// A pipe of requests of these lengths, of which `written` bytes are sent, and what is unsent of it.
+    fn pipe(lengths: &[usize], written: usize) -> (Pipe, Vec<u8>) {
+        let mut pipe = Pipe::default();
+        let mut requests = lengths.iter().map(|&length| request(length));
+        pipe.front = pipe.push(&requests.next().expect("a front"));
+        for (number, request) in (u32::MAX - 1..=u32::MAX).chain(0..).zip(requests) {
+            let whose = Whose::Call(Key::from_bits(number.into()));
+            let span = pipe.push(&request);
+            pipe.behind.push_back(Behind {
+                whose,
+                number,
+                span,
+            });
+        }
+        pipe.out_at = written;
+        pipe.written = written as u64;
+        let whole = |behind: &&Behind| behind.span.end <= pipe.written;
+        pipe.sent_whole = pipe.behind.iter().take_while(whole).count();
+        let unsent = pipe.out[pipe.out_at..].to_vec();
+        (pipe, unsent)
+    }
+
+    fn give_up(pipe: &mut Pipe, number: u32) {
+        let call = Key::from_bits(number.into());
+        let at = pipe.position(call, number).expect("a place");
+        pipe.behind[at].whose = Whose::Withdrawn;
+        pipe.withdraw(pipe.behind[at].span);
+    }
+
     #[test]
-    fn taking_back_moves_those_behind() {
-        let (small, large, mut pipe) = (request(0), request(500), Pipe::default());
-        pipe.front = pipe.push(&small);
-        let middle = pipe.push(&large);
-        let span = pipe.push(&small);
-        let whose = Whose::Call(Key::NONE);
-        pipe.behind.push_back(Behind { whose, span });
-        pipe.out_at = 10;
-        pipe.written = 10;
-        pipe.take_back(middle);
-        let span = pipe.behind[0].span;
-        assert_eq!((span.start, span.end), (pipe.front.end, 2 * pipe.front.end));
-        assert_eq!(pipe.out.len() as u64, span.end);
+    fn those_behind_are_found_by_their_numbers_also_when_these_wrap() {
+        let (mut pipe, _) = pipe(&[0, 10, 20, 30, 40], 0);
+        for round in 0..4 {
+            let numbers: Vec<u32> = pipe.behind.iter().map(|behind| behind.number).collect();
+            for (at, number) in numbers.into_iter().enumerate() {
+                let call = Key::from_bits(number.into());
+                assert_eq!(pipe.position(call, number), Some(at), "{round}");
+                assert_eq!(pipe.position(Key::from_bits(1 << 40), number), None);
+            }
+            let gone = pipe.behind.pop_front().expect("another one");
+            let call = Key::from_bits(gone.number.into());
+            assert_eq!(pipe.position(call, gone.number), None);
+        }
+    }
+
+    #[test]
+    fn what_is_withdrawn_goes_and_the_others_close_up() {
+        let lengths = [0, 500, 10, 300, 20, 1000];
+        let part = |pipe: &Pipe, span: Span| {
+            let from = pipe.out_at + (span.start.max(pipe.written) - pipe.written) as usize;
+            let to = pipe.out_at + (span.end - pipe.written) as usize;
+            pipe.out[from..to].to_vec()
+        };
+        // Nothing is sent, a part of the front, the front, and a part of the next.
+        for written in [
+            0,
+            10,
+            request(0).in_memory().map(<[u8]>::len).iter().sum(),
+            200,
+        ] {
+            for given_up in 0..1 << 5 {
+                let (mut pipe, unsent) = pipe(&lengths, written);
+                let wanted = |behind: &Behind| {
+                    let at = behind.number.wrapping_add(2);
+                    given_up & (1 << at) == 0 || pipe.is_begun(behind.span)
+                };
+                let front = pipe.front;
+                let mut expected = match front.end > pipe.written {
+                    true => part(&pipe, front),
+                    false => Vec::new(),
+                };
+                let (mut stay, mut go) = (Vec::new(), Vec::new());
+                for behind in &pipe.behind {
+                    if wanted(behind) {
+                        stay.push((behind.number, part(&pipe, behind.span)));
+                        expected.extend(part(&pipe, behind.span));
+                    } else {
+                        go.push(behind.number);
+                    }
+                }
+                assert!(expected.len() <= unsent.len());
+                for &number in &go {
+                    give_up(&mut pipe, number);
+                    assert!(pipe.withdrawn <= pipe.unsent());
+                }
+                assert_eq!(pipe.unsent(), expected.len(), "{written} {given_up:b}");
+                pipe.tidy();
+                assert_eq!(pipe.out[pipe.out_at..], expected);
+                let left = pipe.behind.iter();
+                let left: Vec<_> = left.map(|b| (b.number, part(&pipe, b.span))).collect();
+                assert_eq!(left, stay, "{written} {given_up:b}");
+                // What comes next is behind them.
+                let next = pipe.push(&request(5));
+                assert_eq!(next.start, pipe.written + expected.len() as u64);
+            }
+        }
     }
 }

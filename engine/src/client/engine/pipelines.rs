@@ -95,10 +95,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         }
         let unsent = pipelining.lanes.conns();
-        let unsent = unsent.filter_map(|conn| self.reactor.first_unsent(conn));
-        let oldest = unsent.min_by_key(|call| self.reactor.call_ref(*call).map(|c| c.marks.begun));
-        let oldest = match oldest {
-            Some(oldest) => {
+        let unsent = unsent.filter_map(|conn| {
+            let call = self.reactor.first_unsent(conn)?;
+            Some((self.reactor.call_ref(call)?.marks.begun, call))
+        });
+        let oldest = match unsent.min_by_key(|&(begun, _)| begun) {
+            Some((_, oldest)) => {
                 self.detach(oldest);
                 Some(oldest)
             }

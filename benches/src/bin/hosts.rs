@@ -1,5 +1,0 @@
-//! See [`benches::hosts`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("hosts")
-}

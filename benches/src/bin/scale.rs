@@ -1,0 +1,5 @@
+//! See [`benches::scale`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("scale")
+}

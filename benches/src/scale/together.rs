@@ -1,0 +1,198 @@
+//! What it costs when many calls end at the same moment: by their time, by the caller, or with their connection. Nobody
+//! plans for that, and it comes when everything else is slow, so the cost of one must not depend on how many there are.
+//! On the simulated network, whose time is left out.
+
+use std::error::Error;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::time::Duration;
+
+use courser::net::Address;
+use courser::net::sim::{Link, Peer, SimNet, SimServer};
+use courser::{
+    Call, CallId, HostClient, HostConfig, Overflow, PipelineClient, PipelineConfig, Request,
+    Response, Upstream,
+};
+
+use super::apart::{Apart, inside};
+use crate::load::drive::Driven;
+
+/// Prints nanoseconds for each call, by how many there are.
+///
+/// # Errors
+/// A call did not end as it should.
+pub(super) fn report(levels: &[usize]) -> Result<(), Box<dyn Error>> {
+    print!("| what ends |");
+    levels.iter().for_each(|level| print!(" {level}: ns |"));
+    println!(" growth |\n|---|{}--:|", "--:|".repeat(levels.len()));
+    for (what, run) in CASES {
+        print!("| {what} |");
+        let mut all = Vec::new();
+        for &calls in levels {
+            let mut best = Duration::MAX;
+            for _ in 0..ROUNDS {
+                best = best.min(run(calls)?);
+            }
+            all.push(best.as_nanos() as f64 / calls as f64);
+        }
+        all.iter().for_each(|nanos| print!(" {nanos:.0} |"));
+        match all[..] {
+            [first, .., last] => println!(" {:.2} |", last / first),
+            _ => println!(" – |"),
+        }
+    }
+    Ok(())
+}
+
+type Case = (&'static str, fn(usize) -> Result<Duration, Box<dyn Error>>);
+
+const CASES: [Case; 9] = [
+    ("waiting for a connection, by time", |calls| {
+        by_time(&mut host(1, Silent)?, calls + 1)
+    }),
+    ("the same, cancelled", |calls| {
+        cancelled(&mut host(1, Silent)?, calls + 1)
+    }),
+    ("on a connection each, by time", |calls| {
+        by_time(&mut host(calls, Silent)?, calls)
+    }),
+    ("on a connection each, cancelled", |calls| {
+        cancelled(&mut host(calls, Silent)?, calls)
+    }),
+    ("pipelined and sent, by time", |calls| {
+        by_time(&mut pipeline(calls, WIDE, Silent)?, calls)
+    }),
+    ("pipelined and sent, cancelled", |calls| {
+        cancelled(&mut pipeline(calls, WIDE, Silent)?, calls)
+    }),
+    ("pipelined and unsent, by time", |calls| {
+        by_time(&mut pipeline(calls, NARROW, Silent)?, calls)
+    }),
+    ("pipelined and unsent, cancelled", |calls| {
+        cancelled(&mut pipeline(calls, NARROW, Silent)?, calls)
+    }),
+    ("pipelined and unsent, for newer ones", overflow),
+];
+
+/// All calls have the same deadline, which comes.
+fn by_time(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
+    submit(client, 0..calls);
+    // Begun, and sent as far as they can be.
+    client.wait(ON_THE_WAY)?;
+    inside(|| ended(client, calls))
+}
+
+/// The caller ends one after the other, the newest first.
+fn cancelled(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
+    let ids = submit(client, 0..calls);
+    client.wait(ON_THE_WAY)?;
+    inside(|| {
+        for &id in ids.iter().rev() {
+            client.cancel(id);
+        }
+        ended(client, calls)
+    })
+}
+
+/// As many calls again, each of which takes the place of the oldest that is not sent.
+fn overflow(calls: usize) -> Result<Duration, Box<dyn Error>> {
+    let mut client = pipeline(calls, NARROW, Silent)?;
+    submit(&mut client, 0..calls);
+    client.wait(Some(ON_THE_WAY))?;
+    // Some are sent, and stay.
+    let more = calls / 2;
+    inside(|| {
+        submit(&mut client, 0..more);
+        for _ in 0..more {
+            let done = client
+                .wait(Some(ON_THE_WAY))?
+                .ok_or("a call was not dropped")?;
+            done.outcome.err().ok_or("an answer from nowhere")?;
+        }
+        Ok(())
+    })
+    .map(|time| time * 2)
+}
+
+fn submit(client: &mut impl Driven, calls: Range<usize>) -> Vec<CallId> {
+    let call = || Call::new(Request::get("/"), Response::new()).timeout(TIMEOUT);
+    calls.map(|_| client.submit(call())).collect()
+}
+
+/// Takes that many completions, all of which are errors.
+fn ended(client: &mut impl Driven, calls: usize) -> Result<(), Box<dyn Error>> {
+    for _ in 0..calls {
+        let done = client.wait(2 * TIMEOUT)?.ok_or("a call has not ended")?;
+        done.outcome.err().ok_or("an answer from nowhere")?;
+    }
+    Ok(())
+}
+
+fn host(
+    connections: usize,
+    server: impl SimServer + 'static,
+) -> Result<HostClient<Apart>, courser::Error> {
+    HostClient::with_net(upstream(), host_config(connections), net(WIDE, server))
+}
+
+fn pipeline(
+    calls: usize,
+    window: usize,
+    server: impl SimServer + 'static,
+) -> Result<PipelineClient<Apart>, courser::Error> {
+    let pending = NonZeroUsize::new(calls).unwrap_or(NonZeroUsize::MIN);
+    let config = PipelineConfig {
+        host: host_config(1),
+        max_pending: pending,
+        max_pending_total: pending,
+        overflow: Overflow::DropOldestUnsent,
+        ..PipelineConfig::default()
+    };
+    PipelineClient::with_net(upstream(), config, net(window, server))
+}
+
+fn host_config(connections: usize) -> HostConfig {
+    HostConfig {
+        max_connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
+        max_waiting: usize::MAX,
+        ..HostConfig::default()
+    }
+}
+
+fn upstream() -> Upstream {
+    Upstream::tcp([([10, 0, 0, 1], 80).into()])
+}
+
+fn net(window: usize, server: impl SimServer + 'static) -> Apart {
+    let net = SimNet::new(1);
+    net.set_tracing(false);
+    let address = Address::Tcp(([10, 0, 0, 1], 80).into());
+    let latency = match window {
+        WIDE => Duration::from_millis(1),
+        _ => SLOW,
+    };
+    let link = Link {
+        latency: latency..=latency,
+        window,
+        ..Link::default()
+    };
+    net.listen(address, link, server);
+    Apart::new(net)
+}
+
+/// Takes everything, and says nothing.
+struct Silent;
+
+impl SimServer for Silent {
+    fn on_data(&mut self, _peer: &mut Peer<'_>, _data: &[u8]) {}
+}
+
+/// Each is measured so often, for the best.
+const ROUNDS: u32 = 3;
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// After which a connection is up and something is sent.
+const ON_THE_WAY: Duration = Duration::from_secs(9);
+/// What the network takes at a time: all, or a few requests, of which the first are still on their way after that.
+const WIDE: usize = 16 << 20;
+const NARROW: usize = 256;
+const SLOW: Duration = Duration::from_secs(4);
