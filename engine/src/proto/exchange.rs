@@ -343,7 +343,6 @@ impl Exchange {
     }
 
     /// As [`handle_read`](Self::handle_read), but what is left over is the next exchange's.
-    #[inline]
     pub(crate) fn handle_own(
         &mut self,
         input: &[u8],
@@ -352,8 +351,25 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = 0;
-        while used < input.len() && !matches!(self.recv, Recv::Done | Recv::Decoding) {
-            used += self.handle_piece(&input[used..], response, limits)?;
+        while used < input.len() {
+            let rest = &input[used..];
+            used += match &mut self.recv {
+                Recv::Head { .. } => self.handle_head_bytes(rest, response, limits)?,
+                Recv::Length(left) => {
+                    let n = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                    *left -= n as u64;
+                    let ended = *left == 0;
+                    self.keep(&rest[..n], response, limits)?;
+                    if ended {
+                        self.recv = Recv::Done;
+                    }
+                    n
+                }
+                Recv::Chunked(_) => self.handle_chunks(rest, response, limits)?,
+                Recv::Trailers { .. } => self.handle_trailer_bytes(rest, response, limits)?,
+                Recv::UntilClose => self.handle_unframed(rest, response, limits)?,
+                Recv::Decoding | Recv::Done => break,
+            };
         }
         if self.decoder.is_some() {
             self.finish_decoding(response)?;
@@ -362,43 +378,26 @@ impl Exchange {
         Ok(used)
     }
 
-    fn handle_piece(
+    /// A body that lasts until the connection ends.
+    fn handle_unframed(
         &mut self,
         input: &[u8],
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
-        match &mut self.recv {
-            Recv::Head { .. } => self.handle_head_bytes(input, response, limits),
-            Recv::Length(left) => {
-                let n = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
-                *left -= n as u64;
-                let ended = *left == 0;
-                self.keep(&input[..n], response, limits)?;
-                if ended {
-                    self.recv = Recv::Done;
-                }
-                Ok(n)
-            }
-            Recv::Chunked(_) => self.handle_chunks(input, response, limits),
-            Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
-            Recv::UntilClose => {
-                let before = match &self.decoder {
-                    Some(decoder) => decoder.received(),
-                    None => response.0.body.len() as u64,
-                };
-                if let Some(limit) = self.body_limit(limits)
-                    && before + input.len() as u64 > limit
-                {
-                    let room = (limit - before) as usize;
-                    self.keep(&input[..room], response, limits)?;
-                    return Err(LimitExceeded::BodyBytes(limit).into());
-                }
-                self.keep(input, response, limits)?;
-                Ok(input.len())
-            }
-            Recv::Decoding | Recv::Done => Ok(0),
+        let before = match &self.decoder {
+            Some(decoder) => decoder.received(),
+            None => response.0.body.len() as u64,
+        };
+        if let Some(limit) = self.body_limit(limits)
+            && before + input.len() as u64 > limit
+        {
+            let room = (limit - before) as usize;
+            self.keep(&input[..room], response, limits)?;
+            return Err(LimitExceeded::BodyBytes(limit).into());
         }
+        self.keep(input, response, limits)?;
+        Ok(input.len())
     }
 
     fn handle_head_bytes(
@@ -413,10 +412,9 @@ impl Exchange {
         let start = *start;
         let known = response.0.buffer.len() - start;
         let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
-        if known == 0 {
+        if response.0.buffer.is_empty() {
             let first_field = response.0.fields.len();
-            let plain =
-                head::parse_plain(input, start, limits.header_count, &mut response.0.fields);
+            let plain = head::parse_plain(input, limits.header_count, &mut response.0.fields);
             match plain {
                 Some(parsed) if parsed.length <= room => {
                     let length = parsed.length;
@@ -471,8 +469,12 @@ impl Exchange {
             100..200 => return self.handle_interim(parts, response, limits),
             _ => {}
         }
+        let framing = Framing::of(
+            &response.0.buffer,
+            &response.0.fields[parts.fields.start as usize..],
+        );
         response.0.head = parts;
-        self.recv = self.body_of(&parsed, limits)?;
+        self.recv = self.body_of(&parsed, framing, limits)?;
         if self.is_sending() {
             self.close.get_or_insert(CloseReason::EarlyResponse);
         }
@@ -509,14 +511,19 @@ impl Exchange {
     }
 
     /// How the body of the final response is framed (RFC 9112 §6.3), and whether the connection can outlive it.
-    fn body_of(&mut self, parsed: &ParsedHead, limits: &Limits) -> Result<Recv, ErrorKind> {
+    fn body_of(
+        &mut self,
+        parsed: &ParsedHead,
+        framing: Framing,
+        limits: &Limits,
+    ) -> Result<Recv, ErrorKind> {
         let Framing {
             content_length,
             transfer_encoding,
             close,
             keep_alive,
             keep_alive_timeout,
-        } = parsed.framing;
+        } = framing;
         self.keep_alive_timeout = keep_alive_timeout.map(|s| Duration::from_secs(u64::from(s)));
         if close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
