@@ -210,7 +210,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn is_body_read(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_some_and(|call| {
-            call.taken == call.response.body().len() && matches!(call.place, Place::Ended(_))
+            call.taken == call.response.body().len() && matches!(call.place, Place::Ended)
         })
     }
 
@@ -305,6 +305,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let key = self.reactor.insert_call(ActiveCall {
             deadline: None,
             place: Place::New,
+            outcome: Ok(()),
             request: call.request,
             response: call.response,
             tag: call.tag,
@@ -393,10 +394,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
-        let error = match (&call.place, call.head) {
-            (Place::Ended(_), HeadState::Awaited) => return false,
-            (&Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
-            (Place::Ended(_), _) => None,
+        let error = match (call.place, call.head) {
+            (Place::Ended, HeadState::Awaited) => return false,
+            (Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
+            (Place::Ended, _) => None,
             (Place::New | Place::Waiting { .. }, _) => Some(Error::new(
                 ErrorKind::Cancelled,
                 Phase::Queue,
@@ -408,8 +409,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.detach(id.0);
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
-                if !matches!(call.place, Place::Ended(_)) {
-                    call.place = Place::Ended(Err(error));
+                if !matches!(call.place, Place::Ended) {
+                    call.end(Err(error));
                     self.note_end(id.0);
                 }
                 if let Some(call) = self.forget_body(id) {
@@ -419,8 +420,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             Some((HeadState::Ready, call)) => {
                 // It completes with the error instead of the head.
                 call.head = HeadState::Awaited;
-                let was_over = matches!(call.place, Place::Ended(_));
-                call.place = Place::Ended(Err(error));
+                let was_over = matches!(call.place, Place::Ended);
+                call.end(Err(error));
                 if !was_over {
                     self.note_end(id.0);
                 }
@@ -506,24 +507,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             return Ok(Read::Data(n));
         }
-        if !matches!(call.place, Place::Ended(_)) {
+        if !matches!(call.place, Place::Ended) {
             return Ok(Read::Pending);
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.marks, call.attempts, self.reactor.now());
         self.reactor.put_streamed(call.request, &mut call.response);
-        match call.place {
-            Place::Ended(Err(error)) => Err(error),
-            _ => Ok(Read::End {
-                report,
-                trailers: call.response,
-            }),
-        }
+        call.outcome?;
+        Ok(Read::End {
+            report,
+            trailers: call.response,
+        })
     }
 
     fn has_body_news(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_none_or(|call| {
-            call.taken < call.response.body().len() || matches!(call.place, Place::Ended(_))
+            call.taken < call.response.body().len() || matches!(call.place, Place::Ended)
         })
     }
 

@@ -24,7 +24,7 @@ use setup::SetUp;
 pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
-use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::tls::{TlsFault, TlsInfo};
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
@@ -106,6 +106,8 @@ pub(crate) struct ActiveCall {
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
     pub(crate) place: Place,
+    /// Once it has ended.
+    pub(crate) outcome: Result<(), Error>,
     pub(crate) marks: Marks,
     /// How often its request was begun to be sent.
     pub(crate) attempts: u32,
@@ -131,6 +133,11 @@ impl ActiveCall {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
+    pub(crate) fn end(&mut self, outcome: Result<(), Error>) {
+        self.place = Place::Ended;
+        self.outcome = outcome;
+    }
+
     /// Whether it is to be sent, for the first time or to where it has been redirected.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.place, Place::New)
@@ -144,7 +151,7 @@ impl ActiveCall {
 }
 
 /// Where a call is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// Submitted, and not yet taken up.
     New,
@@ -154,7 +161,7 @@ pub(crate) enum Place {
     },
     OnConn(Key),
     /// It is over; the caller may not have taken the completion, or all of a streamed body.
-    Ended(Result<(), Error>),
+    Ended,
 }
 
 /// The head of a streamed response. For a buffered call, always `Awaited`.
@@ -290,6 +297,76 @@ struct Conn<S> {
     /// Of a client that has several calls on a connection.
     pipe: Option<Box<Pipe>>,
     armed: Armed,
+}
+
+impl<S> Conn<S> {
+    /// Sends what the call that it serves has to send, as far as the socket takes it.
+    #[inline(always)] // in the path of every call
+    fn send<N: Net<Stream = S>>(
+        &mut self,
+        call: &mut ActiveCall,
+        net: &mut N,
+        scratch: &mut [u8],
+        now: Time,
+    ) -> Result<(), Stop> {
+        let State::Busy(exchange, _) = &mut self.state else {
+            return Ok(());
+        };
+        for _ in 0..WRITES_PER_TURN {
+            let parts = match exchange.poll_send(&mut call.request) {
+                Ok(SendStep::Write(parts)) => parts,
+                Ok(SendStep::AwaitContinue(wait)) => {
+                    self.continue_at.get_or_insert(later(now, wait));
+                    return Ok(());
+                }
+                Ok(SendStep::AwaitSource) => return Ok(()),
+                Ok(SendStep::Done) => {
+                    call.marks.sent = Some(now);
+                    self.since = now;
+                    return Ok(());
+                }
+                Err(misuse) => return Err(Stop::Misuse(misuse)),
+            };
+            let length = parts[0].len() + parts[1].len();
+            let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
+            let used = if parts[1].is_empty() { 1 } else { 2 };
+            match self.stream.write(net, scratch, &slices[..used]) {
+                Ok(n) => {
+                    exchange.handle_sent(n);
+                    call.marks.bytes_out += n as u64;
+                    self.since = now;
+                    if n < length {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    self.write_error = Some(error);
+                    return Err(Stop::Broken);
+                }
+            }
+        }
+        if std::mem::replace(&mut self.unsent, true) {
+            return Ok(());
+        }
+        Err(Stop::Turn)
+    }
+
+    /// Whether it wakes up before any limit of its present wait can be reached, of those that begin now or have begun.
+    #[inline]
+    fn is_armed_by(&self, soonest: Time) -> bool {
+        let soonest = self.deadline.map_or(soonest, |at| at.min(soonest));
+        self.armed.is_by(soonest) && self.continue_at.is_none() && !self.hurried
+    }
+}
+
+/// Why sending has stopped, other than to wait.
+enum Stop {
+    /// Others have their turn now.
+    Turn,
+    Misuse(Misuse),
+    /// A write has failed; the connection keeps the error.
+    Broken,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -615,7 +692,11 @@ impl<N: Net> Reactor<N> {
         call.attempts += 1;
         let marks = &mut call.marks;
         marks.begin_attempt(self.now, conn.kept, &conn.ends);
-        marks.opened = conn.opened.take().filter(|_| !conn.kept);
+        if !conn.kept {
+            marks.opened = conn.opened.take();
+        } else if marks.opened.is_some() {
+            marks.opened = None; // of an earlier attempt
+        }
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
         }
@@ -635,8 +716,14 @@ impl<N: Net> Reactor<N> {
         if self.settings.batching.is_some() {
             return self.start_pipe(conn_key, call_key);
         }
-        self.drive_send(conn_key);
-        self.arm_conn(conn_key);
+        match conn.send(call, &mut self.net, &mut self.buffer, self.now) {
+            Ok(()) if conn.is_armed_by(self.soonest) => {}
+            Ok(()) => self.arm_conn(conn_key),
+            Err(stop) => {
+                self.stop_sending(conn_key, stop);
+                self.arm_conn(conn_key);
+            }
+        }
     }
 
     /// Leaves a connection idle until then, watched.
@@ -729,7 +816,7 @@ impl<N: Net> Reactor<N> {
 
     /// A body's source that had nothing has something again.
     pub(crate) fn resume_send(&mut self, call: Key) {
-        if let Some(&Place::OnConn(conn)) = self.calls.get(call).map(|call| &call.place) {
+        if let Some(Place::OnConn(conn)) = self.calls.get(call).map(|call| call.place) {
             self.drive_send(conn);
             self.arm_conn(conn);
         }
@@ -980,58 +1067,26 @@ impl<N: Net> Reactor<N> {
         if conn.pipe.is_some() {
             return self.send_pipe(key);
         }
-        let State::Busy(exchange, call_key) = &mut conn.state else {
+        let State::Busy(_, call_key) = conn.state else {
             return;
         };
-        let call_key = *call_key;
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
-        let mut writes = 0;
-        loop {
-            if writes == WRITES_PER_TURN {
-                if !std::mem::replace(&mut conn.unsent, true) {
-                    self.unsent.push(key);
-                }
-                return;
-            }
-            writes += 1;
-            let parts = match exchange.poll_send(&mut call.request) {
-                Ok(SendStep::Write(parts)) => parts,
-                Ok(SendStep::AwaitContinue(wait)) => {
-                    conn.continue_at.get_or_insert(later(self.now, wait));
-                    return;
-                }
-                Ok(SendStep::AwaitSource) => return,
-                Ok(SendStep::Done) => {
-                    call.marks.sent = Some(self.now);
-                    conn.since = self.now;
-                    return;
-                }
-                Err(misuse) => return self.fail(key, misuse.into()),
-            };
-            let length = parts[0].len() + parts[1].len();
-            let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
-            let used = if parts[1].is_empty() { 1 } else { 2 };
-            let written = conn
-                .stream
-                .write(&mut self.net, &mut self.buffer, &slices[..used]);
-            match written {
-                Ok(n) => {
-                    exchange.handle_sent(n);
-                    call.marks.bytes_out += n as u64;
-                    conn.since = self.now;
-                    if n < length {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    // The response may be there already: a server that refuses a body answers and closes.
-                    conn.write_error = Some(error);
-                    return self.drive_read(key);
-                }
-            }
+        let sending = conn.send(call, &mut self.net, &mut self.buffer, self.now);
+        if let Err(stop) = sending {
+            self.stop_sending(key, stop);
+        }
+    }
+
+    /// Sending has not just come to a wait.
+    #[cold]
+    fn stop_sending(&mut self, key: Key, stop: Stop) {
+        match stop {
+            Stop::Turn => self.unsent.push(key),
+            Stop::Misuse(misuse) => self.fail(key, misuse.into()),
+            // The response may be there already: a server that refuses a body answers and closes.
+            Stop::Broken => self.drive_read(key),
         }
     }
 
@@ -1406,10 +1461,7 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get(key) else {
             return;
         };
-        let soonest = conn
-            .deadline
-            .map_or(self.soonest, |at| at.min(self.soonest));
-        if conn.armed.is_by(soonest) && conn.continue_at.is_none() && !conn.hurried {
+        if conn.is_armed_by(self.soonest) {
             return; // nearly always: the last idle time ends before this call's limits
         }
         if let Some((at, _)) = self.conn_due(conn)

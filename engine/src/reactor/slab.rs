@@ -73,13 +73,16 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)] // so that the element is made in its place
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let key = self.next_key();
         match self.free.pop() {
-            // Not an assignment: that would drop what was there, and to that end have the value copied twice.
             Some(index) => {
-                self.slots[index as usize].value.get_or_insert(value);
+                let slot = &mut self.slots[index as usize];
+                // Known to be empty, it is filled without a second copy of the element in between.
+                if slot.value.is_none() {
+                    slot.value = Some(value);
+                }
             }
             None => {
                 room::make(&mut self.slots);
@@ -92,20 +95,20 @@ impl<T> Slab<T> {
         key
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let slot = self.slots.get(key.index as usize)?;
-        slot.value
-            .as_ref()
-            .filter(|_| slot.generation == key.generation)
+        match self.slots.get(key.index as usize) {
+            Some(slot) if slot.generation == key.generation => slot.value.as_ref(),
+            _ => None,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        slot.value
-            .as_mut()
-            .filter(|_| slot.generation == key.generation)
+        match self.slots.get_mut(key.index as usize) {
+            Some(slot) if slot.generation == key.generation => slot.value.as_mut(),
+            _ => None,
+        }
     }
 
     /// The keys of the elements for which that is true.
@@ -130,6 +133,7 @@ impl<T> Slab<T> {
         self.slots.drain(..).filter_map(|slot| slot.value)
     }
 
+    #[inline(always)] // so that the element goes to where it is used in one move
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slots = self.slots.len();
         let slot = self.slots.get_mut(key.index as usize)?;

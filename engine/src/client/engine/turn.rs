@@ -73,28 +73,24 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if !matches!(call.place, Place::New) {
+        if !call.is_new() {
             return; // cancelled before it was begun
         }
-        if matches!(time, CallTime::Running) {
-            if self.observer.is_some() {
-                self.tell_of_begin(key);
-            }
-            return self.send_in_time(key);
+        if !matches!(time, CallTime::Running) {
+            call.marks.begun = now;
+            let own = call
+                .overrides
+                .as_deref()
+                .and_then(|own| own.timeouts.as_ref());
+            let total = own.unwrap_or(&self.timeouts).total;
+            call.deadline = time.expires_at(now, total);
+            call.response.clear();
+            call.request.reset();
         }
-        call.marks.begun = now;
-        let own = call
-            .overrides
-            .as_deref()
-            .and_then(|own| own.timeouts.as_ref());
-        let total = own.unwrap_or(&self.timeouts).total;
-        call.deadline = time.expires_at(now, total);
-        call.response.clear();
-        call.request.reset();
         if self.observer.is_some() {
             self.tell_of_begin(key);
         }
-        self.send_in_time(key);
+        self.send(key);
     }
 
     /// Tells the observer of a call that begins, or goes on here.
@@ -110,21 +106,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    fn send_in_time(&mut self, key: Key) {
-        let now = self.reactor.now();
-        if self.reactor.call(key).is_some_and(|call| call.is_late(now)) {
-            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-            return self.end_call(key, Err(late));
-        }
-        self.send(key);
-    }
-
     /// Finds the host of a call and a connection, or queues it.
     fn send(&mut self, key: Key) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
+        if call.is_late(now) {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(late));
+        }
         let routed = self.router.route(
             &mut call.request,
             call.overrides.as_deref(),
@@ -218,7 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             if let Some(key) = self.following.pop_front() {
                 if self.reactor.call(key).is_some_and(|call| call.is_new()) {
-                    self.send_in_time(key);
+                    self.send(key);
                 }
                 continue;
             }
@@ -382,8 +373,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                         // The oldest waiter cannot use this connection, and there is no room for one that it can.
                         return self.close(conn);
                     }
-                    let next = host.pool.released(now, at.slot, keep_alive);
-                    self.put(conn, next);
+                    match host.pool.released(now, at.slot, keep_alive) {
+                        Next::Idle(until) => self.reactor.idle(conn, until),
+                        next => self.put(conn, next),
+                    }
                 }
             }
             (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
@@ -452,22 +445,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.tell_of_head(key);
         }
         if R::KEEPS_HOSTS {
-            return self.end_call(key, Ok(()));
+            return self.end_call_as(key, Ok(()));
         }
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended(_)) {
+        if matches!(call.place, Place::Ended) {
             return; // by the head of the same response
         }
         if call.rerouted {
             return self.follow(key);
         }
         if call.head != HeadState::Awaited {
-            return self.end_call(key, Ok(()));
+            return self.end_call_as(key, Ok(()));
         }
         match self.reroute(key) {
-            Ok(Reroute::Stay) => self.end_call(key, Ok(())),
+            Ok(Reroute::Stay) => self.end_call_as(key, Ok(())),
             Ok(Reroute::To) => self.follow(key),
             Err(kind) => {
                 self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
@@ -479,9 +472,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn handle_head(&mut self, key: Key) {
         // A connection that fails tells of the head again.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
-            call.head == HeadState::Awaited
-                && !call.rerouted
-                && !matches!(call.place, Place::Ended(_))
+            call.head == HeadState::Awaited && !call.rerouted && !matches!(call.place, Place::Ended)
         });
         if !is_news {
             return;
@@ -567,7 +558,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended(_)) {
+        if matches!(call.place, Place::Ended) {
             return; // by the head of the same response
         }
         let late = call.is_late(now);
@@ -657,8 +648,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes a call away from the queue, or from its connection, which is closed.
     pub(super) fn detach(&mut self, key: Key) {
         let call = self.reactor.call_ref(key);
-        match call.map(|call| &call.place) {
-            Some(&Place::Waiting { id, .. }) => {
+        match call.map(|call| call.place) {
+            Some(Place::Waiting { id, .. }) => {
                 let host_key = call.map_or(Key::NONE, |call| call.host);
                 let surplus = self
                     .hosts
@@ -669,9 +660,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 self.hosts.touch(host_key);
             }
-            Some(&Place::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
-            Some(&Place::OnConn(conn)) => self.close(conn),
-            Some(Place::New | Place::Ended(_)) | None => {}
+            Some(Place::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
+            Some(Place::OnConn(conn)) => self.close(conn),
+            Some(Place::New | Place::Ended) | None => {}
         }
     }
 
@@ -687,11 +678,16 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The end of a call, or of its streamed body.
     pub(super) fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
+        self.end_call_as(key, outcome);
+    }
+
+    #[inline(always)] // most end well, which leaves little of it
+    fn end_call_as(&mut self, key: Key, outcome: Result<(), Error>) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.place = Place::Ended(outcome.map_err(|error| error.after(call.sent_before)));
+        call.end(outcome.map_err(|error| error.after(call.sent_before)));
         call.marks.ended = Some(now);
         let head = call.head;
         if self.observer.is_some() || self.recorder.is_some() {
@@ -710,10 +706,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };
-        let Place::Ended(outcome) = &call.place else {
-            return;
-        };
-        let error = outcome.as_ref().err();
+        let error = call.outcome.as_ref().err();
         if let Some(observer) = &self.observer {
             observer.tell(&Moment::Ended {
                 call: CallId(key),
@@ -749,13 +742,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.complete_head(key);
         }
         let call = self.reactor.remove_call(key)?;
-        let Place::Ended(outcome) = call.place else {
-            return None;
-        };
         Some(Completion {
             id: CallId(key),
             tag: call.tag,
-            outcome,
+            outcome: call.outcome,
             request: call.request,
             response: call.response,
             report: Report::new(call.marks, call.attempts, self.reactor.now()),
