@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use httparse::ParserConfig;
 
-use super::response::{Field, Fields, Version};
+use super::response::{Field, Fields, HeadParts, Version};
 use super::scan::{text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
@@ -79,17 +79,6 @@ pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
 /// Length of `HTTP/1.1 200 `: what [`check_status_line`] can judge.
 pub(crate) const STATUS_LINE_PREFIX: usize = 13;
 
-/// A parsed head: the status line, and what its headers say about framing and the connection.
-#[derive(Debug)]
-pub(crate) struct ParsedHead {
-    /// Bytes of the head, its empty line included.
-    pub(crate) length: usize,
-    pub(crate) version: Version,
-    pub(crate) status: u16,
-    /// In `buffer`.
-    pub(crate) reason: Range<u32>,
-}
-
 /// The headers that decide about the body and the connection (RFC 9112 §6.3, §9.3).
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
@@ -118,11 +107,11 @@ pub(crate) enum TransferEncoding {
 ///
 /// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a fifth, because it
 /// neither resumes nor tolerates.
-pub(crate) fn parse_plain(
+pub(super) fn parse_plain(
     input: &[u8],
     max_headers: usize,
     fields: &mut Fields,
-) -> Option<ParsedHead> {
+) -> Option<HeadParts> {
     // Below this, the lengths and places of the fields fit; and there is room for one window at least.
     if input.len() > u32::MAX as usize || input.len() < WINDOW {
         return None;
@@ -156,12 +145,14 @@ pub(crate) fn parse_plain(
         at = other_line(input, at, slot)?;
     }
     let count = room - slots.len();
+    let first = fields.len();
     fields.take(count);
-    Some(ParsedHead {
-        length: at + 2,
-        version,
+    Some(HeadParts {
         status,
+        version,
+        bytes: 0..at as u32 + 2,
         reason: STATUS_LINE_PREFIX as u32..reason_end as u32,
+        fields: first as u32..(first + count) as u32,
     })
 }
 
@@ -255,12 +246,13 @@ const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
 /// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
 /// new bytes at the end of `buffer`.
-pub(crate) fn parse_head(
+#[inline(never)] // a large frame
+pub(super) fn parse_head(
     buffer: &mut Vec<u8>,
     start: usize,
     max_headers: usize,
     fields: &mut Fields,
-) -> Result<ParsedHead, ErrorKind> {
+) -> Result<HeadParts, ErrorKind> {
     let head = &buffer[start..];
     check_status_line(head)?;
     let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
@@ -279,6 +271,7 @@ pub(crate) fn parse_head(
             }
             _ => PeerFault::BadHeader.into(),
         })?;
+    let first = fields.len();
     fields.extend(
         parsed
             .headers
@@ -288,11 +281,12 @@ pub(crate) fn parse_head(
     let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
     let (length, reason) = (head.len(), reason(head, start));
     unfold(buffer, fields);
-    Ok(ParsedHead {
-        length,
-        version,
+    Ok(HeadParts {
         status,
+        version,
+        bytes: start as u32..(start + length) as u32,
         reason,
+        fields: first as u32..fields.len() as u32,
     })
 }
 
@@ -304,6 +298,7 @@ fn version(minor: Option<u8>) -> Version {
 }
 
 /// Parses a complete trailer section at `buffer[range]` and appends the fields that may stand there.
+#[inline(never)] // a large frame
 pub(crate) fn parse_trailers(
     buffer: &[u8],
     range: Range<usize>,
@@ -513,7 +508,7 @@ mod tests {
     use super::super::scan::TOKEN;
     use super::*;
 
-    fn show(head: &ParsedHead, buffer: &[u8], fields: &[Field]) -> String {
+    fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {
         let fields: Vec<_> = fields.iter().map(|field| field.show(buffer)).collect();
         format!("{head:?} {fields:?}")
     }
@@ -541,7 +536,7 @@ mod tests {
             let plain = input.len() >= WINDOW && headers.iter().all(|(name, _)| !name.is_empty());
             prop_assert!(fast.is_some() == plain || damage.is_some());
             if let Some(fast) = fast {
-                let mut buffer = input[..fast.length].to_vec();
+                let mut buffer = input[..fast.bytes.end as usize].to_vec();
                 let fast = show(&fast, &buffer, &fields);
                 fields.truncate(0);
                 let slow = parse_head(&mut buffer, 0, 64, &mut fields).expect("httparse accepts it");
