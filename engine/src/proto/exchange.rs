@@ -59,8 +59,8 @@ pub struct Exchange {
     streams: bool,
     /// Why the connection must close after this exchange, as far as it is known already.
     close: Option<CloseReason>,
-    /// `Keep-Alive: timeout=N` of the response.
-    keep_alive_timeout: Option<Duration>,
+    /// `Keep-Alive: timeout=N` of the response, in seconds.
+    keep_alive_timeout: Option<u32>,
     /// What to take off the body.
     codings: Codings,
     /// Of a body whose content codings are taken off, until that is done.
@@ -425,39 +425,47 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
-        let first_field = response.0.fields.len();
-        let plain = if response.0.buffer.is_empty() {
-            head::parse_plain(input, limits.header_count, &mut response.0.fields)
+        let inner = &mut *response.0;
+        let first_field = inner.fields.len();
+        let plain = if inner.buffer.is_empty() {
+            head::parse_plain(
+                input,
+                limits.header_count,
+                &mut inner.fields,
+                &mut inner.head,
+            )
         } else {
             None
         };
-        let (used, head) = match plain {
-            Some(head) if head.bytes.end as usize <= limits.head_bytes => {
-                let bytes = &input[..head.bytes.end as usize];
-                response.0.buffer.extend_from_slice(bytes);
-                (bytes.len(), Some(head))
+        let used = match plain {
+            Some(length) if length <= limits.head_bytes => {
+                inner.buffer.extend_from_slice(&input[..length]);
+                length
             }
             _ => {
-                response.0.fields.truncate(first_field);
-                self.gather_head(input, response, limits)?
+                inner.fields.truncate(first_field);
+                inner.head = HeadParts::default();
+                match self.gather_head(input, response, limits)? {
+                    (used, true) => used,
+                    (used, false) => return Ok(used),
+                }
             }
         };
-        if let Some(head) = head {
-            self.handle_head(head, response, limits)?;
-        }
+        self.handle_head(response, limits)?;
         Ok(used)
     }
 
-    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete.
+    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete, which is told,
+    /// too.
     #[cold]
     fn gather_head(
         &mut self,
         input: &[u8],
         response: &mut Response,
         limits: &Limits,
-    ) -> Result<(usize, Option<HeadParts>), ErrorKind> {
+    ) -> Result<(usize, bool), ErrorKind> {
         let Recv::Head { scan, start } = &mut self.recv else {
-            return Ok((0, None));
+            return Ok((0, false));
         };
         let start = *start;
         let known = response.0.buffer.len() - start;
@@ -471,38 +479,31 @@ impl Exchange {
         }
         response.0.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            let head = head::parse_head(
+            response.0.head = head::parse_head(
                 &mut response.0.buffer,
                 start,
                 limits.header_count,
                 &mut response.0.fields,
             )?;
-            return Ok((n, Some(head)));
+            return Ok((n, true));
         }
         if known < head::STATUS_LINE_PREFIX {
             head::check_status_line(&response.0.buffer[start..])?;
         }
-        Ok((n, None))
+        Ok((n, false))
     }
 
     #[inline(always)] // into its only caller
-    fn handle_head(
-        &mut self,
-        head: HeadParts,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
+    fn handle_head(&mut self, response: &mut Response, limits: &Limits) -> Result<(), ErrorKind> {
+        let head = &response.0.head;
         match head.status {
             101 if self.kind == RequestKind::Upgrade => {}
-            101 => return Err(PeerFault::UnexpectedUpgrade.into()),
-            100..200 => return self.handle_interim(head, response, limits),
+            100..200 => return self.handle_interim(response, limits),
             _ => {}
         }
         let fields = &response.0.fields[head.fields.start as usize..];
         let framing = Framing::of(&response.0.buffer, fields);
-        let (status, version) = (head.status, head.version);
-        response.0.head = head;
-        self.recv = self.body_of(status, version, framing, limits)?;
+        self.recv = self.body_of(head.status, head.version, framing, limits)?;
         if self.is_sending() {
             self.close.get_or_insert(CloseReason::EarlyResponse);
         }
@@ -518,10 +519,13 @@ impl Exchange {
     #[cold]
     fn handle_interim(
         &mut self,
-        head: HeadParts,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
+        let head = std::mem::take(&mut response.0.head);
+        if head.status == 101 {
+            return Err(PeerFault::UnexpectedUpgrade.into());
+        }
         if self.interim == limits.interim_responses {
             return Err(LimitExceeded::InterimResponses(limits.interim_responses).into());
         }
@@ -555,7 +559,7 @@ impl Exchange {
             keep_alive,
             keep_alive_timeout,
         } = framing;
-        self.keep_alive_timeout = keep_alive_timeout.map(|s| Duration::from_secs(u64::from(s)));
+        self.keep_alive_timeout = keep_alive_timeout;
         if close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
         } else if version == Version::Http10 && !keep_alive {
@@ -818,6 +822,7 @@ impl Exchange {
     #[inline]
     pub fn keep_alive_timeout(&self) -> Option<Duration> {
         self.keep_alive_timeout
+            .map(|seconds| Duration::from_secs(seconds.into()))
     }
 
     #[inline]
