@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use httparse::ParserConfig;
 
-use super::response::{Field, Fields, Version};
+use super::response::{Field, Fields, HeadParts, Version};
 use super::scan::{text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
@@ -79,17 +79,6 @@ pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
 /// Length of `HTTP/1.1 200 `: what [`check_status_line`] can judge.
 pub(crate) const STATUS_LINE_PREFIX: usize = 13;
 
-/// A parsed head: the status line, and what its headers say about framing and the connection.
-#[derive(Debug)]
-pub(crate) struct ParsedHead {
-    /// Bytes of the head, its empty line included.
-    pub(crate) length: usize,
-    pub(crate) version: Version,
-    pub(crate) status: u16,
-    /// In `buffer`.
-    pub(crate) reason: Range<u32>,
-}
-
 /// The headers that decide about the body and the connection (RFC 9112 §6.3, §9.3).
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
@@ -113,18 +102,18 @@ pub(crate) enum TransferEncoding {
 
 /// Parses the head at the start of `input` in one pass, if it is all there and plain: CRLF line ends, one blank in the
 /// status line, nothing folded, no more fields than `fields` has room for. It is the first one of its response, and will
-/// stand at the start of its buffer. `None` leaves all else, faults too, to [`HeadScan`] and [`parse_head`], so that the
+/// stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to [`HeadScan`] and [`parse_head`], so that the
 /// outcome does not depend on how the input is cut.
 ///
 /// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a fifth, because it
 /// neither resumes nor tolerates.
-pub(crate) fn parse_plain(
+pub(super) fn parse_plain(
     input: &[u8],
     max_headers: usize,
     fields: &mut Fields,
-) -> Option<ParsedHead> {
-    // Below this, the lengths and places of the fields fit; and there is room for one window at least.
-    if input.len() > u32::MAX as usize || input.len() < WINDOW {
+    head: &mut HeadParts,
+) -> Option<usize> {
+    if input.len() < WINDOW {
         return None;
     }
     let (version, status, reason_end) = match input.starts_with(USUAL_STATUS_LINE) {
@@ -149,20 +138,25 @@ pub(crate) fn parse_plain(
             };
             at = end + 2;
         }
-        if let Some(b"\r\n") = input.get(at..at + 2) {
+        if input[at..].starts_with(b"\r\n") {
             break;
         }
         let slot = slots.next()?;
         at = other_line(input, at, slot)?;
     }
+    // Where this does not fit, nothing before did.
+    let length = u32::try_from(at + 2).ok()?;
     let count = room - slots.len();
+    let first = fields.len() as u32;
     fields.take(count);
-    Some(ParsedHead {
-        length: at + 2,
-        version,
+    *head = HeadParts {
         status,
+        version,
+        bytes: 0..length,
         reason: STATUS_LINE_PREFIX as u32..reason_end as u32,
-    })
+        fields: first..first + count as u32,
+    };
+    Some(at + 2)
 }
 
 /// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits and `-`, a colon, one blank,
@@ -255,12 +249,13 @@ const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
 /// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
 /// new bytes at the end of `buffer`.
-pub(crate) fn parse_head(
+#[inline(never)] // a large frame
+pub(super) fn parse_head(
     buffer: &mut Vec<u8>,
     start: usize,
     max_headers: usize,
     fields: &mut Fields,
-) -> Result<ParsedHead, ErrorKind> {
+) -> Result<HeadParts, ErrorKind> {
     let head = &buffer[start..];
     check_status_line(head)?;
     let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
@@ -279,6 +274,7 @@ pub(crate) fn parse_head(
             }
             _ => PeerFault::BadHeader.into(),
         })?;
+    let first = fields.len();
     fields.extend(
         parsed
             .headers
@@ -288,11 +284,12 @@ pub(crate) fn parse_head(
     let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
     let (length, reason) = (head.len(), reason(head, start));
     unfold(buffer, fields);
-    Ok(ParsedHead {
-        length,
-        version,
+    Ok(HeadParts {
         status,
+        version,
+        bytes: start as u32..(start + length) as u32,
         reason,
+        fields: first as u32..fields.len() as u32,
     })
 }
 
@@ -304,6 +301,7 @@ fn version(minor: Option<u8>) -> Version {
 }
 
 /// Parses a complete trailer section at `buffer[range]` and appends the fields that may stand there.
+#[inline(never)] // a large frame
 pub(crate) fn parse_trailers(
     buffer: &[u8],
     range: Range<usize>,
@@ -344,10 +342,22 @@ impl Framing {
         framing
     }
 
+    #[inline(always)]
     fn handle_header(&mut self, name: &[u8], value: &[u8]) {
         if is_name(name, b"content-length") {
-            self.handle_content_length(value);
-        } else if is_name(name, b"connection") {
+            match parse_content_length(value) {
+                Ok(length) if self.content_length.is_none() => {
+                    self.content_length = Some(Ok(length));
+                }
+                _ => self.handle_content_lengths(value),
+            }
+        } else {
+            self.handle_rarer_header(name, value);
+        }
+    }
+
+    fn handle_rarer_header(&mut self, name: &[u8], value: &[u8]) {
+        if is_name(name, b"connection") {
             for token in list(value) {
                 self.close |= token.eq_ignore_ascii_case(b"close");
                 self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
@@ -364,12 +374,8 @@ impl Framing {
     }
 
     /// Equal values collapse into one, over lists and over lines; anything else is an error (RFC 9112 §6.3 (5)).
-    fn handle_content_length(&mut self, value: &[u8]) {
-        let single = parse_content_length(value);
-        if self.content_length.is_none() && single.is_ok() {
-            self.content_length = Some(single);
-            return;
-        }
+    #[cold]
+    fn handle_content_lengths(&mut self, value: &[u8]) {
         for item in value.split(|&byte| byte == b',') {
             let parsed = parse_content_length(trim(item));
             self.content_length = Some(match (self.content_length, parsed) {
@@ -513,7 +519,7 @@ mod tests {
     use super::super::scan::TOKEN;
     use super::*;
 
-    fn show(head: &ParsedHead, buffer: &[u8], fields: &[Field]) -> String {
+    fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {
         let fields: Vec<_> = fields.iter().map(|field| field.show(buffer)).collect();
         format!("{head:?} {fields:?}")
     }
@@ -537,12 +543,13 @@ mod tests {
                 input[at] = *byte;
             }
             let mut fields = Fields::default();
-            let fast = parse_plain(&input, 64, &mut fields);
+            let mut head = HeadParts::default();
+            let fast = parse_plain(&input, 64, &mut fields, &mut head);
             let plain = input.len() >= WINDOW && headers.iter().all(|(name, _)| !name.is_empty());
             prop_assert!(fast.is_some() == plain || damage.is_some());
-            if let Some(fast) = fast {
-                let mut buffer = input[..fast.length].to_vec();
-                let fast = show(&fast, &buffer, &fields);
+            if let Some(length) = fast {
+                let mut buffer = input[..length].to_vec();
+                let fast = show(&head, &buffer, &fields);
                 fields.truncate(0);
                 let slow = parse_head(&mut buffer, 0, 64, &mut fields).expect("httparse accepts it");
                 prop_assert_eq!(fast, show(&slow, &buffer, &fields));
