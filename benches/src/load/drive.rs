@@ -47,19 +47,24 @@ pub fn closed(
             client.submit(call.tag(begun.into()));
             begun += 1;
         }
-        let Some(mut done) = client.wait(patience)? else {
+        let Some(first) = client.wait(patience)? else {
             if client.in_flight() == 0 || run.is_interrupted() {
                 break;
             }
             continue;
         };
+        // Answers that came together have one time, as in `limit`.
         let now = Instant::now();
-        let sent = &mut sent[done.tag as usize];
-        ended(&mut run, &done, *sent, now);
-        if run.admit(now) {
-            *sent = now;
-            script.reuse(&mut done.request);
-            client.submit(Call::new(done.request, done.response).tag(done.tag));
+        let mut next = Some(first);
+        while let Some(mut done) = next {
+            let sent = &mut sent[done.tag as usize];
+            ended(&mut run, &done, *sent, now);
+            if run.admit(now) {
+                *sent = now;
+                script.reuse(&mut done.request);
+                client.submit(Call::new(done.request, done.response).tag(done.tag));
+            }
+            next = client.next_done();
         }
     }
     run.opened(client.opened());
@@ -158,6 +163,9 @@ pub trait Driven {
     /// The system's, when it cannot wait for events.
     fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>>;
 
+    /// The next completion that is there already.
+    fn next_done(&mut self) -> Option<Completion>;
+
     /// Lets that time pass without calls.
     ///
     /// # Errors
@@ -187,6 +195,10 @@ macro_rules! driven {
 
             fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>> {
                 self.wait(Some(patience))
+            }
+
+            fn next_done(&mut self) -> Option<Completion> {
+                self.next_done()
             }
 
             fn maintain(&mut self, time: Duration) -> io::Result<()> {

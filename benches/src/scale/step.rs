@@ -330,6 +330,11 @@ impl<C: Driven> Driven for Watched<'_, C> {
         self.client.wait(patience)
     }
 
+    #[inline]
+    fn next_done(&mut self) -> Option<Completion> {
+        self.client.next_done()
+    }
+
     fn maintain(&mut self, time: Duration) -> io::Result<()> {
         self.client.maintain(time)
     }

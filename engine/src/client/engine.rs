@@ -152,12 +152,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    /// The next completion, if there is one already.
-    pub(super) fn next_done(&mut self) -> Option<Completion> {
-        let key = self.done.pop_front()?;
-        self.complete(key)
-    }
-
     pub(super) fn record_to(&mut self, recorder: Arc<Recorder>) {
         self.recorder = Some(recorder);
     }
@@ -373,6 +367,26 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return Ok(None);
             }
         }
+    }
+
+    /// The next completion that is there already: no turn, no system call, no look at the clock. What [`wait`](Self::wait)
+    /// has found in one turn is taken with this.
+    ///
+    /// ```
+    /// # fn example(client: &mut courser::HostClient) -> std::io::Result<()> {
+    /// while let Some(first) = client.wait(None)? {
+    ///     let mut next = Some(first);
+    ///     while let Some(done) = next {
+    ///         println!("{}: {}", done.tag, done.response.status());
+    ///         next = client.next_done();
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn next_done(&mut self) -> Option<Completion> {
+        let key = self.done.pop_front()?;
+        self.complete(key)
     }
 
     /// Looks after the connections for that long, calls in flight or not: late answers are drained, idle connections
