@@ -44,16 +44,16 @@ fn get(criterion: &mut Criterion) {
         group.bench_function("reqwest", |bencher| {
             let runtime = runtime();
             let client = peers::reqwest::client(None).expect("a client");
-            let url = target.url.parse().expect("a plain URL");
+            let asked = peers::reqwest::Asked::get(&target.url).expect("a plain URL");
             bencher.iter(|| {
-                let exchange = peers::reqwest::exchange(&client, &url);
+                let exchange = peers::reqwest::exchange(&client, &asked);
                 black_box(runtime.block_on(exchange).expect("an answer"))
             });
         });
         group.bench_function("ureq", |bencher| {
-            let agent = peers::ureq::agent();
-            bencher
-                .iter(|| black_box(peers::ureq::exchange(&agent, &target.url).expect("an answer")));
+            let agent = peers::ureq::agent(None).expect("a client");
+            let request = peers::ureq::request("GET", &target.url, None).expect("a plain URL");
+            bencher.iter(|| black_box(peers::ureq::exchange(&agent, &request).expect("an answer")));
         });
         group.finish();
     }

@@ -1,25 +1,33 @@
 //! What this machine can do at all: raw sockets and one epoll loop, with nothing parsed. The first exchange tells how
-//! long an answer is; from then on bytes are counted. A client can come near to this, and not beyond.
+//! long an answer is, and whether the connection ends after it; from then on bytes are counted. A client can come
+//! near to this, and not beyond.
 //!
-//! The server must keep connections alive and send answers of one length.
+//! The server must send answers of one length.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::measure::{Plan, Record, Run};
+use crate::load::schedule::{self, Pace, Schedule};
+use crate::measure::{LOOK, Plan, Record, Run};
 
 /// Measures the most that a client could do on this machine.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
+
+    /// Read each answer into memory of its own, as a client must that hands it out whole
+    #[arg(long)]
+    whole: bool,
 
     /// Print the record as JSON
     #[arg(long)]
@@ -29,123 +37,314 @@ pub struct Args {
 /// The tool.
 ///
 /// # Errors
-/// The server cannot be reached, or closed a connection.
+/// The server cannot be reached, or closed a connection too early.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    measure(&args.plan)?.print(args.json);
+    measure(args)?.print(args.json);
     Ok(())
 }
 
-fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\n\r\n",
-        plan.url.path, plan.url.authority
-    );
-    let length = answer_length(plan, request.as_bytes())?;
-    let mut run = Run::new(plan)?;
-    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    let mut connections = Vec::new();
-    let mut running = 0;
-    for number in 0..plan.connections {
-        let stream = TcpStream::connect(plan.url.address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let edges = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &stream, EventData::new_u64(number.into()), edges)?;
-        run.opened(1);
-        let sent = Instant::now();
-        if run.admit(sent) {
-            send(&stream, request.as_bytes())?;
-            running += 1;
-        }
-        connections.push(Connection {
-            stream,
-            left: length,
-            sent,
-        });
+fn measure(args: &Args) -> Result<Record, Box<dyn Error>> {
+    let plan = &args.plan;
+    if plan.url.scheme() != "http" {
+        return Err("the limit has no TLS".into());
     }
-    let mut buffer = vec![0; READ_BYTES];
-    let mut events = Vec::with_capacity(plan.connections as usize);
-    while running > 0 {
-        events.clear();
-        match epoll::wait(&epoll, spare_capacity(&mut events), None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let now = Instant::now();
-        for event in &events {
-            let connection = &mut connections[event.data.u64() as usize];
-            if !connection.receive(&mut buffer)? {
-                continue;
-            }
-            run.completed(connection.sent, now);
-            if run.admit(now) {
-                connection.left = length;
-                connection.sent = now;
-                send(&connection.stream, request.as_bytes())?;
+    if args.whole && plan.depth > 1 {
+        return Err("--whole is for one request on a connection at a time".into());
+    }
+    let request = request(plan)?;
+    let run = Run::new(plan)?;
+    let schedule = plan.rate.map(|rate| Schedule {
+        rate,
+        ramp: Duration::ZERO,
+    });
+    let answer = Answer::to(plan, &request)?;
+    let limit = Limit {
+        whole: if args.whole { answer.length } else { 0 },
+        answer,
+        address: plan.url.address,
+        request: request.len(),
+        requests: request.repeat(plan.depth as usize),
+        pace: schedule.map(|schedule| Pace::new(plan, schedule, run.began())),
+        run,
+        epoll: epoll::create(CreateFlags::CLOEXEC)?,
+        connections: Vec::new(),
+        free: Vec::new(),
+        running: 0,
+    };
+    limit.measure(plan)
+}
+
+struct Limit {
+    answer: Answer,
+    address: SocketAddr,
+    /// Bytes of one request.
+    request: usize,
+    /// As many requests as a connection has at a time, one after the other.
+    requests: Vec<u8>,
+    run: Run,
+    /// In an open loop.
+    pace: Option<Pace>,
+    /// Bytes that each connection has memory for.
+    whole: usize,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// Connections that wait for a request to be due, once for each that they may have.
+    free: Vec<usize>,
+    /// Requests that are not answered.
+    running: usize,
+}
+
+impl Limit {
+    fn measure(mut self, plan: &Plan) -> Result<Record, Box<dyn Error>> {
+        for at in 0..plan.connections as usize {
+            let stream = self.connect(at)?;
+            let mut connection = Connection::new(stream, plan.depth as usize, self.whole);
+            if self.pace.is_some() {
+                self.free.extend((0..plan.depth).map(|_| at));
             } else {
-                running -= 1;
+                let now = Instant::now();
+                while connection.count < plan.depth as usize && self.run.admit(now) {
+                    connection.ask(now, self.request, self.answer.length);
+                    self.running += 1;
+                }
+                connection.send(&self.requests)?;
+            }
+            self.connections.push(connection);
+        }
+        let mut buffer = vec![0; READ_BYTES];
+        let mut events = Vec::with_capacity(plan.connections as usize);
+        loop {
+            let patience = self.ask_when_due()?;
+            if self.running == 0 && patience.is_none() {
+                break;
+            }
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let now = Instant::now();
+            for event in &events {
+                self.serve(event.data.u64() as usize, &mut buffer, now)?;
             }
         }
+        if let Some(pace) = &self.pace {
+            self.run.followed(pace.followed(Instant::now()));
+        }
+        self.run.finish("limit")
     }
-    run.finish("limit")
+
+    fn connect(&mut self, at: usize) -> Result<TcpStream, Box<dyn Error>> {
+        // On the loopback, connecting takes no time to speak of.
+        let stream = TcpStream::connect(self.address)?;
+        if !self.answer.is_last {
+            stream.set_nodelay(true)?;
+        }
+        let mut edges = EventFlags::IN | EventFlags::ET;
+        if self.requests.len() > FITS {
+            edges |= EventFlags::OUT;
+        }
+        epoll::add(&self.epoll, &stream, EventData::new_u64(at as u64), edges)?;
+        self.run.opened(1);
+        Ok(stream)
+    }
+
+    /// In an open loop, sends what is due; how long to wait for answers after that, if not for ever.
+    fn ask_when_due(&mut self) -> Result<Option<Timespec>, Box<dyn Error>> {
+        let Some(pace) = &mut self.pace else {
+            return Ok(None);
+        };
+        let now = Instant::now();
+        let mut patience = LOOK;
+        while let Some(due) = pace.next(now) {
+            if due > now {
+                patience = schedule::sleep(now, due);
+                break;
+            }
+            let Some(at) = self.free.pop() else {
+                break;
+            };
+            pace.sent(now);
+            self.running += 1;
+            let connection = &mut self.connections[at];
+            connection.ask(due, self.request, self.answer.length);
+            connection.send(&self.requests)?;
+        }
+        if self.running == 0 && pace.next(now).is_none() {
+            return Ok(None);
+        }
+        Ok(Some(patience.try_into()?))
+    }
+
+    /// Reads what has come, and asks for as much again.
+    fn serve(&mut self, at: usize, buffer: &mut [u8], now: Instant) -> Result<(), Box<dyn Error>> {
+        let connection = &mut self.connections[at];
+        connection.send(&self.requests)?;
+        connection.receive(buffer)?;
+        if connection.received < self.answer.length {
+            return Ok(());
+        }
+        while connection.received >= self.answer.length {
+            connection.received -= self.answer.length;
+            self.run.completed(connection.answered(), now);
+            if self.pace.is_some() {
+                self.free.push(at);
+                self.running -= 1;
+            } else if self.run.admit(now) {
+                connection.ask(now, self.request, self.answer.length);
+            } else {
+                self.running -= 1;
+            }
+        }
+        if self.answer.is_last {
+            let stream = self.connect(at)?;
+            self.connections[at].stream = stream;
+        }
+        self.connections[at].send(&self.requests)?;
+        Ok(())
+    }
 }
 
 struct Connection {
     stream: TcpStream,
-    /// Bytes of the answer still to come.
+    /// From when requests count: a ring with a place for each that there may be at a time.
+    since: Box<[Instant]>,
+    /// The place of the first that is not answered.
+    first: usize,
+    /// Requests that are not answered.
+    count: usize,
+    /// Bytes of them still to be sent.
+    unsent: usize,
+    /// Bytes of their answers still to come.
     left: usize,
-    sent: Instant,
+    /// Bytes of the first answer that have come.
+    received: usize,
+    /// Where they go; empty if it does not matter.
+    whole: Box<[u8]>,
 }
 
 impl Connection {
-    /// Reads what is there; whether the answer is complete. A read that did not fill the buffer was the last one.
-    fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, Box<dyn Error>> {
+    fn new(stream: TcpStream, depth: usize, whole: usize) -> Self {
+        Self {
+            stream,
+            since: vec![Instant::now(); depth].into(),
+            first: 0,
+            count: 0,
+            unsent: 0,
+            left: 0,
+            received: 0,
+            whole: vec![0; whole].into(),
+        }
+    }
+
+    fn ask(&mut self, since: Instant, request: usize, answer: usize) {
+        let mut at = self.first + self.count;
+        if at >= self.since.len() {
+            at -= self.since.len();
+        }
+        self.since[at] = since;
+        self.count += 1;
+        self.unsent += request;
+        self.left += answer;
+    }
+
+    /// The first request is answered. Returns from when it counts.
+    fn answered(&mut self) -> Instant {
+        let since = self.since[self.first];
+        self.first += 1;
+        if self.first == self.since.len() {
+            self.first = 0;
+        }
+        self.count -= 1;
+        since
+    }
+
+    /// Sends what the socket takes. What is unsent ends with a whole request, so it is the end of all of them.
+    fn send(&mut self, requests: &[u8]) -> Result<(), Errno> {
+        while self.unsent > 0 {
+            let bytes = &requests[requests.len() - self.unsent..];
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.stream, bytes, flags) {
+                Ok(sent) => self.unsent -= sent,
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there. A read that did not fill the buffer was the last one.
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Box<dyn Error>> {
         while self.left > 0 {
-            let read = match rustix::net::recv(&self.stream, &mut *buffer, RecvFlags::empty()) {
+            let flags = RecvFlags::DONTWAIT;
+            let buffer = match &mut self.whole[..] {
+                [] => &mut *buffer,
+                whole => &mut whole[self.received..],
+            };
+            let read = match rustix::net::recv(&self.stream, &mut *buffer, flags) {
                 Ok((0, _)) => return Err("the server closed a connection".into()),
                 Ok((read, _)) => read,
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => break,
                 Err(error) => return Err(error.into()),
             };
-            self.left = self
-                .left
-                .checked_sub(read)
-                .ok_or("answers differ in length")?;
+            let left = self.left.checked_sub(read);
+            self.left = left.ok_or("answers differ in length")?;
+            self.received += read;
             if read < buffer.len() {
                 break;
             }
         }
-        Ok(self.left == 0)
-    }
-}
-
-fn send(stream: &TcpStream, request: &[u8]) -> Result<(), Box<dyn Error>> {
-    if rustix::net::send(stream, request, SendFlags::NOSIGNAL)? == request.len() {
         Ok(())
-    } else {
-        Err("a request did not fit into the socket's buffer".into())
     }
 }
 
-/// One exchange by hand: the answer is what comes until the server has nothing more to say for a while.
-fn answer_length(plan: &Plan, request: &[u8]) -> Result<usize, Box<dyn Error>> {
-    let mut stream = TcpStream::connect(plan.url.address)?;
-    stream.write_all(request)?;
-    let mut buffer = vec![0; READ_BYTES];
-    let mut length = 0;
-    stream.set_read_timeout(Some(FIRST_ANSWER))?;
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return Err("the server closed the connection after its first answer".into()),
-            Ok(read) => length += read,
-            Err(error) if length > 0 && error.kind() == ErrorKind::WouldBlock => return Ok(length),
-            Err(error) => return Err(error.into()),
+/// What is known of each answer.
+struct Answer {
+    length: usize,
+    /// The server closes the connection after it.
+    is_last: bool,
+}
+
+impl Answer {
+    /// One exchange by hand: the answer is what comes until the server has nothing more to say for a while.
+    fn to(plan: &Plan, request: &[u8]) -> Result<Self, Box<dyn Error>> {
+        let mut stream = TcpStream::connect(plan.url.address)?;
+        stream.write_all(request)?;
+        let mut buffer = vec![0; READ_BYTES];
+        let mut length = 0;
+        stream.set_read_timeout(Some(FIRST_ANSWER))?;
+        let is_last = loop {
+            match stream.read(&mut buffer) {
+                Ok(0) if length == 0 => return Err("the server closed the connection".into()),
+                Ok(0) => break true,
+                Ok(read) => length += read,
+                Err(error) if length > 0 && error.kind() == ErrorKind::WouldBlock => break false,
+                Err(error) => return Err(error.into()),
+            }
+            stream.set_read_timeout(Some(QUIET))?;
+        };
+        if is_last && plan.depth > 1 {
+            return Err("the server closes connections, so nothing can be pipelined".into());
         }
-        stream.set_read_timeout(Some(QUIET))?;
+        Ok(Self { length, is_last })
     }
+}
+
+fn request(plan: &Plan) -> Result<Vec<u8>, Box<dyn Error>> {
+    let (method, path, host) = (plan.method(), &plan.url.path, &plan.url.authority);
+    let body = plan.body()?;
+    let length = body.as_ref().map_or(String::new(), |body| {
+        format!("Content-Length: {}\r\n", body.len())
+    });
+    let mut request =
+        format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}\r\n").into_bytes();
+    request.extend(body.unwrap_or_default());
+    Ok(request)
 }
 
 const READ_BYTES: usize = 64 << 10;
+/// Requests of so many bytes fit into a socket that has nothing to send, whatever the system's settings are.
+const FITS: usize = 4 << 10;
 /// How long the first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// The silence after which the first answer is complete.

@@ -1,7 +1,7 @@
 //! The load generator: one process that asks for one URL again and again, or for many, over a number of connections,
 //! with courser or with one of its peers, and prints one [`Record`].
 //!
-//! courser's own clients can also be asked at a rate, from a file of URLs, with any method, headers and body
+//! courser's own clients can also be asked from a file of URLs, with headers, and with more of them after a while
 //! ([`asking`]); how they are kept busy is [`drive`].
 
 pub mod asking;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::asking::Asking;
-use crate::measure::{Plan, Record};
+use crate::measure::{Plan, Record, takes_body};
 use crate::{interrupt, own, peers, report};
 
 /// Asks an HTTP/1.1 server for as much as it gives, or for so much per second, and tells how it did.
@@ -70,6 +70,8 @@ pub enum Client {
     Client,
     /// courser's `PipelineClient`, on one thread
     Pipeline,
+    /// courser's `HostClient`, one for each connection, with blocking calls on a thread of its own
+    Call,
     /// courser's `Shared`, with a thread that makes blocking calls for each connection
     Blocking,
     /// courser's `Shared`, with a task that awaits calls for each connection, on a current-thread tokio runtime
@@ -135,7 +137,11 @@ impl Args {
             )
             .into());
         }
-        let plain = matches!(self.client, Client::Host | Client::Pipeline);
+        let method = self.plan.method();
+        if self.plan.data.is_some() && !takes_body(method) && self.asking.urls.is_none() {
+            return Err(format!("--data is not sent with {method}").into());
+        }
+        let plain = matches!(self.client, Client::Host | Client::Pipeline | Client::Call);
         if plain && self.plan.url.scheme() != "http" {
             return Err(format!("--client {client} speaks no TLS: use --client client").into());
         }
@@ -144,15 +150,13 @@ impl Args {
 
     fn measure(&self) -> Result<Record, Box<dyn Error>> {
         let mut plan = self.plan.clone();
-        if self.asking.rate.is_some() {
-            plan.warm_up.get_or_insert(0);
-        }
         plan.progress = io::stderr().is_terminal();
         plan.persistent = self.allow_errors > 0;
         match self.client {
             Client::Host => own::host(&plan, &self.asking),
             Client::Client => own::client(&plan, &self.asking),
             Client::Pipeline => own::pipeline(&plan, &self.asking),
+            Client::Call => own::call(&plan),
             Client::Blocking => own::blocking(&plan),
             Client::Send => own::send(&plan),
             Client::Hyper => peers::hyper::measure(&plan),

@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
+use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hyper::Uri;
+use hyper::{Method, Uri};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 
@@ -22,14 +23,14 @@ use crate::{alloc, interrupt, report};
 /// The options that all load generators share.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Plan {
-    /// What to ask for: an http URL, or an https one (courser and reqwest only)
+    /// What to ask for: an http URL, or an https one (not limit, host, call and pipeline)
     pub url: Target,
 
     /// Connections, each with one request at a time
     #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
 
-    /// Requests on each connection at a time (pipeline only)
+    /// Requests on each connection at a time (limit and pipeline only)
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: u32,
 
@@ -40,6 +41,19 @@ pub struct Plan {
     /// How long to measure: seconds, or with a unit as in 500ms, 10s, 2m, 1h
     #[arg(short, long, value_name = "TIME", default_value = "2", value_parser = duration)]
     pub duration: Duration,
+
+    /// The method [default: GET, or POST with --data]
+    #[arg(short = 'X', long, value_parser = method)]
+    pub method: Option<String>,
+
+    /// The body of each request whose method is not GET or HEAD; `@FILE` reads it from a file
+    #[arg(long)]
+    pub data: Option<String>,
+
+    /// Requests per second, sent when they are due whether or not those before them are answered (an open loop). A
+    /// latency is counted from when its request was due, so what waits for a connection is in it
+    #[arg(short = 'R', long, value_parser = rate)]
+    pub rate: Option<f64>,
 
     /// Requests before the measurement begins [default: 10 for each at a time; none with --rate]
     #[arg(long)]
@@ -62,13 +76,69 @@ impl Plan {
     /// Requests that are made before those that count.
     #[must_use]
     pub fn warm_up(&self) -> u64 {
-        self.warm_up.unwrap_or(10 * u64::from(self.at_once()))
+        let usual = match self.rate {
+            Some(_) => 0,
+            None => 10 * u64::from(self.at_once()),
+        };
+        self.warm_up.unwrap_or(usual)
     }
 
     /// Requests at a time.
     #[must_use]
     pub fn at_once(&self) -> u32 {
         self.connections.saturating_mul(self.depth)
+    }
+
+    /// The method of each request that names none itself.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        match (&self.method, &self.data) {
+            (Some(method), _) => method,
+            (None, Some(_)) => "POST",
+            (None, None) => "GET",
+        }
+    }
+
+    /// The body of requests that have one.
+    ///
+    /// # Errors
+    /// It is in a file that cannot be read.
+    pub fn body(&self) -> Result<Option<Vec<u8>>, Box<dyn Error>> {
+        let Some(data) = &self.data else {
+            return Ok(None);
+        };
+        let Some(path) = data.strip_prefix('@') else {
+            return Ok(Some(data.as_bytes().to_vec()));
+        };
+        let body = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        Ok(Some(body))
+    }
+}
+
+/// Whether `--data` goes out with requests of that method.
+#[must_use]
+pub fn takes_body(method: &str) -> bool {
+    !matches!(method, "GET" | "HEAD")
+}
+
+/// A method that can be measured.
+///
+/// # Errors
+/// CONNECT, or no method at all.
+pub fn method(text: &str) -> Result<String, String> {
+    match text.parse::<Method>() {
+        Ok(Method::CONNECT) => Err("CONNECT opens a tunnel, and is no request to measure".into()),
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!("{text:?} is no method")),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
+        _ => Err(format!(
+            "not a number of requests per second above 0 and up to {HIGHEST_RATE}"
+        )),
     }
 }
 
@@ -343,6 +413,7 @@ impl Run {
             allocations: (end.allocations - self.start.allocations) as f64 / requests,
             connections_opened: (self.connections_opened > 0).then_some(self.connections_opened),
             p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
             p99_us: quantile(0.99),
             p999_us: quantile(0.999),
             details: Details {
@@ -418,6 +489,8 @@ pub struct Record {
     pub connections_opened: Option<u64>,
     /// Half of the requests were answered within these microseconds.
     pub p50_us: f64,
+    /// 90 % were.
+    pub p90_us: f64,
     /// 99 % were.
     pub p99_us: f64,
     /// 99.9 % were.
@@ -486,6 +559,7 @@ impl Record {
             allocations: number("allocations")?,
             connections_opened: count("connections_opened"),
             p50_us: number("p50_us")?,
+            p90_us: number("p90_us")?,
             p99_us: number("p99_us")?,
             p999_us: number("p999_us")?,
             details: Details::default(),
@@ -540,6 +614,8 @@ const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 36
 /// Latencies above an hour count as an hour: far behind a schedule they are long.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const LATENCY_DIGITS: u8 = 3;
+/// One in each nanosecond, which is what times are counted in.
+const HIGHEST_RATE: f64 = 1e9;
 
 #[cfg(test)]
 mod tests {
@@ -663,6 +739,7 @@ mod tests {
             allocations: 0.0,
             connections_opened: None,
             p50_us: 10.0,
+            p90_us: 15.0,
             p99_us: 20.0,
             p999_us: 30.0,
             details: Details::default(),

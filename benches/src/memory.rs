@@ -263,10 +263,10 @@ fn measure(
         Subject::Reqwest => on_tokio(async {
             let before = Before::new()?;
             let client = peers::reqwest::client(root.as_deref())?;
-            let url: reqwest::Url = url.url.parse()?;
+            let asked = peers::reqwest::Asked::get(&url.url)?;
             let ask = |_| {
-                let (client, url) = (client.clone(), url.clone());
-                tokio::spawn(async move { peers::reqwest::exchange(&client, &url).await })
+                let (client, asked) = (client.clone(), asked.clone());
+                tokio::spawn(async move { peers::reqwest::exchange(&client, &asked).await })
             };
             let asked: Vec<_> = (0..connections).map(ask).collect();
             for answer in asked {

@@ -12,6 +12,7 @@ use courser::{
 
 use crate::load::asking::Asking;
 use crate::load::drive::{self, Driven};
+use crate::load::schedule::Schedule;
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
@@ -49,25 +50,67 @@ pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> 
     drive(plan, asking, true, client, "pipeline")
 }
 
+/// Measures blocking calls of `HostClient`s, each with one connection and a thread of its own.
+///
+/// # Errors
+/// Nothing could be measured.
+pub fn call(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
+    let client = |_| HostClient::new(upstream.clone(), HostConfig::default());
+    let clients = (0..plan.connections).map(client);
+    let clients = clients.collect::<Result<Vec<_>, _>>()?;
+    let call = |client: &mut HostClient,
+                request: &mut Request,
+                response: &mut Response|
+     -> Result<(), _> { client.call(request, response).map(drop) };
+    threads(plan, "call", &plan.url.path, clients, call)
+}
+
 /// Measures blocking calls through `Shared`: one thread with the client, and one for each connection that calls.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn blocking(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let shared = shared(plan)?;
+    let clients = vec![shared(plan)?; plan.connections as usize];
+    let call = |client: &mut Shared<Client>, request: &mut Request, response: &mut Response| {
+        client.call(request, response).map(drop)
+    };
+    threads(plan, "blocking", &plan.url.url, clients, call)
+}
+
+/// A thread for each of `clients` that calls and waits.
+fn threads<C: Send>(
+    plan: &Plan,
+    name: &str,
+    target: &str,
+    clients: Vec<C>,
+    call: impl Fn(&mut C, &mut Request, &mut Response) -> Result<(), courser::Error> + Sync,
+) -> Result<Record, Box<dyn Error>> {
     let run = SharedRun::new(plan)?;
+    let body = plan.body()?;
     thread::scope(|scope| {
-        for _ in 0..plan.connections {
-            scope.spawn(|| {
+        for mut client in clients {
+            let (run, call) = (&run, &call);
+            let mut request = request(plan, target, body.as_deref());
+            scope.spawn(move || {
                 let mut response = Response::new();
                 run.work(|| {
-                    shared.get(&plan.url.url, &mut response)?;
+                    call(&mut client, &mut request, &mut response)?;
                     Ok::<_, courser::Error>(response.status())
                 });
             });
         }
     });
-    run.finish("blocking")
+    run.finish(name)
+}
+
+/// What the plan asks for.
+fn request(plan: &Plan, target: &str, body: Option<&[u8]>) -> Request {
+    let mut request = Request::new(plan.method(), target);
+    if let Some(body) = body {
+        request.body(body);
+    }
+    request
 }
 
 /// Measures `Shared::send`: one thread with the client, and a current-thread tokio runtime whose tasks await it.
@@ -76,22 +119,20 @@ pub fn blocking(plan: &Plan) -> Result<Record, Box<dyn Error>> {
 /// Nothing could be measured.
 pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let shared = shared(plan)?;
+    let body = plan.body()?;
     on_tokio(plan, "send", |run| {
-        await_answers(shared.clone(), plan.url.url.clone(), run)
+        let request = request(plan, &plan.url.url, body.as_deref());
+        await_answers(shared.clone(), request, run)
     })
 }
 
-async fn await_answers(shared: Shared<Client>, url: String, run: SharedRun) {
-    let (mut request, mut response) = (Request::get(url), Response::new());
+async fn await_answers(shared: Shared<Client>, mut request: Request, run: SharedRun) {
+    let mut response = Response::new();
     let mut now = Instant::now();
-    while run.lock().admit(now) {
-        let sent = now;
+    while let Some(since) = run.begin_async(now).await {
         let done = shared.send(Call::new(request, response)).await;
-        now = Instant::now();
-        match done.outcome {
-            Ok(()) => run.lock().answered(done.response.status(), sent, now),
-            Err(error) => run.lock().failed(&error),
-        }
+        let status = done.response.status();
+        now = run.ended(since, done.outcome.map(|()| status));
         (request, response) = (done.request, done.response);
     }
 }
@@ -111,13 +152,11 @@ fn drive(
     client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
-    let script = asking.script(&plan.url, one_host)?;
-    match asking.schedule() {
-        Some(schedule) => drive::open(plan, schedule, script, client, name),
-        None => {
-            let ramp = asking.ramp.unwrap_or_default();
-            drive::closed(plan, ramp, script, client, name)
-        }
+    let script = asking.script(plan, one_host)?;
+    let ramp = asking.ramp.unwrap_or_default();
+    match plan.rate {
+        Some(rate) => drive::open(plan, Schedule { rate, ramp }, script, client, name),
+        None => drive::closed(plan, ramp, script, client, name),
     }
 }
 
@@ -149,6 +188,9 @@ pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
     HostConfig {
         timeouts: Timeouts {
             total: asking.timeout.or(timeouts.total),
+            // Thousands of connections at once take the system a while, and the peers wait for them, too.
+            connect: None,
+            handshake: None,
             ..timeouts
         },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),

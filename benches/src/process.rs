@@ -59,11 +59,17 @@ pub fn tool(name: &str) -> io::Result<Command> {
 /// The program's file is unknown.
 pub fn load(client: &str, connections: u32) -> io::Result<Command> {
     let mut command = match client {
-        "limit" => tool("limit")?,
+        "limit" | "limit-whole" => tool("limit")?,
         _ => tool("load")?,
     };
-    if client != "limit" {
-        command.args(["--client", client]);
+    match client {
+        "limit" => {}
+        "limit-whole" => {
+            command.arg("--whole");
+        }
+        _ => {
+            command.args(["--client", client]);
+        }
     }
     command.args(["--json", "--connections", &connections.to_string()]);
     Ok(command)

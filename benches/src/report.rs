@@ -37,6 +37,7 @@ pub fn json(record: &Record) -> Value {
         "allocations": record.allocations,
         "connections_opened": record.connections_opened,
         "p50_us": record.p50_us,
+        "p90_us": record.p90_us,
         "p99_us": record.p99_us,
         "p999_us": record.p999_us,
         "bytes_in": bytes_in,

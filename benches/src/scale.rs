@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use self::step::{Alone, Crew, Sample, Subject};
-use crate::compare::{median, output_on};
+use crate::compare::sample::{median, output_on};
 use crate::counts;
 use crate::measure::Record;
 use crate::memory::raise_descriptors;

@@ -34,6 +34,8 @@ fn open_loop_sends_what_is_due() {
     for (client, amount, sent) in [
         ("host", ["-n", "150"], 150),
         ("pipeline", ["-d", "50ms"], 100),
+        ("hyper", ["-d", "50ms"], 100),
+        ("ureq", ["-n", "150"], 150),
     ] {
         let rate = ["--rate", "2000", "-c", "2", "--json", "--client", client];
         let output = load(&[&rate[..], &amount, &[&url("/13")]].concat());
@@ -121,6 +123,17 @@ fn methods_headers_and_bodies() {
     let head = load(&["-X", "HEAD", "-n", "10", "--json", &url("/1m")]);
     let received = record(&head)["bytes_in"].as_u64().expect("bytes");
     assert!(received < 10_000, "{received} bytes");
+    // The server takes a body that did not come for one that comes still, and does not answer.
+    for client in [
+        "client", "call", "blocking", "send", "hyper", "reqwest", "ureq",
+    ] {
+        for options in [["--data", "body"], ["-X", "HEAD"]] {
+            let few = ["-n", "10", "-c", "2", "--json", "--client", client];
+            let output = load(&[&few[..], &options, &[&url("/13")]].concat());
+            assert!(output.status.success(), "{client}: {output:?}");
+            assert_eq!(record(&output)["requests"], 10);
+        }
+    }
 }
 
 #[test]
@@ -254,9 +267,9 @@ fn options_that_a_client_does_not_take() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).expect("text")
     };
-    for client in ["blocking", "send", "hyper", "reqwest", "ureq"] {
-        let error = refused(&["--client", client, "--rate", "1"]);
-        let expected = format!("load: --client {client} does not take --rate: only host");
+    for client in ["call", "blocking", "send", "hyper", "reqwest", "ureq"] {
+        let error = refused(&["--client", client, "--ramp", "1"]);
+        let expected = format!("load: --client {client} does not take --ramp: only host");
         assert!(error.starts_with(&expected), "{error}");
     }
     let tls = load(&["--client", "host", "https://127.0.0.1:1/"]);

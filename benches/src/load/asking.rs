@@ -1,43 +1,29 @@
-//! What is asked for, and how fast: the options that only courser's own clients take, and the requests that come of
+//! What is asked for besides one URL: the options that only courser's own clients take, and the requests that come of
 //! them.
 
 use std::error::Error;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use courser::Request;
 use courser::proto::Defaults;
-use hyper::{Method, Uri};
+use hyper::Uri;
 
-use super::schedule::Schedule;
-use crate::measure::{Target, duration};
+use crate::measure::{Plan, Target, duration, method, takes_body};
 
 /// The options of courser's clients that run on one thread (host, client, pipeline). The others do not take them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Only with --client host, client or pipeline")]
 pub struct Asking {
-    /// Requests per second, sent when they are due whether or not those before them are answered (an open loop). A
-    /// latency is counted from when its request was due, so what waits for a connection is in it
-    #[arg(short = 'R', long, value_parser = rate)]
-    pub rate: Option<f64>,
-
     /// How long the rate rises from nothing, in a straight line; without --rate, connections are added one by one
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub ramp: Option<Duration>,
 
-    /// The method [default: GET, or POST with --data]
-    #[arg(short = 'X', long, value_parser = method)]
-    pub method: Option<String>,
-
     /// A header of each request; may be given several times
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
-
-    /// The body of each request whose method is not GET or HEAD; `@FILE` reads it from a file
-    #[arg(long)]
-    pub data: Option<String>,
 
     /// The time limit of each request, from when it is sent [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -58,11 +44,8 @@ impl Asking {
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         let options = [
-            ("--rate", self.rate.is_some()),
             ("--ramp", self.ramp.is_some()),
-            ("--method", self.method.is_some()),
             ("--header", !self.headers.is_empty()),
-            ("--data", self.data.is_some()),
             ("--timeout", self.timeout.is_some()),
             ("--urls", self.urls.is_some()),
         ];
@@ -70,37 +53,19 @@ impl Asking {
         Some(name)
     }
 
-    /// When requests are due, in an open loop.
-    #[must_use]
-    pub fn schedule(&self) -> Option<Schedule> {
-        Some(Schedule {
-            rate: self.rate?,
-            ramp: self.ramp.unwrap_or_default(),
-        })
-    }
-
-    /// The requests, all to the host of `base` if `one_host`.
+    /// The requests, all to the host of the plan's URL if `one_host`.
     ///
     /// # Errors
     /// A file cannot be read; a line is none, or is for another host; a header cannot be sent.
-    pub fn script(&self, base: &Target, one_host: bool) -> Result<Script, Box<dyn Error>> {
-        let data = self.data.as_deref().map(body).transpose()?;
-        let method = match (&self.method, &data) {
-            (Some(method), _) => method,
-            (None, Some(_)) => "POST",
-            (None, None) => "GET",
-        };
-        if data.is_some() && !takes_body(method) && self.urls.is_none() {
-            return Err(format!("--data is not sent with {method}").into());
-        }
+    pub fn script(&self, plan: &Plan, one_host: bool) -> Result<Script, Box<dyn Error>> {
         let reader = Reader {
-            base,
+            base: &plan.url,
             one_host,
-            method,
+            method: plan.method(),
         };
         let lines = match &self.urls {
             Some(path) => reader.file(path)?,
-            None => vec![reader.line(&base.url)?],
+            None => vec![reader.line(&plan.url.url)?],
         };
         let script = Script {
             order: (0..lines.len()).collect(),
@@ -108,7 +73,7 @@ impl Asking {
             next: 0,
             shuffle: self.shuffle.map(Random),
             headers: self.headers.clone(),
-            data,
+            data: plan.body()?,
         };
         // What the engine would refuse in each request is refused once.
         let mut probe = script.request_for(&Line {
@@ -290,37 +255,6 @@ impl Random {
     }
 }
 
-fn takes_body(method: &str) -> bool {
-    !matches!(method, "GET" | "HEAD")
-}
-
-fn body(data: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Some(path) = data.strip_prefix('@') else {
-        return Ok(data.into());
-    };
-    let mut body = Vec::new();
-    let read = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut body));
-    read.map_err(|error| format!("{path}: {error}"))?;
-    Ok(body)
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
-        _ => Err(format!(
-            "not a number of requests per second above 0 and up to {HIGHEST_RATE}"
-        )),
-    }
-}
-
-fn method(text: &str) -> Result<String, String> {
-    match text.parse::<Method>() {
-        Ok(Method::CONNECT) => Err("CONNECT opens a tunnel, and is no request to measure".into()),
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(format!("{text:?} is no method")),
-    }
-}
-
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
@@ -328,28 +262,42 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// One in each nanosecond, which is what times are counted in.
-const HIGHEST_RATE: f64 = 1e9;
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{Asking, Script};
-    use crate::measure::Target;
+    use clap::Parser;
 
-    fn base() -> Target {
-        "http://127.0.0.1:1/first".parse().unwrap()
+    use super::{Asking, Script};
+    use crate::measure::Plan;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        plan: Plan,
+    }
+
+    fn plan() -> Plan {
+        Cli::parse_from(["test", "http://127.0.0.1:1/first"]).plan
     }
 
     fn script(text: &str, one_host: bool, asking: Asking) -> Result<Script, String> {
+        script_of(&plan(), text, one_host, asking)
+    }
+
+    fn script_of(
+        plan: &Plan,
+        text: &str,
+        one_host: bool,
+        asking: Asking,
+    ) -> Result<Script, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
         let asking = Asking {
             urls: Some(file.path().to_owned()),
             ..asking
         };
-        let script = asking.script(&base(), one_host);
+        let script = asking.script(plan, one_host);
         script.map_err(|error| error.to_string())
     }
 
@@ -371,11 +319,12 @@ mod tests {
 
     #[test]
     fn a_request_is_made_the_next() {
-        let asking = Asking {
+        let plan = Plan {
             data: Some("body".to_owned()),
-            ..Asking::default()
+            ..plan()
         };
-        let mut script = script("GET /a\nPUT /b\n/c\n", true, asking).unwrap();
+        let text = "GET /a\nPUT /b\n/c\n";
+        let mut script = script_of(&plan, text, true, Asking::default()).unwrap();
         let defaults = courser::proto::Defaults::new("h", None);
         let mut request = script.request();
         let mut heads = Vec::new();
@@ -460,7 +409,7 @@ mod tests {
                 headers: vec![(name.to_owned(), value.to_owned())],
                 ..Asking::default()
             };
-            asking.script(&base(), true).is_err()
+            asking.script(&plan(), true).is_err()
         };
         assert!(refused("X", "a\r\nb") && refused("X Y", "a") && refused("Content-Length", "1"));
         assert!(!refused("X", "a"));

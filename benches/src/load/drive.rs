@@ -9,8 +9,8 @@ use courser::net::Net;
 use courser::{Call, CallId, Client, Completion, HostClient, PipelineClient, Request, Response};
 
 use super::asking::Script;
-use super::schedule::Schedule;
-use crate::measure::{Followed, LOOK, Plan, Record, Run};
+use super::schedule::{self, Pace, Schedule};
+use crate::measure::{LOOK, Plan, Record, Run};
 
 /// As many calls at a time as the plan says. With a `ramp`, they are begun one after the other over that time.
 ///
@@ -79,40 +79,23 @@ pub fn open(
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
-    let began = run.began();
-    let warm_up = plan.warm_up();
-    // A number of requests ends when all were sent, however late; a time ends when it is over.
-    let (scheduled, until) = match plan.requests {
-        Some(requests) => (warm_up.saturating_add(requests), Duration::MAX),
-        None => {
-            let until = schedule.due(warm_up).saturating_add(plan.duration);
-            (schedule.due_before(until), until)
-        }
-    };
+    let mut pace = Pace::new(plan, schedule, run.began());
     let calls = plan.at_once();
-    let mut due = vec![began; calls as usize];
+    let mut due = vec![run.began(); calls as usize];
     let spare = |tag: u32| (u64::from(tag), Request::get("/"), Response::new(), true);
     let mut free: Vec<_> = (0..calls).rev().map(spare).collect();
-    let (mut sent, mut most_behind, mut over) = (0, 0, false);
-    let mut time;
+    let mut end;
     loop {
         let now = Instant::now();
-        time = now - began;
-        over |= sent == scheduled || time >= until || !run.goes_on(now);
+        end = now;
+        let goes_on = run.goes_on(now);
         let mut patience = LOOK;
-        while !over && sent < scheduled {
-            let at = schedule.due(sent);
-            if at > time {
-                // The system's timers are too coarse for the rest, which is spent asking for answers.
-                patience = patience.min((at - time).saturating_sub(TIMER));
+        while goes_on && let Some(at) = pace.next(now) {
+            if at > now {
+                patience = schedule::sleep(now, at);
                 break;
             }
             let Some((tag, mut request, response, is_new)) = free.pop() else {
-                let behind = schedule
-                    .due_before(time)
-                    .min(scheduled)
-                    .saturating_sub(sent);
-                most_behind = behind.max(most_behind);
                 break;
             };
             if is_new {
@@ -120,12 +103,12 @@ pub fn open(
             } else {
                 script.reuse(&mut request);
             }
-            due[tag as usize] = began + at;
+            due[tag as usize] = at;
             client.submit(Call::new(request, response).tag(tag));
-            sent += 1;
+            pace.sent(now);
         }
         if client.in_flight() == 0 {
-            if over || sent == scheduled {
+            if !goes_on || pace.next(now).is_none() {
                 break;
             }
             client.maintain(patience)?;
@@ -141,16 +124,7 @@ pub fn open(
         free.push((done.tag, done.request, done.response, false));
     }
     run.opened(client.opened());
-    run.followed(Followed {
-        rate: schedule.rate,
-        ramp: schedule.ramp,
-        sent,
-        unsent: schedule
-            .due_before(time)
-            .min(scheduled)
-            .saturating_sub(sent),
-        most_behind,
-    });
+    run.followed(pace.followed(end));
     run.finish(name)
 }
 
@@ -235,6 +209,3 @@ macro_rules! driven {
 }
 
 driven!(HostClient Client PipelineClient);
-
-/// How exactly the system wakes us.
-const TIMER: Duration = Duration::from_millis(1);

@@ -1,6 +1,8 @@
 //! When requests are due in an open loop: at a fixed rate, whatever becomes of those before them. Pure arithmetic.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::measure::{Followed, LOOK, Plan};
 
 /// A rate, reached in a straight line from nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +42,82 @@ impl Schedule {
     }
 }
 
+/// The requests of a run that follows a schedule, in their order.
+#[derive(Debug)]
+pub struct Pace {
+    schedule: Schedule,
+    began: Instant,
+    /// Requests in all, those of the warm-up too.
+    scheduled: u64,
+    /// No request is sent after that time.
+    until: Duration,
+    sent: u64,
+    most_behind: u64,
+}
+
+impl Pace {
+    /// A number of requests ends when all were sent, however late; a time ends when it is over.
+    #[must_use]
+    pub fn new(plan: &Plan, schedule: Schedule, began: Instant) -> Self {
+        let warm_up = plan.warm_up();
+        let (scheduled, until) = match plan.requests {
+            Some(requests) => (warm_up.saturating_add(requests), Duration::MAX),
+            None => {
+                let until = schedule.due(warm_up).saturating_add(plan.duration);
+                (schedule.due_before(until), until)
+            }
+        };
+        Self {
+            schedule,
+            began,
+            scheduled,
+            until,
+            sent: 0,
+            most_behind: 0,
+        }
+    }
+
+    /// When the next request is due; `None` when there is none any more.
+    #[must_use]
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        let over = self.sent == self.scheduled || now - self.began >= self.until;
+        (!over).then(|| self.began + self.schedule.due(self.sent))
+    }
+
+    /// It is sent, maybe late.
+    pub fn sent(&mut self, now: Instant) {
+        let others = self.unsent(now).saturating_sub(1);
+        self.most_behind = others.max(self.most_behind);
+        self.sent += 1;
+    }
+
+    /// What became of it all.
+    #[must_use]
+    pub fn followed(&self, now: Instant) -> Followed {
+        Followed {
+            rate: self.schedule.rate,
+            ramp: self.schedule.ramp,
+            sent: self.sent,
+            unsent: self.unsent(now),
+            most_behind: self.most_behind,
+        }
+    }
+
+    /// How many are due that were not sent.
+    fn unsent(&self, now: Instant) -> u64 {
+        let due = self.schedule.due_before(now - self.began);
+        due.min(self.scheduled).saturating_sub(self.sent)
+    }
+}
+
+/// How long to sleep before `due`: the system's timers are too coarse for the rest, which is spent asking for answers.
+#[must_use]
+pub fn sleep(now: Instant, due: Instant) -> Duration {
+    (due - now).saturating_sub(TIMER).min(LOOK)
+}
+
+/// How exactly the system wakes us.
+const TIMER: Duration = Duration::from_millis(1);
 /// Of the arithmetic itself.
 const ROUNDING: f64 = 1e-6;
 

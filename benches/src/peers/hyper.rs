@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Request, Uri};
+use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -26,39 +26,38 @@ use crate::tls;
 /// # Errors
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let exchange = Exchange::new(&plan.url, plan.root.as_deref())?;
+    let mut exchange = Exchange::new(&plan.url, plan.root.as_deref())?;
+    exchange.method = plan.method().parse()?;
+    exchange.body = plan.body()?.unwrap_or_default().into();
     on_tokio(plan, "hyper", |run| work(exchange.clone(), run))
 }
 
 async fn work(exchange: Exchange, run: SharedRun) {
     let mut connection = None;
     let mut now = Instant::now();
-    while run.lock().admit(now) {
-        let sent = now;
+    while let Some(since) = run.begin_async(now).await {
         if connection.is_none() {
             run.lock().opened(1);
         }
         let outcome = exchange.run(&mut connection).await;
-        now = Instant::now();
-        match outcome {
-            Ok(status) => run.lock().answered(status, sent, now),
-            Err(error) => {
-                connection = None;
-                run.lock().failed(&error);
-            }
+        if outcome.is_err() {
+            connection = None;
         }
+        now = run.ended(since, outcome);
     }
 }
 
 /// A connection that requests can be sent on.
-pub type Connection = SendRequest<Empty<Bytes>>;
+pub type Connection = SendRequest<Full<Bytes>>;
 
 /// The parts of a request, made once.
 #[derive(Clone)]
 pub struct Exchange {
     target: Target,
+    method: Method,
     path: Uri,
     host: HeaderValue,
+    body: Bytes,
     /// For an https URL.
     tls: Option<TlsConnector>,
 }
@@ -81,8 +80,10 @@ impl Exchange {
         Ok(Self {
             tls: tls.map(|config| Arc::new(config).into()),
             target: target.clone(),
+            method: Method::GET,
             path: target.path.parse()?,
             host: target.authority.parse()?,
+            body: Bytes::new(),
         })
     }
 
@@ -99,7 +100,8 @@ impl Exchange {
             _ => connection.insert(self.connect().await?),
         };
         sender.ready().await?;
-        let mut request = Request::new(Empty::new());
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
         request.headers_mut().insert(HOST, self.host.clone());
         let mut response = sender.send_request(request).await?;

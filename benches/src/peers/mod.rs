@@ -11,43 +11,127 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use tokio::sync;
+
+use crate::load::schedule::{self, Pace, Schedule};
 use crate::measure::{Plan, Record, Run};
 
 /// A run that several tasks or threads report to.
 #[derive(Clone, Debug)]
-pub struct SharedRun(Arc<Mutex<Run>>);
+pub struct SharedRun(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    run: Mutex<Run>,
+    /// Of an open loop. Whoever has it waits until the next request is due; the others wait for it, in their order.
+    pace: Option<sync::Mutex<Pace>>,
+}
 
 impl SharedRun {
     pub(crate) fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(Arc::new(Mutex::new(Run::new(plan)?))))
+        let run = Run::new(plan)?;
+        let pace = plan.rate.map(|rate| {
+            let ramp = Duration::ZERO;
+            Pace::new(plan, Schedule { rate, ramp }, run.began()).into()
+        });
+        let run = run.into();
+        Ok(Self(Arc::new(Shared { run, pace })))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Run> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes one call after another until the run is over; `exchange` returns the status.
     pub(crate) fn work<E: fmt::Display>(&self, mut exchange: impl FnMut() -> Result<u16, E>) {
         let mut now = Instant::now();
-        while self.lock().admit(now) {
-            let sent = now;
-            let outcome = exchange();
-            now = Instant::now();
-            match outcome {
-                Ok(status) => self.lock().answered(status, sent, now),
-                Err(error) => self.lock().failed(&error),
+        while let Some(since) = self.begin(now) {
+            now = self.ended(since, exchange());
+        }
+    }
+
+    /// A request has brought this status, or none. Returns the time.
+    pub(crate) fn ended<E: fmt::Display>(
+        &self,
+        since: Instant,
+        outcome: Result<u16, E>,
+    ) -> Instant {
+        let now = Instant::now();
+        match outcome {
+            Ok(status) => self.lock().answered(status, since, now),
+            Err(error) => self.lock().failed(&error),
+        }
+        now
+    }
+
+    /// Waits until another request shall begin, and tells from when it counts; `None` when the run is over.
+    fn begin(&self, now: Instant) -> Option<Instant> {
+        let Some(pace) = &self.0.pace else {
+            return self.lock().admit(now).then_some(now);
+        };
+        let mut pace = pace.blocking_lock();
+        loop {
+            match self.turn(&mut pace) {
+                Turn::Over => return None,
+                Turn::Due(at) => return Some(at),
+                Turn::Wait(Duration::ZERO) => thread::yield_now(),
+                Turn::Wait(time) => thread::sleep(time),
+            }
+        }
+    }
+
+    /// The same for a task.
+    pub(crate) async fn begin_async(&self, now: Instant) -> Option<Instant> {
+        let Some(pace) = &self.0.pace else {
+            return self.lock().admit(now).then_some(now);
+        };
+        let mut pace = pace.lock().await;
+        loop {
+            match self.turn(&mut pace) {
+                Turn::Over => return None,
+                Turn::Due(at) => return Some(at),
+                // Before it comes back here, tokio looks for answers.
+                Turn::Wait(Duration::ZERO) => tokio::task::yield_now().await,
+                Turn::Wait(time) => tokio::time::sleep(time).await,
+            }
+        }
+    }
+
+    fn turn(&self, pace: &mut Pace) -> Turn {
+        let now = Instant::now();
+        if !self.lock().goes_on(now) {
+            return Turn::Over;
+        }
+        match pace.next(now) {
+            None => Turn::Over,
+            Some(due) if due > now => Turn::Wait(schedule::sleep(now, due)),
+            Some(due) => {
+                pace.sent(now);
+                Turn::Due(due)
             }
         }
     }
 
     pub(crate) fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
-        let run = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
-        run.into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .finish(client)
+        let Shared { run, pace } = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
+        let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pace) = pace {
+            run.followed(pace.into_inner().followed(Instant::now()));
+        }
+        run.finish(client)
     }
+}
+
+/// What a worker does next in an open loop.
+enum Turn {
+    /// Begin the request that was due at that time.
+    Due(Instant),
+    /// Look again after that time.
+    Wait(Duration),
+    Over,
 }
 
 /// Runs as many workers as the plan has connections, all on this thread.

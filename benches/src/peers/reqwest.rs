@@ -4,9 +4,10 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use reqwest::{Client, Url};
+use hyper::body::Bytes;
+use reqwest::{Client, Method, Url};
 
-use super::{SharedRun, on_tokio};
+use super::on_tokio;
 use crate::measure::{Plan, Record};
 use crate::tls;
 
@@ -16,9 +17,20 @@ use crate::tls;
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = client(plan.root.as_deref())?;
-    let url: Url = plan.url.url.parse()?;
+    let asked = Asked {
+        method: plan.method().parse()?,
+        url: plan.url.url.parse()?,
+        body: plan.body()?.map(Bytes::from),
+    };
     on_tokio(plan, "reqwest", |run| {
-        work(client.clone(), url.clone(), run)
+        let (client, asked) = (client.clone(), asked.clone());
+        async move {
+            let mut now = Instant::now();
+            while let Some(since) = run.begin_async(now).await {
+                let outcome = exchange(&client, &asked).await;
+                now = run.ended(since, outcome.map_err(reason));
+            }
+        }
     })
 }
 
@@ -32,26 +44,48 @@ pub fn client(root: Option<&Path>) -> Result<Client, Box<dyn Error>> {
     Ok(client.build()?)
 }
 
+/// The parts of a request, made once.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    method: Method,
+    url: Url,
+    body: Option<Bytes>,
+}
+
+impl Asked {
+    /// `GET` of that URL.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn get(url: &str) -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            method: Method::GET,
+            url: url.parse()?,
+            body: None,
+        })
+    }
+}
+
 /// One request; the status, once the body has been read.
 ///
 /// # Errors
 /// As reqwest says.
-pub async fn exchange(client: &Client, url: &Url) -> Result<u16, reqwest::Error> {
-    let response = client.get(url.clone()).send().await?;
+pub async fn exchange(client: &Client, asked: &Asked) -> Result<u16, reqwest::Error> {
+    let mut request = client.request(asked.method.clone(), asked.url.clone());
+    if let Some(body) = &asked.body {
+        request = request.body(body.clone());
+    }
+    let response = request.send().await?;
     let status = response.status();
     response.bytes().await?;
     Ok(status.as_u16())
 }
 
-async fn work(client: Client, url: Url, run: SharedRun) {
-    let mut now = Instant::now();
-    while run.lock().admit(now) {
-        let sent = now;
-        let outcome = exchange(&client, &url).await;
-        now = Instant::now();
-        match outcome {
-            Ok(status) => run.lock().answered(status, sent, now),
-            Err(error) => run.lock().failed(&error),
-        }
+/// What lies under reqwest's error, which itself tells little.
+fn reason(error: reqwest::Error) -> String {
+    let mut reason: &dyn Error = &error;
+    while let Some(source) = reason.source() {
+        reason = source;
     }
+    reason.to_string()
 }

@@ -237,7 +237,7 @@ fn alone<C: Driven>(
     one_host: bool,
     client: impl FnOnce() -> Result<C, courser::Error>,
 ) -> Result<Sample, Box<dyn Error>> {
-    let script = Asking::default().script(&plan.url, one_host)?;
+    let script = Asking::default().script(plan, one_host)?;
     let before = held_by_this_thread();
     let mut client = client()?;
     if plan.depth == 1 {

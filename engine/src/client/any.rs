@@ -48,6 +48,7 @@ pub struct AnyHost {
     hosts: HashMap<Box<[u8]>, Key>,
     /// For building the name of a host.
     name: Vec<u8>,
+    recent: Recent,
     user_agent: Option<String>,
     redirects: Redirects,
     tls: TlsIdentity,
@@ -112,6 +113,7 @@ impl<N: Net> Client<N> {
         let router = AnyHost {
             hosts: HashMap::new(),
             name: Vec::new(),
+            recent: Recent::default(),
             user_agent: config.host.user_agent.clone(),
             redirects: config.redirects,
             tls,
@@ -175,13 +177,24 @@ impl Router for AnyHost {
         hosts: &mut Hosts,
         pool: &PoolConfig,
     ) -> Result<Key, ErrorKind> {
+        let usual = own.is_none_or(|own| own.proxies.is_none() && own.tls.is_none());
+        if usual && !self.adds_cookies(own) {
+            // Another client's jar may have left some in it.
+            #[cfg(feature = "cookies")]
+            request.set_cookies(&[]);
+            if let Some(host) = self.recent.get(request.encoded_for())
+                && hosts.get(host).is_some()
+            {
+                return Ok(host);
+            }
+        }
         let text = request.url();
         let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
         #[cfg(feature = "cookies")]
         self.cookie.clear();
         #[cfg(feature = "cookies")]
         if let Some(jar) = &self.cookies
-            && own.is_none_or(|own| !own.without_cookies)
+            && self.adds_cookies(own)
         {
             jar.push_header(&url, &mut self.cookie);
         }
@@ -212,6 +225,9 @@ impl Router for AnyHost {
         };
         #[cfg(feature = "cookies")]
         request.set_cookies(&self.cookie);
+        if usual && let Some(entry) = hosts.get(host) {
+            self.recent.put(entry.defaults.id(), host);
+        }
         Ok(host)
     }
 
@@ -224,7 +240,7 @@ impl Router for AnyHost {
     ) -> Result<Reroute, ErrorKind> {
         #[cfg(feature = "cookies")]
         if let Some(jar) = &self.cookies
-            && own.is_none_or(|own| !own.without_cookies)
+            && self.adds_cookies(own)
             && let Ok(url) = Url::parse(request.url())
         {
             jar.store(&url, response.header_all("set-cookie"));
@@ -267,6 +283,18 @@ impl Router for AnyHost {
 }
 
 impl AnyHost {
+    /// Whether the request gets cookies from the jar.
+    #[inline]
+    fn adds_cookies(&self, own: Option<&Overrides>) -> bool {
+        #[cfg(feature = "cookies")]
+        return self.cookies.is_some() && own.is_none_or(|own| !own.without_cookies);
+        #[cfg(not(feature = "cookies"))]
+        {
+            let _ = own;
+            false
+        }
+    }
+
     fn insert_host(
         &self,
         url: &Url<'_>,
@@ -361,6 +389,30 @@ impl AnyHost {
         let port = rule.to_port.unwrap_or(url.port());
         let own = port == url.port() && bare(host).eq_ignore_ascii_case(bare(url.host()));
         (!own).then_some((host, port))
+    }
+}
+
+/// The hosts that requests have gone to of late without settings of their own, by the number of the defaults they were
+/// encoded with. A request that has not changed since goes there again, and nobody takes its URL apart.
+#[derive(Debug)]
+struct Recent([(u64, Key); 64]);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self([(0, Key::NONE); 64])
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn get(&self, defaults: u64) -> Option<Key> {
+        let (known, host) = self.0[defaults as usize % self.0.len()];
+        (known == defaults && defaults != 0).then_some(host)
+    }
+
+    #[inline]
+    fn put(&mut self, defaults: u64, host: Key) {
+        self.0[defaults as usize % self.0.len()] = (defaults, host);
     }
 }
 

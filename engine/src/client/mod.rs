@@ -173,6 +173,7 @@ impl Call {
 }
 
 impl CallTime {
+    #[inline]
     fn expires_at(self, now: Time, total: Option<Duration>) -> Option<Time> {
         match self {
             Self::Configured => total.and_then(|total| now.checked_add(total)),

@@ -478,6 +478,9 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
+        if self.waiting() == 0 {
+            return self.rest(now, at);
+        }
         if self.is_new_enough(at) {
             let waiter = self.oldest_waiter();
             return self.hand_on(now, at, waiter);
@@ -506,6 +509,13 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.busy += 1;
             return Next::Assign(waiter);
         }
+        self.rest(now, at)
+    }
+
+    /// Leaves a connection idle.
+    #[inline]
+    fn rest(&mut self, now: Time, at: u32) -> Next<W> {
+        let slot = &mut self.slots[at as usize];
         let server = slot.keep_alive.map(|theirs| later(now, before(theirs)));
         let ends_at = server.into_iter().chain(slot.worn_at).min();
         let expires_at = idle_until(now, self.config.idle_timeout, ends_at);

@@ -44,6 +44,7 @@ impl<T: Copy> Queue<T> {
         self.nodes.get(self.front as usize)?.value
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, value: T) -> Ticket {
         let at = self.node(value);
         match self.back {
@@ -106,6 +107,7 @@ impl<T: Copy> Queue<T> {
     }
 
     /// Fills a node that comes behind the last.
+    #[inline]
     fn node(&mut self, value: T) -> u32 {
         self.len += 1;
         let node = Node {
@@ -120,8 +122,9 @@ impl<T: Copy> Queue<T> {
                 (self.nodes.len() - 1) as u32
             }
             at => {
-                self.free = self.nodes[at as usize].next;
-                self.nodes[at as usize] = node;
+                let unused = &mut self.nodes[at as usize];
+                self.free = unused.next;
+                *unused = node;
                 at
             }
         }

@@ -302,6 +302,12 @@ impl Request {
         self.encode_anew(defaults)
     }
 
+    /// The [number](Defaults::id) of the defaults it was encoded with; 0 if it was changed since, or never encoded.
+    #[inline]
+    pub(crate) fn encoded_for(&self) -> u64 {
+        self.0.encoded_for
+    }
+
     fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
         self.check(defaults.form)?;
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
@@ -737,6 +743,12 @@ impl Defaults {
             withholds: false,
             codings: Codings::none(),
         }
+    }
+
+    /// No two of them have the same; never 0.
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Takes these content codings off responses to requests that do not say it themselves with

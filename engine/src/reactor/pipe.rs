@@ -8,11 +8,14 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-use super::{Conn, Happened, Key, Owner, Place, Progress, Reactor, State, is_truncation};
+use super::{
+    ActiveCall, Conn, Happened, Key, Owner, Place, Progress, Reactor, Settings, Slab, State,
+    is_truncation,
+};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
-use crate::proto::{BodyMode, CloseReason, Exchange, Request, Reuse, Version};
+use crate::proto::{BodyMode, CloseReason, Exchange, Request, Response, Reuse, Version};
 use crate::time::Time;
 
 /// How the requests of a pipelining client go out.
@@ -394,7 +397,7 @@ impl<N: Net> Reactor<N> {
     /// Reads once, and hands out all answers that came.
     #[inline(never)]
     pub(super) fn read_pipe(&mut self, key: Key) -> Result<Progress, ErrorKind> {
-        let Some(conn) = self.conns.get_mut(key) else {
+        let Some(mut conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
@@ -427,140 +430,76 @@ impl<N: Net> Reactor<N> {
         }
         pipe.tidy();
         let left_nothing = conn.stream.is_drained(n, self.buffer.len());
+        let progress = match left_nothing && !conn.closed {
+            true => Progress::Drained,
+            false => Progress::More,
+        };
+        conn.since = self.now;
         let mut at = 0;
         loop {
-            let Some(conn) = self.conns.get_mut(key) else {
-                return Ok(Progress::Stop);
-            };
-            conn.since = self.now;
             let mut limits = &self.settings.limits;
-            let (exchange, response) = match &mut conn.state {
-                State::Busy(exchange, call) => match self.calls.get_mut(*call) {
+            let (exchange, response, call) = match &mut conn.state {
+                State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
                     Some(call) => {
                         let own = call.overrides.as_deref();
                         limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
                         if at < n {
                             call.marks.first_byte.get_or_insert(self.now);
                         }
-                        (exchange, &mut call.response)
+                        let whose = (*call_key, &mut call.marks);
+                        (exchange, &mut call.response, Some(whose))
                     }
                     None => return Ok(Progress::Stop),
                 },
-                State::Draining(exchange, response, _) => (exchange, response),
+                State::Draining(exchange, response, _) => (exchange, response, None),
                 _ => return Ok(Progress::Stop),
             };
             let used = exchange.handle_own(&self.buffer[at..n], response, limits)?;
             at += used;
-            let done = exchange.done();
-            if let State::Busy(_, call) = conn.state
-                && let Some(call) = self.calls.get_mut(call)
-            {
-                call.marks.bytes_in += used as u64;
-            }
-            let Some(reuse) = done else {
-                return Ok(if left_nothing && !conn.closed {
-                    Progress::Drained
-                } else {
-                    Progress::More
-                });
+            let call = call.map(|(call, marks)| {
+                marks.bytes_in += used as u64;
+                call
+            });
+            let Some(reuse) = exchange.done() else {
+                return Ok(progress);
             };
-            let Some(pipe) = &mut conn.pipe else {
+            let Some(pipe) = conn.pipe.as_mut().filter(|pipe| !pipe.is_empty()) else {
+                self.finish_pipe(key, reuse, at < n, left_nothing);
                 return Ok(Progress::Stop);
             };
-            match reuse {
-                Reuse::Keep if !pipe.behind.is_empty() => {
-                    self.answered(key);
-                    if at == n {
-                        let closed = self.conns.get(key).is_some_and(|conn| conn.closed);
-                        return Ok(if left_nothing && !closed {
-                            Progress::Drained
-                        } else {
-                            Progress::More
-                        });
-                    }
-                    let pipe = self.conns.get(key).and_then(|conn| conn.pipe.as_ref());
-                    if pipe.is_some_and(|pipe| !pipe.is_begun(pipe.front)) {
-                        return Err(PeerFault::Unsolicited.into());
-                    }
-                }
-                reuse => {
-                    self.finish_pipe(key, reuse, at < n, left_nothing);
-                    return Ok(Progress::Stop);
-                }
+            if reuse != Reuse::Keep {
+                self.finish_pipe(key, reuse, at < n, left_nothing);
+                return Ok(Progress::Stop);
             }
-        }
-    }
-
-    /// The call in front is answered, and others are behind it.
-    fn answered(&mut self, key: Key) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        let call = match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(_, call) => {
-                let version = self.calls.get(call).map(|call| call.response.version());
-                if version == Some(Version::Http10) {
-                    self.happened.push_back(Happened::PipeBroken);
-                }
-                Some(call)
+            if call.is_some() && response.version() == Version::Http10 {
+                self.happened.push_back(Happened::PipeBroken);
             }
-            State::Draining(_, response, _) => {
-                self.put_spare(response);
-                None
-            }
-            _ => None,
-        };
-        if let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut()) {
             pipe.answered += 1;
             pipe.answered_now += 1;
-        }
-        self.advance(key);
-        if let Some(conn) = self.conns.get(key) {
+            let late = conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
             self.happened.push_back(Happened::Answered {
                 at: conn.at,
                 conn: key,
                 call,
             });
-        }
-    }
-
-    /// The first of those behind comes to the front.
-    fn advance(&mut self, key: Key) {
-        let spare = self.spare.pop();
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        let Some(pipe) = &mut conn.pipe else {
-            return;
-        };
-        let Some(next) = pipe.behind.pop_front() else {
-            return;
-        };
-        pipe.sent_whole = pipe.sent_whole.saturating_sub(1);
-        pipe.front = next.span;
-        conn.since = self.now;
-        conn.kept = true;
-        let whole = next.span.end <= pipe.written;
-        match next.whose {
-            Whose::Call(call_key) => {
-                self.spare.extend(spare);
-                if let Some(call) = self.calls.get_mut(call_key) {
-                    call.marks.in_front = Some(self.now);
-                    conn.hurried = call.overrides.is_some();
-                    let mut exchange = Exchange::new(&call.request, call.mode);
-                    let sent = pipe.written.min(next.span.end);
-                    exchange.set_sent(sent.saturating_sub(next.span.start), whole);
-                    conn.state = State::Busy(exchange, call_key);
-                }
+            let front_unsent = conn
+                .pipe
+                .as_ref()
+                .is_some_and(|pipe| pipe.is_front_unsent());
+            if let Some(response) = late {
+                self.put_spare(response);
             }
-            Whose::Nobodys(mut exchange) => {
-                note_front(&mut exchange, pipe);
-                let until = later(self.now, self.settings.drain());
-                conn.state = State::Draining(*exchange, spare.unwrap_or_default(), until);
+            if at == n {
+                return Ok(progress);
             }
-            Whose::Withdrawn => {}
+            if front_unsent {
+                return Err(PeerFault::Unsolicited.into());
+            }
+            let Some(same) = self.conns.get_mut(key) else {
+                return Ok(Progress::Stop);
+            };
+            conn = same;
         }
-        self.arm_conn(key);
     }
 
     /// The last answer is there, or one after which there will be no more.
@@ -670,7 +609,8 @@ impl<N: Net> Reactor<N> {
                         keep_alive: None,
                     });
                 } else {
-                    self.advance(conn_key);
+                    conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
+                    self.arm_conn(conn_key);
                 }
                 GivenUp::Unsent
             }
@@ -807,6 +747,51 @@ impl<N: Net> Reactor<N> {
 }
 
 impl<S> Conn<S> {
+    /// The first of those behind comes to the front, in place of a call, or of a late answer, whose response is
+    /// returned.
+    #[inline]
+    fn advance(
+        &mut self,
+        calls: &mut Slab<ActiveCall>,
+        spare: &mut Vec<Response>,
+        now: Time,
+        settings: &Settings,
+    ) -> Option<Response> {
+        let pipe = self.pipe.as_mut()?;
+        let next = pipe.behind.pop_front()?;
+        pipe.sent_whole = pipe.sent_whole.saturating_sub(1);
+        pipe.front = next.span;
+        self.since = now;
+        self.kept = true;
+        let late = match self.state {
+            State::Draining(..) => std::mem::replace(&mut self.state, State::Settled),
+            _ => State::Settled,
+        };
+        self.state = match next.whose {
+            Whose::Call(call_key) => match calls.get_mut(call_key) {
+                Some(call) => {
+                    call.marks.in_front = Some(now);
+                    self.hurried = call.overrides.is_some();
+                    State::Busy(Exchange::new(&call.request, call.mode), call_key)
+                }
+                None => State::Settled,
+            },
+            Whose::Nobodys(exchange) => {
+                let until = later(now, settings.drain());
+                State::Draining(*exchange, spare.pop().unwrap_or_default(), until)
+            }
+            // Not in front: none are left where answers are read, nor where the front gives up.
+            Whose::Withdrawn => State::Settled,
+        };
+        if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &mut self.state {
+            note_front(exchange, pipe);
+        }
+        match late {
+            State::Draining(_, response, _) => Some(response),
+            _ => None,
+        }
+    }
+
     /// When a connection whose answer nobody waits for is looked at: calls behind that may have deadlines before.
     pub(super) fn draining_due(&self, until: Time) -> Time {
         let others = self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty());

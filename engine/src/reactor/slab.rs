@@ -77,9 +77,12 @@ impl<T> Slab<T> {
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let key = self.next_key();
         match self.free.pop() {
-            // Not an assignment: that would drop what was there, and to that end have the value copied twice.
             Some(index) => {
-                self.slots[index as usize].value.get_or_insert(value);
+                let slot = &mut self.slots[index as usize];
+                // Known to be empty, it is filled without a second copy of the element in between.
+                if slot.value.is_none() {
+                    slot.value = Some(value);
+                }
             }
             None => {
                 room::make(&mut self.slots);

@@ -1,0 +1,299 @@
+//! One client, one workload, one round.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::resource::UsageWho;
+use tempfile::NamedTempFile;
+
+use super::workload::Workload;
+use crate::measure::{Record, cpu_time};
+use crate::process::{Served, load, spawn_on};
+
+/// Where clients are measured, and for how long.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) server_core: usize,
+    pub(super) client_core: usize,
+    pub(super) duration: Duration,
+}
+
+impl Place {
+    /// Measures `client` with a server of its own: so the system's memory of past connections, which is by address, is
+    /// in nobody's way.
+    ///
+    /// # Errors
+    /// The server or the client failed, or a request did.
+    pub(super) fn take(&self, client: &str, workload: &Workload) -> Result<Sample, Box<dyn Error>> {
+        let served = &Served::on(self.server_core, workload.tls)?;
+        let body = NamedTempFile::new()?;
+        body.as_file().write_all(&vec![b'b'; workload.body])?;
+        let taking = Taking {
+            client,
+            workload,
+            served,
+            body: &body,
+            core: self.client_core,
+            duration: self.duration,
+        };
+        let server_before = served.cpu_time()?;
+        let (mut sample, requests) = match client {
+            "wrk" => taking.of_wrk()?,
+            _ => taking.of_tool()?,
+        };
+        let server = served.cpu_time()? - server_before;
+        sample.server_us = server.as_secs_f64() * 1e6 / requests as f64;
+        Ok(sample)
+    }
+}
+
+/// What one client did in one round.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) requests_per_second: f64,
+    pub(super) user_us: f64,
+    pub(super) system_us: f64,
+    /// The server's processor time for each request, that for accepting connections included.
+    server_us: f64,
+    /// What only our own tools know; `None` for wrk.
+    pub(super) own: Option<Own>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    pub(super) allocations: f64,
+    pub(super) p50_us: f64,
+    pub(super) p90_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) p999_us: f64,
+}
+
+impl Sample {
+    /// The system's timer samples what is user time: some ten times in a round, so the split is that of all rounds
+    /// together. Their sum is exact.
+    pub(super) fn median(samples: &[Self]) -> Self {
+        let sum = |value: fn(&Self) -> f64| samples.iter().map(value).sum::<f64>();
+        let user_share = sum(|sample| sample.user_us) / sum(Self::cpu_us).max(f64::MIN_POSITIVE);
+        let of = |value: fn(&Self) -> f64| median(samples.iter().map(value));
+        let cpu_us = of(Self::cpu_us);
+        let own: Vec<_> = samples
+            .iter()
+            .filter_map(|sample| sample.own.as_ref())
+            .collect();
+        let of_own = |value: fn(&&Own) -> f64| median(own.iter().map(value));
+        Self {
+            requests_per_second: of(|sample| sample.requests_per_second),
+            user_us: cpu_us * user_share,
+            system_us: cpu_us * (1.0 - user_share),
+            server_us: of(|sample| sample.server_us),
+            own: (!own.is_empty()).then(|| Own {
+                allocations: of_own(|own| own.allocations),
+                p50_us: of_own(|own| own.p50_us),
+                p90_us: of_own(|own| own.p90_us),
+                p99_us: of_own(|own| own.p99_us),
+                p999_us: of_own(|own| own.p999_us),
+            }),
+        }
+    }
+
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+
+    /// The share of its core that the client used, in percent.
+    pub(super) fn client_busy(&self) -> f64 {
+        self.cpu_us() * self.requests_per_second / 1e4
+    }
+
+    /// The same of the server.
+    pub(super) fn server_busy(&self) -> f64 {
+        self.server_us * self.requests_per_second / 1e4
+    }
+
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{:.0} requests/s, client {:.0} % busy, server {:.0} % busy",
+            self.requests_per_second,
+            self.client_busy(),
+            self.server_busy()
+        )
+    }
+}
+
+/// How a sample is taken. It comes with the number of requests that the server has seen.
+struct Taking<'a> {
+    client: &'a str,
+    workload: &'a Workload,
+    served: &'a Served,
+    /// Of each request.
+    body: &'a NamedTempFile,
+    core: usize,
+    duration: Duration,
+}
+
+impl Taking<'_> {
+    fn of_tool(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+        let (client, workload) = (self.client, self.workload);
+        let depth = workload.depth_of(client);
+        let mut command = load(client, workload.connections)?;
+        let warm_up = self.warm_up();
+        command
+            .args(["--warm-up", &warm_up.to_string()])
+            .args(["--depth", &depth.to_string()])
+            .args(["--method", workload.method])
+            .arg(self.served.url(workload.path));
+        if workload.body > 0 {
+            let body = format!("@{}", self.body.path().display());
+            command.args(["--data", &body]);
+        }
+        let seconds = self.duration.as_secs_f64();
+        match workload.rate {
+            None => command.args(["--duration", &seconds.to_string()]),
+            // A number of requests, so that those that are late at the end are not left out.
+            Some(rate) => {
+                let requests = (rate * seconds).max(1.0) as u64;
+                let requests = requests.to_string();
+                command.args(["--rate", &rate.to_string(), "--requests", &requests])
+            }
+        };
+        if let Some(root) = self.served.root() {
+            command.arg("--root").arg(root);
+        }
+        let output = output_on(self.core, &mut command)?;
+        let record = Record::from_json(&output).ok_or("it printed no record")?;
+        if record.errors > 0 {
+            return Err(format!("{} errors", record.errors).into());
+        }
+        let sample = Sample {
+            requests_per_second: record.requests_per_second,
+            user_us: record.user_us,
+            system_us: record.system_us,
+            server_us: 0.0,
+            own: Some(Own {
+                allocations: record.allocations,
+                p50_us: record.p50_us,
+                p90_us: record.p90_us,
+                p99_us: record.p99_us,
+                p999_us: record.p999_us,
+            }),
+        };
+        Ok((sample, record.requests + warm_up))
+    }
+
+    /// All connections are open after it, and buffers have grown; with many connections one request more on each has
+    /// to do.
+    fn warm_up(&self) -> u64 {
+        let workload = self.workload;
+        let at_once = u64::from(workload.connections * workload.depth_of(self.client));
+        match workload.rate {
+            Some(rate) => at_once.max((rate / 10.0) as u64),
+            None => (10 * at_once).min((2 * at_once).max(WARM)),
+        }
+    }
+
+    fn of_wrk(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+        let workload = self.workload;
+        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let mut lua = format!("wrk.method = \"{}\"\n", workload.method);
+        if workload.body > 0 {
+            lua += &format!("wrk.body = string.rep(\"b\", {})\n", workload.body);
+        }
+        if workload.depth > 1 {
+            // Its only way to pipeline: one string of several requests.
+            lua += &format!(
+                "init = function(args) local r = {{}} for i = 1, {} do r[i] = wrk.format() end \
+                 requests = table.concat(r) end\nrequest = function() return requests end\n",
+                workload.depth
+            );
+        }
+        let script = NamedTempFile::new()?;
+        script.as_file().write_all(lua.as_bytes())?;
+        let mut command = Command::new("wrk");
+        command
+            .args(["--threads", "1"])
+            .args(["--connections", &workload.connections.to_string()])
+            // It takes whole seconds.
+            .args([
+                "--duration",
+                &self.duration.as_secs_f64().ceil().to_string(),
+            ])
+            .arg("--script")
+            .arg(script.path())
+            .arg(self.served.url(workload.path));
+        let output = output_on(self.core, &mut command)?;
+        let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let (requests, requests_per_second) =
+            wrk_numbers(&output).ok_or("it printed something else than expected")?;
+        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
+        let sample = Sample {
+            requests_per_second,
+            user_us: per_request(user - user_before),
+            system_us: per_request(system - system_before),
+            server_us: 0.0,
+            own: None,
+        };
+        Ok((sample, requests))
+    }
+}
+
+/// Runs it to its end, and returns what it printed.
+pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = spawn_on(core, command)?.wait_with_output()?;
+    if !output.status.success() {
+        return Err(format!("it ended with {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// All requests, and requests per second; `None` too where wrk saw errors.
+fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
+    if output.contains("Socket errors:") || output.contains("Non-2xx") {
+        return None;
+    }
+    let word_before = |mark: &str| output.split(mark).next()?.split_whitespace().last();
+    let requests = word_before(" requests in ")?.parse().ok()?;
+    let (_, rate) = output.split_once("Requests/sec:")?;
+    let rate = rate.split_whitespace().next()?.parse().ok()?;
+    (requests > 0).then_some((requests, rate))
+}
+
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+/// Requests that suffice to warm up, whatever the number of connections.
+const WARM: u64 = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::{median, wrk_numbers};
+
+    #[test]
+    fn reads_what_wrk_prints() {
+        let output = "Running 1s test @ http://127.0.0.1:1/\n  1 threads and 2 connections\n\
+                      \x20 123456 requests in 1.10s, 11.22MB read\nRequests/sec: 112233.44\n\
+                      Transfer/sec:     10.20MB\n";
+        assert_eq!(wrk_numbers(output), Some((123_456, 112_233.44)));
+        assert_eq!(
+            wrk_numbers(&format!("{output}  Socket errors: connect 1\n")),
+            None
+        );
+        assert_eq!(wrk_numbers("unable to connect"), None);
+    }
+
+    #[test]
+    fn median_of_odd_and_even() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+}

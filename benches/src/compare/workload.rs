@@ -1,0 +1,322 @@
+//! What can be measured, as one list.
+
+use std::error::Error;
+
+/// Requests of one kind, over a number of connections. The numbers of each are for its own clients: they differ in what
+/// else is on their core.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    pub(super) name: &'static str,
+    pub(super) method: &'static str,
+    /// See the paths of `serve`.
+    pub(super) path: &'static str,
+    /// Bytes of the request's body.
+    pub(super) body: usize,
+    pub(super) connections: u32,
+    /// Requests on each connection at a time, for [`PIPELINING`] clients. The others have one.
+    pub(super) depth: u32,
+    pub(super) tls: bool,
+    /// Of an open loop: the share of what the slowest client can do.
+    pub(super) share: Option<f64>,
+    /// Requests per second that come of it.
+    pub(super) rate: Option<f64>,
+    /// The limit first, then maybe the same with memory for each answer. It has no TLS; wrk has no rates, and waits for
+    /// the body of an answer to HEAD.
+    pub(super) clients: &'static [&'static str],
+    /// The one of them that stands for courser where there is room for one only.
+    pub(super) courser: &'static str,
+}
+
+impl Workload {
+    /// How many requests `client` has on each connection at a time.
+    pub(super) fn depth_of(&self, client: &str) -> u32 {
+        if PIPELINING.contains(&client) {
+            self.depth
+        } else {
+            1
+        }
+    }
+
+    /// In a few words.
+    pub(super) fn title(&self) -> String {
+        let mut title = format!("`{} {}`", self.method, self.path);
+        if self.body > 0 {
+            title += &format!(" of {} bytes", self.body);
+        }
+        if self.tls {
+            title += ", TLS";
+        }
+        match self.connections {
+            1 => title += ", 1 connection",
+            more => title += &format!(", {more} connections"),
+        }
+        if self.depth > 1 {
+            title += &format!(
+                ", {} requests at a time on each where pipelined",
+                self.depth
+            );
+        }
+        title += match self.courser {
+            "blocking" => ", blocking calls of as many threads",
+            "send" => ", awaited calls of as many tasks",
+            _ => "",
+        };
+        if let Some(rate) = self.rate {
+            title += &format!(", {rate} requests/s");
+        }
+        title
+    }
+}
+
+/// Those that the words of a command line stand for, in the order of the list.
+///
+/// # Errors
+/// A word stands for none.
+pub(super) fn named(words: &[String]) -> Result<Vec<Workload>, Box<dyn Error>> {
+    let stands_for = |word: &str, name: &str| {
+        let rest = name.strip_prefix(word);
+        word == "all" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    for word in words {
+        if !ALL.iter().any(|workload| stands_for(word, workload.name)) {
+            return Err(format!("there is no workload {word}; see --help").into());
+        }
+    }
+    let is_named = |workload: &&Workload| words.iter().any(|word| stands_for(word, workload.name));
+    Ok(ALL.iter().filter(is_named).cloned().collect())
+}
+
+/// The list for a reader.
+pub(super) fn help() -> String {
+    let mut help = "Workloads:\n".to_owned();
+    for workload in ALL {
+        let mut title = workload.title().replace('`', "");
+        if let Some(share) = workload.share {
+            title += &format!(", at {share} of what the slowest client can do");
+        }
+        help += &format!("  {:<16} {title}\n", workload.name);
+    }
+    help
+}
+
+/// Clients with several requests on a connection.
+const PIPELINING: [&str; 3] = ["limit", "wrk", "pipeline"];
+
+/// 13 bytes over kept connections, for everybody.
+const GET: Workload = Workload {
+    name: "get",
+    method: "GET",
+    path: "/13",
+    body: 0,
+    connections: 64,
+    depth: 1,
+    tls: false,
+    share: None,
+    rate: None,
+    clients: &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
+    courser: "host",
+};
+
+/// Bodies of some size, which are to be handed out whole.
+const LONG: Workload = Workload {
+    clients: &[
+        "limit",
+        "limit-whole",
+        "wrk",
+        "host",
+        "client",
+        "hyper",
+        "reqwest",
+        "ureq",
+    ],
+    ..FEW
+};
+
+/// Other bodies and methods, with fewer connections, so that buffers stay in the caches.
+const FEW: Workload = Workload {
+    connections: 32,
+    ..GET
+};
+
+const PIPELINED: Workload = Workload {
+    connections: 8,
+    clients: &["limit", "wrk", "host", "pipeline"],
+    courser: "pipeline",
+    ..GET
+};
+
+/// Latencies from when a request was due.
+const OPEN: Workload = Workload {
+    clients: &["limit", "host", "client", "hyper", "reqwest", "ureq"],
+    ..GET
+};
+
+const ALL: &[Workload] = &[
+    Workload {
+        name: "get-1",
+        connections: 1,
+        clients: &[
+            "limit", "wrk", "host", "client", "call", "hyper", "reqwest", "ureq",
+        ],
+        courser: "call",
+        ..GET
+    },
+    Workload {
+        name: "get-8",
+        connections: 8,
+        ..GET
+    },
+    Workload {
+        name: "get-64",
+        ..GET
+    },
+    Workload {
+        name: "get-512",
+        connections: 512,
+        ..GET
+    },
+    Workload {
+        name: "get-4096",
+        connections: 4096,
+        ..GET
+    },
+    Workload {
+        name: "get-20000",
+        connections: 20_000,
+        // Not so many threads; and wrk's time is over before it has connected.
+        clients: &["limit", "host", "client", "hyper", "reqwest"],
+        ..GET
+    },
+    Workload {
+        name: "body-1k",
+        path: "/1k",
+        ..FEW
+    },
+    Workload {
+        name: "body-16k",
+        path: "/16k",
+        ..LONG
+    },
+    Workload {
+        name: "body-1m",
+        path: "/1m",
+        ..LONG
+    },
+    Workload {
+        name: "chunked",
+        path: "/chunked",
+        ..LONG
+    },
+    Workload {
+        name: "close",
+        path: "/close",
+        ..FEW
+    },
+    Workload {
+        name: "head",
+        method: "HEAD",
+        clients: &["limit", "host", "client", "hyper", "reqwest", "ureq"],
+        ..FEW
+    },
+    Workload {
+        name: "post-1k",
+        method: "POST",
+        body: 1 << 10,
+        ..FEW
+    },
+    Workload {
+        name: "post-1m",
+        method: "POST",
+        body: 1 << 20,
+        ..FEW
+    },
+    Workload {
+        name: "tls",
+        tls: true,
+        clients: &["wrk", "client", "hyper", "reqwest", "ureq"],
+        courser: "client",
+        ..GET
+    },
+    Workload {
+        name: "handshakes",
+        path: "/close",
+        tls: true,
+        clients: &["client", "hyper", "reqwest"],
+        courser: "client",
+        ..GET
+    },
+    Workload {
+        name: "pipelining-4",
+        depth: 4,
+        ..PIPELINED
+    },
+    Workload {
+        name: "pipelining-16",
+        depth: 16,
+        ..PIPELINED
+    },
+    Workload {
+        name: "pipelining-64",
+        depth: 64,
+        ..PIPELINED
+    },
+    Workload {
+        name: "pipelining-256",
+        depth: 256,
+        ..PIPELINED
+    },
+    Workload {
+        name: "shared",
+        clients: &["blocking", "ureq"],
+        courser: "blocking",
+        ..GET
+    },
+    Workload {
+        name: "async",
+        clients: &["send", "reqwest"],
+        courser: "send",
+        ..GET
+    },
+    Workload {
+        name: "open-25",
+        share: Some(0.25),
+        ..OPEN
+    },
+    Workload {
+        name: "open-50",
+        share: Some(0.5),
+        ..OPEN
+    },
+    Workload {
+        name: "open-75",
+        share: Some(0.75),
+        ..OPEN
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, named};
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        let found = named(&words).unwrap();
+        found.iter().map(|workload| workload.name).collect()
+    }
+
+    #[test]
+    fn a_word_stands_for_all_that_begin_with_it() {
+        assert_eq!(names(&["all"]).len(), ALL.len());
+        assert_eq!(names(&["tls", "body-1k", "tls"]), ["body-1k", "tls"]);
+        assert_eq!(names(&["post", "close"]), ["close", "post-1k", "post-1m"]);
+        assert!(named(&["get-".to_owned()]).is_err() && named(&["ge".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn names_are_unique_and_courser_takes_part() {
+        for (at, workload) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|other| other.name != workload.name));
+            assert!(workload.clients.contains(&workload.courser));
+        }
+    }
+}

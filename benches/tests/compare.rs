@@ -1,0 +1,105 @@
+//! The comparison as its users have it: each workload with each of its clients, for an instant. What the numbers are is
+//! not looked at.
+
+use std::process::{Command, Output, Stdio};
+
+use benches::process::installed;
+
+#[test]
+fn every_workload_is_measured() {
+    let clients = "limit,limit-whole,host,call,pipeline,blocking,send";
+    let output = compare(&["--connections", "2", "--clients", clients]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for (name, rows) in [
+        ("get-1", "limit host call"),
+        ("get-20000", "limit host"),
+        ("body-1m", "limit limit-whole host"),
+        ("close", "limit host"),
+        ("head", "limit host"),
+        ("post-1m", "limit host"),
+        ("pipelining-256", "limit host pipeline"),
+        ("shared", "blocking"),
+        ("async", "send"),
+        ("open-75", "limit host"),
+    ] {
+        let rows: Vec<_> = rows.split(' ').collect();
+        assert_eq!(clients_of(&text, name), rows, "{name} in {text}");
+    }
+    // A line for each workload that is no open loop and has no TLS, and for each bar that needs none of the others.
+    let (_, end) = text.split_once("divided by").expect("ratios");
+    let (ratios, bars) = end.split_once("### Bars").expect("bars");
+    assert_eq!(rows(ratios).count(), 20, "{text}");
+    assert_eq!(rows(bars).count(), 8, "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn peers_take_part() {
+    let workloads = "get-1,close,head,post-1k,tls,handshakes,open-50";
+    let peers = [
+        "--connections",
+        "2",
+        "--clients",
+        "client,hyper,reqwest,ureq",
+    ];
+    let output = compare(&[&peers[..], &["--workload", workloads]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for workload in workloads.split(',') {
+        let clients = clients_of(&text, workload);
+        let all = ["client", "hyper", "reqwest", "ureq"];
+        // That one would show its memory of sessions.
+        let count = if workload == "handshakes" { 3 } else { 4 };
+        assert_eq!(clients, all[..count], "{workload} in {text}");
+    }
+}
+
+#[test]
+fn wrk_takes_part() {
+    if !installed("wrk") {
+        return;
+    }
+    let workloads = ["--workload", "post-1k,pipelining-4", "--clients", "wrk"];
+    let output = compare(&workloads);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(clients_of(&text, "post-1k"), ["wrk"]);
+    assert_eq!(clients_of(&text, "pipelining-4"), ["wrk"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said() {
+    for (options, part) in [
+        (["--workload", "get-2"], "there is no workload get-2"),
+        (["--clients", "curl"], "none of these clients is for these"),
+    ] {
+        let output = compare(&options);
+        assert_eq!(output.status.code(), Some(1));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+/// The first cells of the rows under the heading of that workload.
+fn clients_of<'a>(text: &'a str, workload: &str) -> Vec<&'a str> {
+    let heading = format!("### {workload}: ");
+    let (_, section) = text.split_once(&heading).expect("a heading");
+    let section = section.split("###").next().unwrap_or_default();
+    let name = |row: &'a str| row.split(" | ").next().unwrap_or_default();
+    rows(section).map(name).collect()
+}
+
+/// The rows of a table, without its head, from their first cell on.
+fn rows(section: &str) -> impl Iterator<Item = &str> {
+    let lines = section.lines().filter_map(|line| line.strip_prefix('|'));
+    let rows = lines.skip_while(|line| !line.starts_with("---")).skip(1);
+    rows.map(str::trim)
+}
+
+fn compare(options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_compare"));
+    command.args(["--rounds", "1", "--seconds", "10ms"]);
+    command.args(options).stdin(Stdio::null());
+    command.output().expect("a process")
+}
