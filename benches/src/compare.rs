@@ -1,6 +1,6 @@
 //! One server, all clients, in turn: the server on one core, each client as a process of its own on another, in
-//! rounds, so that a slow minute of the machine hits all of them alike. Each round has all [`workload`]s; the
-//! [`table`]s have the medians, and the bars that courser is measured by.
+//! rounds, so that a slow minute of the machine hits all of them alike. Each round has all workloads; the tables
+//! have the medians, and the bars that courser is measured by.
 //!
 //! Where the server is the busier side, requests per second say more about the server than about the client, and
 //! where others use the machine, about them. So the tables have both sides' share of their core, and the ratio to the

@@ -6,11 +6,15 @@ use super::{Args, Contest};
 /// Prints all of them, as far as there are numbers.
 pub(super) fn print(args: &Args, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
+    // Fewer than were asked for, if the user had enough.
+    let entrants = contests.iter().flat_map(|contest| &contest.entrants);
+    let rounds = entrants.map(|entrant| entrant.samples.len()).max();
     println!(
         "Server and client on one core each; medians of {} rounds of {:?}. The server's share of its core is that of its \
          whole run, so with many connections accepting them is most of it. User time is sampled by the system, and means \
          little below some seconds in all.",
-        args.rounds, args.seconds
+        rounds.unwrap_or(0),
+        args.seconds
     );
     for result in &results {
         result.print();

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
-use super::head::{self, Framing, HeadScan, ParsedHead, TransferEncoding};
+use super::head::{self, Framing, HeadScan, TransferEncoding};
 use super::request::Fill;
 use super::response::{HeadParts, decoder_cap};
 use super::{Limits, Request, Response, Version};
@@ -59,8 +59,8 @@ pub struct Exchange {
     streams: bool,
     /// Why the connection must close after this exchange, as far as it is known already.
     close: Option<CloseReason>,
-    /// `Keep-Alive: timeout=N` of the response.
-    keep_alive_timeout: Option<Duration>,
+    /// `Keep-Alive: timeout=N` of the response, in seconds.
+    keep_alive_timeout: Option<u32>,
     /// What to take off the body.
     codings: Codings,
     /// Of a body whose content codings are taken off, until that is done.
@@ -362,24 +362,41 @@ impl Exchange {
         Ok(used)
     }
 
+    /// One part of the response, or two: nearly always, a head and a body of known length come together.
     fn handle_piece(
         &mut self,
         input: &[u8],
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
+        let mut used = 0;
+        if let Recv::Head { .. } = self.recv {
+            used = self.handle_head_bytes(input, response, limits)?;
+        }
         match &mut self.recv {
-            Recv::Head { .. } => self.handle_head_bytes(input, response, limits),
-            Recv::Length(left) => {
-                let n = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+            Recv::Length(left) if used < input.len() => {
+                let rest = &input[used..];
+                let n = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
                 *left -= n as u64;
                 let ended = *left == 0;
-                self.keep(&input[..n], response, limits)?;
+                self.keep(&rest[..n], response, limits)?;
                 if ended {
                     self.recv = Recv::Done;
                 }
-                Ok(n)
+                Ok(used + n)
             }
+            _ if used > 0 => Ok(used),
+            _ => self.handle_other_piece(input, response, limits),
+        }
+    }
+
+    fn handle_other_piece(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<usize, ErrorKind> {
+        match &self.recv {
             Recv::Chunked(_) => self.handle_chunks(input, response, limits),
             Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
             Recv::UntilClose => {
@@ -397,36 +414,62 @@ impl Exchange {
                 self.keep(input, response, limits)?;
                 Ok(input.len())
             }
-            Recv::Decoding | Recv::Done => Ok(0),
+            Recv::Head { .. } | Recv::Length(_) | Recv::Decoding | Recv::Done => Ok(0),
         }
     }
 
+    #[inline(always)] // into its only caller
     fn handle_head_bytes(
         &mut self,
         input: &[u8],
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
+        let inner = &mut *response.0;
+        let first_field = inner.fields.len();
+        let plain = if inner.buffer.is_empty() {
+            head::parse_plain(
+                input,
+                limits.header_count,
+                &mut inner.fields,
+                &mut inner.head,
+            )
+        } else {
+            None
+        };
+        let used = match plain {
+            Some(length) if length <= limits.head_bytes => {
+                inner.buffer.extend_from_slice(&input[..length]);
+                length
+            }
+            _ => {
+                inner.fields.truncate(first_field);
+                inner.head = HeadParts::default();
+                match self.gather_head(input, response, limits)? {
+                    (used, true) => used,
+                    (used, false) => return Ok(used),
+                }
+            }
+        };
+        self.handle_head(response, limits)?;
+        Ok(used)
+    }
+
+    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete, which is told,
+    /// too.
+    #[cold]
+    fn gather_head(
+        &mut self,
+        input: &[u8],
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(usize, bool), ErrorKind> {
         let Recv::Head { scan, start } = &mut self.recv else {
-            return Ok(0);
+            return Ok((0, false));
         };
         let start = *start;
         let known = response.0.buffer.len() - start;
         let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
-        if known == 0 {
-            let first_field = response.0.fields.len();
-            let plain =
-                head::parse_plain(input, start, limits.header_count, &mut response.0.fields);
-            match plain {
-                Some(parsed) if parsed.length <= room => {
-                    let length = parsed.length;
-                    response.0.buffer.extend_from_slice(&input[..length]);
-                    self.handle_head(start, first_field, parsed, response, limits)?;
-                    return Ok(length);
-                }
-                _ => response.0.fields.truncate(first_field),
-            }
-        }
         let end = scan.handle_piece(input);
         let n = end.unwrap_or(input.len());
         if n > room {
@@ -436,43 +479,31 @@ impl Exchange {
         }
         response.0.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            let first_field = response.0.fields.len();
-            let parsed = head::parse_head(
+            response.0.head = head::parse_head(
                 &mut response.0.buffer,
                 start,
                 limits.header_count,
                 &mut response.0.fields,
             )?;
-            self.handle_head(start, first_field, parsed, response, limits)?;
-        } else if known < head::STATUS_LINE_PREFIX {
+            return Ok((n, true));
+        }
+        if known < head::STATUS_LINE_PREFIX {
             head::check_status_line(&response.0.buffer[start..])?;
         }
-        Ok(n)
+        Ok((n, false))
     }
 
-    fn handle_head(
-        &mut self,
-        start: usize,
-        first_field: usize,
-        parsed: ParsedHead,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        let parts = HeadParts {
-            status: parsed.status,
-            version: parsed.version,
-            bytes: start as u32..(start + parsed.length) as u32,
-            reason: parsed.reason.clone(),
-            fields: first_field as u32..response.0.fields.len() as u32,
-        };
-        match parsed.status {
+    #[inline(always)] // into its only caller
+    fn handle_head(&mut self, response: &mut Response, limits: &Limits) -> Result<(), ErrorKind> {
+        let head = &response.0.head;
+        match head.status {
             101 if self.kind == RequestKind::Upgrade => {}
-            101 => return Err(PeerFault::UnexpectedUpgrade.into()),
-            100..200 => return self.handle_interim(parts, response, limits),
+            100..200 => return self.handle_interim(response, limits),
             _ => {}
         }
-        response.0.head = parts;
-        self.recv = self.body_of(&parsed, limits)?;
+        let fields = &response.0.fields[head.fields.start as usize..];
+        let framing = Framing::of(&response.0.buffer, fields);
+        self.recv = self.body_of(head.status, head.version, framing, limits)?;
         if self.is_sending() {
             self.close.get_or_insert(CloseReason::EarlyResponse);
         }
@@ -485,22 +516,26 @@ impl Exchange {
         Ok(())
     }
 
+    #[cold]
     fn handle_interim(
         &mut self,
-        parts: HeadParts,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
+        let head = std::mem::take(&mut response.0.head);
+        if head.status == 101 {
+            return Err(PeerFault::UnexpectedUpgrade.into());
+        }
         if self.interim == limits.interim_responses {
             return Err(LimitExceeded::InterimResponses(limits.interim_responses).into());
         }
         self.interim += 1;
-        if parts.status == 100
+        if head.status == 100
             && let Send::AwaitContinue(_) = self.send
         {
             self.send = self.body_state();
         }
-        response.0.interim.push(parts);
+        response.0.interim.push(head);
         self.recv = Recv::Head {
             scan: HeadScan::default(),
             start: response.0.buffer.len(),
@@ -509,30 +544,37 @@ impl Exchange {
     }
 
     /// How the body of the final response is framed (RFC 9112 §6.3), and whether the connection can outlive it.
-    fn body_of(&mut self, parsed: &ParsedHead, limits: &Limits) -> Result<Recv, ErrorKind> {
+    #[inline(always)] // into its only caller
+    fn body_of(
+        &mut self,
+        status: u16,
+        version: Version,
+        framing: Framing,
+        limits: &Limits,
+    ) -> Result<Recv, ErrorKind> {
         let Framing {
             content_length,
             transfer_encoding,
             close,
             keep_alive,
             keep_alive_timeout,
-        } = parsed.framing;
-        self.keep_alive_timeout = keep_alive_timeout.map(|s| Duration::from_secs(u64::from(s)));
+        } = framing;
+        self.keep_alive_timeout = keep_alive_timeout;
         if close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
-        } else if parsed.version == Version::Http10 && !keep_alive {
+        } else if version == Version::Http10 && !keep_alive {
             self.close.get_or_insert(CloseReason::Http10);
         }
-        let handed_over = parsed.status == 101
-            || (self.kind == RequestKind::Connect && (200..300).contains(&parsed.status));
+        let handed_over =
+            status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
         if handed_over {
             self.close = Some(CloseReason::HandedOver);
             return Ok(Recv::Done);
         }
-        if self.kind == RequestKind::Head || matches!(parsed.status, 204 | 304) {
+        if self.kind == RequestKind::Head || matches!(status, 204 | 304) {
             let faulty = matches!(content_length, Some(Err(_)))
                 || transfer_encoding == TransferEncoding::Unsupported
-                || (parsed.status == 204 && transfer_encoding != TransferEncoding::Absent);
+                || (status == 204 && transfer_encoding != TransferEncoding::Absent);
             if faulty {
                 self.close.get_or_insert(CloseReason::AmbiguousFraming);
             }
@@ -543,7 +585,7 @@ impl Exchange {
             (TransferEncoding::Unsupported, _) => {
                 Err(PeerFault::UnsupportedTransferEncoding.into())
             }
-            (TransferEncoding::Chunked, _) if parsed.version == Version::Http10 => {
+            (TransferEncoding::Chunked, _) if version == Version::Http10 => {
                 Err(PeerFault::UnsupportedTransferEncoding.into())
             }
             (TransferEncoding::Chunked, length) => {
@@ -780,6 +822,7 @@ impl Exchange {
     #[inline]
     pub fn keep_alive_timeout(&self) -> Option<Duration> {
         self.keep_alive_timeout
+            .map(|seconds| Duration::from_secs(seconds.into()))
     }
 
     #[inline]

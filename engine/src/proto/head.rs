@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use httparse::ParserConfig;
 
-use super::response::{Field, Version};
-use super::scan::{skip_text, skip_token};
+use super::response::{Field, Fields, HeadParts, Version};
+use super::scan::{text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// Finds the empty line that ends a head, over any number of pieces.
@@ -79,18 +79,6 @@ pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
 /// Length of `HTTP/1.1 200 `: what [`check_status_line`] can judge.
 pub(crate) const STATUS_LINE_PREFIX: usize = 13;
 
-/// A parsed head: the status line, and what its headers say about framing and the connection.
-#[derive(Debug)]
-pub(crate) struct ParsedHead {
-    /// Bytes of the head, its empty line included.
-    pub(crate) length: usize,
-    pub(crate) version: Version,
-    pub(crate) status: u16,
-    /// In `buffer`.
-    pub(crate) reason: Range<u32>,
-    pub(crate) framing: Framing,
-}
-
 /// The headers that decide about the body and the connection (RFC 9112 §6.3, §9.3).
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
@@ -113,79 +101,163 @@ pub(crate) enum TransferEncoding {
 }
 
 /// Parses the head at the start of `input` in one pass, if it is all there and plain: CRLF line ends, one blank in the
-/// status line, nothing folded. `base` is where it will be in the response's buffer. `None` leaves all else, faults
-/// too, to [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the input is cut.
+/// status line, nothing folded, no more fields than `fields` has room for. It is the first one of its response, and will
+/// stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to [`HeadScan`] and [`parse_head`], so that the
+/// outcome does not depend on how the input is cut.
 ///
-/// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a third, because it
+/// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a fifth, because it
 /// neither resumes nor tolerates.
-pub(crate) fn parse_plain(
+pub(super) fn parse_plain(
     input: &[u8],
-    base: usize,
     max_headers: usize,
-    fields: &mut Vec<Field>,
-) -> Option<ParsedHead> {
-    let (version, rest) = match input.split_first_chunk::<9>()? {
-        (b"HTTP/1.1 ", rest) => (Version::Http11, rest),
-        (b"HTTP/1.0 ", rest) => (Version::Http10, rest),
-        _ => return None,
-    };
-    let &[a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', ..] = rest else {
+    fields: &mut Fields,
+    head: &mut HeadParts,
+) -> Option<usize> {
+    if input.len() < WINDOW {
         return None;
+    }
+    let (version, status, reason_end) = match input.starts_with(USUAL_STATUS_LINE) {
+        true => (Version::Http11, 200, USUAL_STATUS_LINE.len() - 2),
+        false => parse_status_line(input)?,
     };
-    let status = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-    let reason = &input[STATUS_LINE_PREFIX..];
-    let [b'\r', b'\n', lines @ ..] = skip_text(reason) else {
-        return None;
-    };
-    let mut rest = lines;
-    let reason_end = input.len() - rest.len() - "\r\n".len();
-    let mut framing = Framing::default();
-    let most = fields.len() + max_headers.min(MOST_HEADERS);
+    let free = fields.free();
+    let room = free.len().min(max_headers.min(MOST_HEADERS));
+    let mut slots = free[..room].iter_mut();
+    let mut at = reason_end + 2;
     loop {
-        if let [b'\r', b'\n', body @ ..] = rest {
-            return Some(ParsedHead {
-                length: input.len() - body.len(),
-                version,
-                status,
-                reason: (base + STATUS_LINE_PREFIX) as u32..(base + reason_end) as u32,
-                framing,
-            });
+        // Few values live in this loop, and no call is in it: it stays in the registers.
+        while let Some((colon, end)) = usual_line(input, at) {
+            if colon == at {
+                return None;
+            }
+            *slots.next()? = Field {
+                name: at as u32,
+                name_len: (colon - at) as u32,
+                value: (colon + 2) as u32,
+                value_len: (end - colon - 2) as u32,
+            };
+            at = end + 2;
         }
-        // A folded line has no name at its start, and is left to the slower way like a bad one.
-        let behind_name = skip_token(rest);
-        let name = &rest[..rest.len() - behind_name.len()];
-        let ([b':', b' ', value @ ..] | [b':', value @ ..]) = behind_name else {
-            return None;
-        };
-        let mut value = value;
-        let [b'\r', b'\n', next @ ..] = skip_text(value) else {
-            return None;
-        };
-        value = &value[..value.len() - next.len() - "\r\n".len()];
-        // Of text, only blanks are not above SP.
-        if let [..=b' ', ..] | [.., ..=b' '] = value {
-            value = trim(value);
+        if input[at..].starts_with(b"\r\n") {
+            break;
         }
-        if name.is_empty() || fields.len() == most {
+        let slot = slots.next()?;
+        at = other_line(input, at, slot)?;
+    }
+    // Where this does not fit, nothing before did.
+    let length = u32::try_from(at + 2).ok()?;
+    let count = room - slots.len();
+    let first = fields.len() as u32;
+    fields.take(count);
+    *head = HeadParts {
+        status,
+        version,
+        bytes: 0..length,
+        reason: STATUS_LINE_PREFIX as u32..reason_end as u32,
+        fields: first..first + count as u32,
+    };
+    Some(at + 2)
+}
+
+/// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits and `-`, a colon, one blank,
+/// visible ASCII characters with blanks between them, CRLF.
+#[inline(always)]
+fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let colon = loop {
+        let window = window(input, at)?;
+        // At most 16, so that what follows is in the window.
+        let n = (token_stops(window.first_chunk()?) | 0x1_0000).trailing_zeros() as usize;
+        at += n;
+        if window[n..n + 2] == *b": " && window[n + 2] > b' ' {
+            break at;
+        }
+        if n < 16 {
             return None;
         }
-        framing.handle_header(name, value);
-        fields.push(Field::new(input, base, name, value));
-        rest = next;
+    };
+    at += 1;
+    loop {
+        // Begins with a byte that is known, so that the one before the CR is in the same window.
+        let window = window(input, at)?;
+        let stops = text_stops(window.first_chunk()?);
+        if stops == 0 {
+            at += 15;
+            continue;
+        }
+        let n = ((stops >> 1) | 0x8000).trailing_zeros() as usize;
+        if window[n] > b' ' && window[n + 1..n + 3] == *b"\r\n" {
+            return Some((colon, at + n + 1));
+        }
+        return None;
     }
 }
 
+/// So many bytes from there on; `input` has as many.
+#[inline(always)]
+fn window(input: &[u8], at: usize) -> Option<&[u8; WINDOW]> {
+    if at > input.len() - WINDOW {
+        return None; // this comparison is the only one
+    }
+    input[at..].first_chunk()
+}
+
+/// Sixteen bytes for the vector, and three behind the end of a name that fills them: a colon, a blank and the value's first.
+const WINDOW: usize = 19;
+
+/// Any plain line at `at`, and where the next one is. A folded line has no name at its start, and is left to the slower way like a bad one.
+#[cold]
+fn other_line(input: &[u8], at: usize, slot: &mut Field) -> Option<usize> {
+    let colon = token_end(input, at);
+    if colon == at || input.get(colon) != Some(&b':') {
+        return None;
+    }
+    let end = text_end(input, colon + 1);
+    let Some(b"\r\n") = input.get(end..end + 2) else {
+        return None;
+    };
+    *slot = Field::new(input, 0, &input[at..colon], trim(&input[colon + 1..end]));
+    Some(end + 2)
+}
+
+/// A plain status line: version, status, and where the CRLF is.
+#[cold]
+fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
+    let start = input.first_chunk::<STATUS_LINE_PREFIX>()?;
+    let version = match start.first_chunk()? {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        _ => return None,
+    };
+    let &[
+        ..,
+        b' ',
+        a @ b'1'..=b'9',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+    ] = start
+    else {
+        return None;
+    };
+    let status = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
+    let end = text_end(input, STATUS_LINE_PREFIX);
+    (input.get(end..end + 2)? == b"\r\n").then_some((version, status, end))
+}
+
+/// How nearly all heads begin.
+const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
+
 /// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
 /// new bytes at the end of `buffer`.
-pub(crate) fn parse_head(
+#[inline(never)] // a large frame
+pub(super) fn parse_head(
     buffer: &mut Vec<u8>,
     start: usize,
     max_headers: usize,
-    fields: &mut Vec<Field>,
-) -> Result<ParsedHead, ErrorKind> {
+    fields: &mut Fields,
+) -> Result<HeadParts, ErrorKind> {
     let head = &buffer[start..];
     check_status_line(head)?;
-    let mut framing = Framing::default();
     let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     ParserConfig::default()
@@ -202,19 +274,22 @@ pub(crate) fn parse_head(
             }
             _ => PeerFault::BadHeader.into(),
         })?;
-    fields.extend(parsed.headers.iter().map(|header| {
-        framing.handle_header(header.name.as_bytes(), header.value);
-        Field::new(head, start, header.name.as_bytes(), header.value)
-    }));
+    let first = fields.len();
+    fields.extend(
+        parsed
+            .headers
+            .iter()
+            .map(|header| Field::new(head, start, header.name.as_bytes(), header.value)),
+    );
     let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
     let (length, reason) = (head.len(), reason(head, start));
     unfold(buffer, fields);
-    Ok(ParsedHead {
-        length,
-        version,
+    Ok(HeadParts {
         status,
+        version,
+        bytes: start as u32..(start + length) as u32,
         reason,
-        framing,
+        fields: first as u32..fields.len() as u32,
     })
 }
 
@@ -226,11 +301,12 @@ fn version(minor: Option<u8>) -> Version {
 }
 
 /// Parses a complete trailer section at `buffer[range]` and appends the fields that may stand there.
+#[inline(never)] // a large frame
 pub(crate) fn parse_trailers(
     buffer: &[u8],
     range: Range<usize>,
     max_headers: usize,
-    fields: &mut Vec<Field>,
+    fields: &mut Fields,
 ) -> Result<(), ErrorKind> {
     let mut slots = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let slots = &mut slots[..max_headers.min(MOST_HEADERS)];
@@ -253,32 +329,34 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
-    /// Nearly all other headers are told apart from these by their length and their first letter.
+    /// What the fields of one head, in `buffer`, say.
     #[inline]
-    fn handle_header(&mut self, name: &[u8], value: &[u8]) {
-        if matches!(name.len(), 10 | 14 | 17)
-            && matches!(name, [b'C' | b'c' | b'K' | b'k' | b'T' | b't', ..])
-        {
-            self.handle_framing_header(name, value);
-        }
-    }
-
-    fn handle_framing_header(&mut self, name: &[u8], value: &[u8]) {
-        match name.len() {
-            10 => self.handle_connection(name, value),
-            14 if is_name(name, b"content-length") => self.handle_content_length(value),
-            17 if is_name(name, b"transfer-encoding") => {
-                let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
-                self.transfer_encoding = match self.transfer_encoding {
-                    TransferEncoding::Absent if chunked => TransferEncoding::Chunked,
-                    _ => TransferEncoding::Unsupported,
-                };
+    pub(crate) fn of(buffer: &[u8], fields: &[Field]) -> Self {
+        let mut framing = Self::default();
+        for field in fields {
+            // Nearly all other headers are told apart from these by their length.
+            if matches!(field.name_len, 10 | 14 | 17) {
+                framing.handle_header(&buffer[field.name()], &buffer[field.value()]);
             }
-            _ => {}
+        }
+        framing
+    }
+
+    #[inline(always)]
+    fn handle_header(&mut self, name: &[u8], value: &[u8]) {
+        if is_name(name, b"content-length") {
+            match parse_content_length(value) {
+                Ok(length) if self.content_length.is_none() => {
+                    self.content_length = Some(Ok(length));
+                }
+                _ => self.handle_content_lengths(value),
+            }
+        } else {
+            self.handle_rarer_header(name, value);
         }
     }
 
-    fn handle_connection(&mut self, name: &[u8], value: &[u8]) {
+    fn handle_rarer_header(&mut self, name: &[u8], value: &[u8]) {
         if is_name(name, b"connection") {
             for token in list(value) {
                 self.close |= token.eq_ignore_ascii_case(b"close");
@@ -286,16 +364,18 @@ impl Framing {
             }
         } else if is_name(name, b"keep-alive") {
             self.keep_alive_timeout = list(value).find_map(keep_alive_timeout);
+        } else if is_name(name, b"transfer-encoding") {
+            let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
+            self.transfer_encoding = match self.transfer_encoding {
+                TransferEncoding::Absent if chunked => TransferEncoding::Chunked,
+                _ => TransferEncoding::Unsupported,
+            };
         }
     }
 
     /// Equal values collapse into one, over lists and over lines; anything else is an error (RFC 9112 §6.3 (5)).
-    fn handle_content_length(&mut self, value: &[u8]) {
-        let single = parse_content_length(value);
-        if self.content_length.is_none() && single.is_ok() {
-            self.content_length = Some(single);
-            return;
-        }
+    #[cold]
+    fn handle_content_lengths(&mut self, value: &[u8]) {
         for item in value.split(|&byte| byte == b',') {
             let parsed = parse_content_length(trim(item));
             self.content_length = Some(match (self.content_length, parsed) {
@@ -311,33 +391,31 @@ impl Framing {
 }
 
 /// Whether a token is that name of lower-case letters and `-`, in any case: no other byte of a token becomes one of
-/// those by the bit that makes letters lower-case.
-#[inline]
+/// those by the bit that makes letters lower-case. Eight bytes at a time, which overlap.
+#[inline(always)]
 fn is_name<const N: usize>(token: &[u8], lower: &[u8; N]) -> bool {
-    let pairs = token.iter().zip(lower);
-    let different = pairs.fold(0, |different, (byte, lower)| {
-        different | ((byte | 0x20) ^ lower)
-    });
-    token.len() == N && different == 0
+    const { assert!(N >= 8 && N <= 24) };
+    let eight = |name: &[u8], at| {
+        name[at..]
+            .first_chunk()
+            .map(|eight| u64::from_le_bytes(*eight))
+    };
+    token.len() == N
+        && [0, (N - 8) / 2, N - 8].iter().all(|&at| {
+            eight(token, at).map(|eight| eight | u64::from_le_bytes([0x20; 8])) == eight(lower, at)
+        })
 }
 
 fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
     if digits.is_empty() {
         return Err(PeerFault::BadContentLength);
     }
-    let mut value = 0u64;
-    for byte in digits {
+    let value = digits.iter().try_fold(0u64, |value, byte| {
         let digit = byte.wrapping_sub(b'0');
-        // Below this, no digit can overflow; above it, the checked operations tell.
-        if digit > 9 || value > u64::MAX / 10 - 1 {
-            let checked = value.checked_mul(10).filter(|_| digit <= 9);
-            let checked = checked.and_then(|value| value.checked_add(u64::from(digit)));
-            value = checked.ok_or(PeerFault::BadContentLength)?;
-        } else {
-            value = value * 10 + u64::from(digit);
-        }
-    }
-    Ok(value)
+        let tens = value.checked_mul(10).filter(|_| digit <= 9)?;
+        tens.checked_add(u64::from(digit))
+    });
+    value.ok_or(PeerFault::BadContentLength)
 }
 
 fn keep_alive_timeout(parameter: &[u8]) -> Option<u32> {
@@ -441,18 +519,18 @@ mod tests {
     use super::super::scan::TOKEN;
     use super::*;
 
-    fn show(head: &ParsedHead, buffer: &[u8], fields: &[Field]) -> String {
+    fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {
         let fields: Vec<_> = fields.iter().map(|field| field.show(buffer)).collect();
         format!("{head:?} {fields:?}")
     }
 
     proptest! {
-        /// What the fast way accepts, `httparse` accepts, with the same result; plain heads are accepted.
+        /// What the fast way accepts, `httparse` accepts, with the same result; plain heads are accepted, if not very short.
         #[test]
         fn the_fast_way_agrees_with_httparse(
             version in "HTTP/1\\.[01] ",
             line in "[1-9][0-9]{2} [ -~\\t\u{e9}]{0,20}",
-            headers in prop::collection::vec(("[!#$%&'*+.^_`|~a-zA-Z0-9-]{1,20}", "[ \\t]{0,2}[ -~\\t\u{e9}]{0,30}"), 0..6),
+            headers in prop::collection::vec(("[a-zA-Z0-9-]{1,40}|[!#$%&'*+.^_`|~a-zA-Z0-9-]{0,20}", "[ \\t]{0,2}[ -~\\t\u{e9}]{0,30}| [!-~]{0,50}"), 0..6),
             damage in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(b"\r\n\0 :\x7f\t\x1f\x80(".to_vec()))),
         ) {
             let mut input = format!("{version}{line}\r\n").into_bytes();
@@ -464,13 +542,15 @@ mod tests {
                 let at = at.index(input.len());
                 input[at] = *byte;
             }
-            let mut fields = Vec::new();
-            let fast = parse_plain(&input, 0, 64, &mut fields);
-            prop_assert!(fast.is_some() || damage.is_some());
-            if let Some(fast) = fast {
-                let mut buffer = input[..fast.length].to_vec();
-                let fast = show(&fast, &buffer, &fields);
-                fields.clear();
+            let mut fields = Fields::default();
+            let mut head = HeadParts::default();
+            let fast = parse_plain(&input, 64, &mut fields, &mut head);
+            let plain = input.len() >= WINDOW && headers.iter().all(|(name, _)| !name.is_empty());
+            prop_assert!(fast.is_some() == plain || damage.is_some());
+            if let Some(length) = fast {
+                let mut buffer = input[..length].to_vec();
+                let fast = show(&head, &buffer, &fields);
+                fields.truncate(0);
                 let slow = parse_head(&mut buffer, 0, 64, &mut fields).expect("httparse accepts it");
                 prop_assert_eq!(fast, show(&slow, &buffer, &fields));
             }
@@ -478,13 +558,13 @@ mod tests {
 
         #[test]
         fn a_token_ends_at_the_first_other_byte(bytes in prop::collection::vec(prop_oneof![6 => prop::sample::select(b"azAZ-mM".to_vec()), 1 => any::<u8>()], 0..60)) {
-            prop_assert_eq!(bytes.len() - skip_token(&bytes).len(), bytes.iter().take_while(|byte| TOKEN[usize::from(**byte)]).count());
+            prop_assert_eq!(token_end(&bytes, 0), bytes.iter().take_while(|byte| TOKEN[usize::from(**byte)]).count());
         }
 
         #[test]
         fn text_ends_at_the_first_control(bytes in prop::collection::vec(prop_oneof![3 => 0x20u8..0x7f, 1 => any::<u8>()], 0..60)) {
             let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f);
-            prop_assert_eq!(bytes.len() - skip_text(&bytes).len(), bytes.iter().take_while(|byte| is_text(byte)).count());
+            prop_assert_eq!(text_end(&bytes, 0), bytes.iter().take_while(|byte| is_text(byte)).count());
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Inner {
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
     pub(super) buffer: Vec<u8>,
     /// The fields of all heads, then the trailers, as ranges into `buffer`.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Fields,
     pub(super) interim: Vec<HeadParts>,
     pub(super) head: HeadParts,
     /// In `fields`.
@@ -52,7 +52,7 @@ impl Response {
     pub fn new() -> Self {
         Self(Box::new(Inner {
             buffer: Vec::new(),
-            fields: Vec::new(),
+            fields: Fields::default(),
             interim: Vec::new(),
             head: HeadParts::default(),
             trailers: 0..0,
@@ -134,7 +134,7 @@ impl Response {
 
     /// Forgets the response and keeps the buffers, but for those that have grown above the cap.
     pub fn clear(&mut self) {
-        self.0.fields.clear();
+        self.0.fields.truncate(0);
         self.0.interim.clear();
         self.0.head = HeadParts::default();
         self.0.trailers = 0..0;
@@ -155,7 +155,7 @@ impl Response {
     pub(crate) fn continue_from(&mut self, other: &mut Self) {
         self.clear();
         self.0.buffer.extend_from_slice(&other.0.buffer);
-        self.0.fields.extend_from_slice(&other.0.fields);
+        self.0.fields.extend(other.0.fields.iter().copied());
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
         self.0.decoded = other.0.decoded;
@@ -267,18 +267,75 @@ pub(super) struct HeadParts {
     pub(super) fields: Range<u32>,
 }
 
+/// Header fields in slots that stay when they are not in use: a parser fills them like an array, and never grows it.
+#[derive(Default)]
+pub(crate) struct Fields {
+    slots: Vec<Field>,
+    used: usize,
+}
+
+impl Fields {
+    /// The slots not in use; some, or as many as there are. What is written there counts once it is [taken](Self::take).
+    #[inline]
+    pub(super) fn free(&mut self) -> &mut [Field] {
+        if self.slots.len() == self.used {
+            self.grow();
+        }
+        &mut self.slots[self.used..]
+    }
+
+    /// The first `n` of the free slots are in use from now on.
+    #[inline]
+    pub(super) fn take(&mut self, n: usize) {
+        self.used = self.slots.len().min(self.used + n);
+    }
+
+    pub(super) fn truncate(&mut self, n: usize) {
+        self.used = self.used.min(n);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let more = self.slots.len().max(FIRST_SLOTS);
+        self.slots.resize(self.used + more, Field::default());
+    }
+}
+
+impl Extend<Field> for Fields {
+    fn extend<I: IntoIterator<Item = Field>>(&mut self, fields: I) {
+        for field in fields {
+            self.free()[0] = field;
+            self.take(1);
+        }
+    }
+}
+
+impl std::ops::Deref for Fields {
+    type Target = [Field];
+
+    #[inline]
+    fn deref(&self) -> &[Field] {
+        &self.slots[..self.used]
+    }
+}
+
+impl std::ops::DerefMut for Fields {
+    fn deref_mut(&mut self) -> &mut [Field] {
+        &mut self.slots[..self.used]
+    }
+}
+
 /// A header field as two ranges into the buffer that it was parsed from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Field {
-    name: u32,
-    name_len: u32,
-    value: u32,
-    value_len: u32,
+    pub(super) name: u32,
+    pub(super) name_len: u32,
+    pub(super) value: u32,
+    pub(super) value_len: u32,
 }
 
 impl Field {
     /// `name` and `value` are slices of `head`, which stands, or will stand, at `base` in the buffer.
-    #[inline]
     pub(super) fn new(head: &[u8], base: usize, name: &[u8], value: &[u8]) -> Self {
         Self {
             name: (base + offset_in(head, name)) as u32,
@@ -294,7 +351,7 @@ impl Field {
         format!("{}: {}", text(self.name()), text(self.value()))
     }
 
-    fn name(&self) -> Range<usize> {
+    pub(super) fn name(&self) -> Range<usize> {
         self.name as usize..self.name as usize + self.name_len as usize
     }
 
@@ -309,7 +366,6 @@ impl Field {
 }
 
 /// Where `part`, a slice of `whole`, starts in it; 0 for an empty one, which may be a slice of anything.
-#[inline]
 fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     if part.is_empty() {
         return 0;
@@ -336,3 +392,6 @@ pub(super) fn decoder_cap(retained: usize) -> usize {
 
 /// Holds the bodies of ordinary pages and API answers, and a 1 MiB download with its growth.
 const DEFAULT_RETAINED: usize = 2 * 1024 * 1024;
+
+/// Nearly all heads have fewer fields.
+const FIRST_SLOTS: usize = 64;

@@ -1,58 +1,59 @@
 //! How far a text or a token reaches: the inner loops of the head parser, sixteen bytes at a time.
 
-use wide::u8x16;
+use wide::{i8x16, u8x16};
 
-/// What is behind the bytes that can stand in a field value or a reason phrase: all but controls, HTAB excepted.
-#[inline(always)]
-pub(super) fn skip_text(mut rest: &[u8]) -> &[u8] {
-    loop {
-        while let Some((bytes, tail)) = rest.split_first_chunk::<16>() {
-            let bytes = u8x16::new(*bytes);
-            let control = at_most(bytes, 0x1f) | bytes.simd_eq(u8x16::splat(0x7f));
-            match control.to_bitmask() {
-                0 => rest = tail,
-                controls => {
-                    rest = &rest[(controls.trailing_zeros() as usize).min(15)..];
-                    break;
-                }
-            }
-        }
-        match rest {
-            [b'\t' | b' '..=b'~' | 0x80.., tail @ ..] => rest = tail,
-            _ => return rest,
+/// Where the text at `at` ends: at the first byte that can not stand in a field value or a reason phrase, that is, at a
+/// control other than HTAB, or at the end of `input`.
+pub(super) fn text_end(input: &[u8], mut at: usize) -> usize {
+    while at < input.len() {
+        let stops = input[at..].first_chunk().map_or(1, text_stops);
+        at += (stops | 0x1_0000).trailing_zeros() as usize;
+        match input.get(at) {
+            Some(b'\t' | b' '..=b'~' | 0x80..) => at += 1,
+            _ => break,
         }
     }
+    at
 }
 
-/// What is behind the bytes that can stand in a token. Letters and `-` go sixteen at a time.
-#[inline(always)]
-pub(super) fn skip_token(mut rest: &[u8]) -> &[u8] {
-    loop {
-        while let Some((bytes, tail)) = rest.split_first_chunk::<16>() {
-            let bytes = u8x16::new(*bytes);
-            let lower = bytes | u8x16::splat(0x20);
-            let letter = at_most(lower - u8x16::splat(b'a'), 25);
-            let usual = letter | bytes.simd_eq(u8x16::splat(b'-'));
-            match !usual.to_bitmask() & 0xffff {
-                0 => rest = tail,
-                others => {
-                    rest = &rest[(others.trailing_zeros() as usize).min(15)..];
-                    break;
-                }
-            }
-        }
-        match rest {
-            [b':', ..] => return rest, // nearly always
-            [byte, tail @ ..] if TOKEN[usize::from(*byte)] => rest = tail,
-            _ => return rest,
+/// Where the token at `at` ends, at the latest with `input`.
+pub(super) fn token_end(input: &[u8], mut at: usize) -> usize {
+    while at < input.len() {
+        let stops = input[at..].first_chunk().map_or(1, token_stops);
+        at += (stops | 0x1_0000).trailing_zeros() as usize;
+        match input.get(at) {
+            Some(byte) if TOKEN[usize::from(*byte)] => at += 1,
+            _ => break,
         }
     }
+    at
 }
 
-/// All ones where a byte is not above `most`.
+/// A bit for each byte, from the lowest on, that is no visible ASCII character and no blank. All that can not stand in a text
+/// is among them, and little else.
 #[inline(always)]
-fn at_most(bytes: u8x16, most: u8) -> u8x16 {
-    bytes.min(u8x16::splat(most)).simd_eq(bytes)
+pub(super) fn text_stops(bytes: &[u8; 16]) -> u32 {
+    outside(u8x16::new(*bytes), b' ', b'~').to_bitmask()
+}
+
+/// A bit for each byte, from the lowest on, that is no letter, digit, `-` or `.`. All that can not stand in a token is among them,
+/// and little else.
+#[inline(always)]
+pub(super) fn token_stops(bytes: &[u8; 16]) -> u32 {
+    let bytes = u8x16::new(*bytes);
+    let no_letter = outside(bytes | u8x16::splat(0x20), b'a', b'z');
+    let no_digit = outside(bytes, b'-', b'9') | bytes.simd_eq(u8x16::splat(b'/')).cast_signed();
+    (no_letter & no_digit).to_bitmask()
+}
+
+/// All ones where a byte is not from `first` to `last`: with these at the lower end of the signed numbers, one comparison
+/// tells.
+#[inline(always)]
+fn outside(bytes: u8x16, first: u8, last: u8) -> i8x16 {
+    let moved = (bytes - u8x16::splat(first.wrapping_add(0x80))).cast_signed();
+    moved.simd_gt(i8x16::splat(
+        (last - first).wrapping_add(0x80).cast_signed(),
+    ))
 }
 
 /// Which bytes a token is made of (RFC 9110 §5.6.2).
@@ -77,11 +78,25 @@ mod tests {
                 let mut bytes = [b'a'; 40];
                 bytes[at] = byte;
                 let is_text = byte == b'\t' || byte >= b' ' && byte != 0x7f;
-                let text = bytes.len() - skip_text(&bytes).len();
-                assert_eq!(text, if is_text { 40 } else { at }, "{byte} at {at}");
-                let token = bytes.len() - skip_token(&bytes).len();
-                let is_token = TOKEN[usize::from(byte)];
-                assert_eq!(token, if is_token { 40 } else { at }, "{byte} at {at}");
+                let end = if is_text { 40 } else { at };
+                assert_eq!(text_end(&bytes, at / 2), end, "{byte} at {at}");
+                let end = if TOKEN[usize::from(byte)] { 40 } else { at };
+                assert_eq!(token_end(&bytes, at / 2), end, "{byte} at {at}");
+            }
+        }
+    }
+
+    /// What has no stop is all text, or all token, and the usual has none.
+    #[test]
+    fn every_byte_stops_as_it_must() {
+        for byte in 0..=255u8 {
+            for at in 0..16 {
+                let mut bytes = [b'a'; 16];
+                bytes[at] = byte;
+                let usual = (b' '..=b'~').contains(&byte);
+                assert_eq!(text_stops(&bytes), u32::from(!usual) << at, "{byte}");
+                let usual = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+                assert_eq!(token_stops(&bytes), u32::from(!usual) << at, "{byte}");
             }
         }
     }

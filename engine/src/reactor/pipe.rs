@@ -767,22 +767,22 @@ impl<S> Conn<S> {
             State::Draining(..) => std::mem::replace(&mut self.state, State::Settled),
             _ => State::Settled,
         };
-        self.state = match next.whose {
+        match next.whose {
             Whose::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
                     call.marks.in_front = Some(now);
                     self.hurried = call.overrides.is_some();
-                    State::Busy(Exchange::new(&call.request, call.mode), call_key)
+                    self.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
                 }
-                None => State::Settled,
+                None => self.state = State::Settled,
             },
             Whose::Nobodys(exchange) => {
                 let until = later(now, settings.drain());
-                State::Draining(*exchange, spare.pop().unwrap_or_default(), until)
+                self.state = State::Draining(*exchange, spare.pop().unwrap_or_default(), until);
             }
             // Not in front: none are left where answers are read, nor where the front gives up.
-            Whose::Withdrawn => State::Settled,
-        };
+            Whose::Withdrawn => self.state = State::Settled,
+        }
         if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &mut self.state {
             note_front(exchange, pipe);
         }
