@@ -46,7 +46,7 @@ pub(super) fn report(levels: &[usize]) -> Result<(), Box<dyn Error>> {
 
 type Case = (&'static str, fn(usize) -> Result<Duration, Box<dyn Error>>);
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 11] = [
     ("waiting for a connection, by time", |calls| {
         by_time(&mut host(1, Silent)?, calls + 1)
     }),
@@ -62,6 +62,9 @@ const CASES: [Case; 9] = [
     ("pipelined and sent, by time", |calls| {
         by_time(&mut pipeline(calls, WIDE, Silent)?, calls)
     }),
+    ("pipelined and sent, one after the other", |calls| {
+        in_turn(&mut pipeline(calls, WIDE, Silent)?, calls)
+    }),
     ("pipelined and sent, cancelled", |calls| {
         cancelled(&mut pipeline(calls, WIDE, Silent)?, calls)
     }),
@@ -72,6 +75,7 @@ const CASES: [Case; 9] = [
         cancelled(&mut pipeline(calls, NARROW, Silent)?, calls)
     }),
     ("pipelined and unsent, for newer ones", overflow),
+    ("bodies of which something is there", bodies),
 ];
 
 /// All calls have the same deadline, which comes.
@@ -80,6 +84,42 @@ fn by_time(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn E
     // Begun, and sent as far as they can be.
     client.wait(ON_THE_WAY)?;
     inside(|| ended(client, calls))
+}
+
+/// Each call has a deadline of its own, and these come.
+fn in_turn(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
+    let mut timeout = TIMEOUT;
+    for _ in 0..calls {
+        let call = Call::new(Request::get("/"), Response::new());
+        client.submit(call.timeout(timeout));
+        timeout += BETWEEN;
+    }
+    client.wait(ON_THE_WAY)?;
+    inside(|| ended(client, calls))
+}
+
+/// Streamed bodies that the caller drops while all have something to read, the newest first.
+fn bodies(calls: usize) -> Result<Duration, Box<dyn Error>> {
+    let mut client = host(calls, Dripping)?;
+    for _ in 0..calls {
+        let call = Call::new(Request::get("/"), Response::new());
+        client.submit(call.timeout(TIMEOUT).streaming(true));
+    }
+    let mut bodies = Vec::new();
+    while bodies.len() < calls {
+        let done = Driven::wait(&mut client, ON_THE_WAY)?.ok_or("no head")?;
+        bodies.push(done.body.ok_or("no body")?);
+    }
+    client.maintain(ON_THE_WAY)?;
+    inside(|| {
+        for &body in bodies.iter().rev() {
+            client.cancel(body);
+        }
+        match client.in_flight() {
+            0 => Ok(()),
+            left => Err(format!("{left} bodies are left").into()),
+        }
+    })
 }
 
 /// The caller ends one after the other, the newest first.
@@ -187,9 +227,22 @@ impl SimServer for Silent {
     fn on_data(&mut self, _peer: &mut Peer<'_>, _data: &[u8]) {}
 }
 
+/// Answers with a head, and with one more byte of a body after a while.
+struct Dripping;
+
+impl SimServer for Dripping {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _data: &[u8]) {
+        peer.send(*b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n");
+        peer.wait(ON_THE_WAY / 2);
+        peer.send(*b"H");
+    }
+}
+
 /// Each is measured so often, for the best.
 const ROUNDS: u32 = 3;
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// From one deadline to the next.
+const BETWEEN: Duration = Duration::from_millis(1);
 /// After which a connection is up and something is sent.
 const ON_THE_WAY: Duration = Duration::from_secs(9);
 /// What the network takes at a time: all, or a few requests, of which the first are still on their way after that.

@@ -2,6 +2,7 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod news;
 mod openings;
 mod pipelines;
 mod turn;
@@ -12,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::news::News;
 use self::openings::{Naming, Opening};
 pub(crate) use self::pipelines::Pipelining;
 use self::turn::TurnLimit;
@@ -67,7 +69,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     done: VecDeque<Key>,
     /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
     /// once if it is `told`, else not.
-    readable: VecDeque<CallId>,
+    readable: News,
     /// Connections that speak another protocol now, with the calls that they came from.
     handed_over: Vec<(CallId, N::Stream)>,
     /// Calls that were redirected, to be sent on once everything that has happened is handled.
@@ -113,7 +115,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             hosts,
             incoming: Vec::new(),
             done: VecDeque::new(),
-            readable: VecDeque::new(),
+            readable: News::default(),
             handed_over: Vec::new(),
             following: VecDeque::new(),
             driven: false,
@@ -543,7 +545,8 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
     pub fn readable_body(&mut self) -> Option<CallId> {
-        let id = self.readable.pop_front()?;
+        let reactor = &self.reactor;
+        let id = self.readable.pop(|id| reactor.call_ref(id.0).is_some())?;
         if let Some(call) = self.reactor.call(id.0) {
             call.told = false;
         }

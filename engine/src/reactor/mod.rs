@@ -1505,6 +1505,9 @@ impl<N: Net> Reactor<N> {
         };
         call.armed = Armed::default();
         let Place::Waiting { since, .. } = call.place else {
+            if self.settings.batching.is_some() {
+                self.check_deadline(key);
+            }
             return;
         };
         let timeouts = call.timeouts(&self.settings);

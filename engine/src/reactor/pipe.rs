@@ -9,7 +9,8 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::{
-    ActiveCall, Conn, Happened, Key, Place, Progress, Reactor, Settings, Slab, State, is_truncation,
+    ActiveCall, Conn, Happened, Key, Owner, Place, Progress, Reactor, Settings, Slab, State,
+    is_truncation,
 };
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
@@ -659,7 +660,8 @@ impl<N: Net> Reactor<N> {
         None
     }
 
-    /// Some deadline on that connection may have passed: tells of those that have.
+    /// Some deadline on that connection has passed: tells of those that have. From now on each of the others has its own
+    /// timer, or looking for the next one would cost more the more there are.
     pub(super) fn check_deadlines(&mut self, key: Key) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -675,23 +677,46 @@ impl<N: Net> Reactor<N> {
             Whose::Call(call) => Some(call),
             Whose::Nobodys(_) | Whose::Withdrawn => None,
         });
-        let mut next = None::<Time>;
         for call_key in front.into_iter().chain(behind) {
-            let Some(deadline) = self.calls.get(call_key).and_then(|call| call.deadline) else {
+            let Some(call) = self.calls.get_mut(call_key) else {
                 continue;
             };
+            match call.deadline {
+                Some(deadline) if deadline <= self.now => {
+                    self.happened.push_back(Happened::Late {
+                        conn: key,
+                        call: call_key,
+                        limit: TimeLimit::Total,
+                    });
+                }
+                Some(deadline) => {
+                    self.timers
+                        .arm(Owner::Call(call_key), &mut call.armed, deadline);
+                }
+                None => {}
+            }
+        }
+        conn.deadline = None;
+        self.arm_conn(key);
+    }
+
+    /// The timer of a call on a connection has come up: its own, or that of its time in the queue.
+    pub(super) fn check_deadline(&mut self, call_key: Key) {
+        let Some(call) = self.calls.get_mut(call_key) else {
+            return;
+        };
+        if let (Place::OnConn(conn), Some(deadline)) = (call.place, call.deadline) {
             if deadline <= self.now {
                 self.happened.push_back(Happened::Late {
-                    conn: key,
+                    conn,
                     call: call_key,
                     limit: TimeLimit::Total,
                 });
             } else {
-                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+                self.timers
+                    .arm(Owner::Call(call_key), &mut call.armed, deadline);
             }
         }
-        conn.deadline = next;
-        self.arm_conn(key);
     }
 
     // ---- the end
@@ -755,6 +780,7 @@ impl<S> Conn<S> {
                 let until = later(now, settings.drain());
                 self.state = State::Draining(*exchange, spare.pop().unwrap_or_default(), until);
             }
+            // Not in front: none are left where answers are read, nor where the front gives up.
             Whose::Withdrawn => self.state = State::Settled,
         }
         if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &mut self.state {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use courser::net::sim::{Faults, HttpServer, Link, Odds, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, Read, Request, Response, Retry,
-    Sent, TimeLimit, Timeouts, Upstream,
+    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, PipelineClient, PipelineConfig,
+    Read, Request, Response, Retry, Sent, TimeLimit, Timeouts, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -425,4 +425,35 @@ fn a_hook_that_always_says_yes_ends_with_the_attempts() {
     net.set_descriptors(0);
     assert!(client.get("/", &mut Response::new()).is_err());
     assert_eq!(net.calls(), 5);
+}
+
+#[test]
+fn pipelined_calls_end_at_their_own_deadlines_in_any_order() {
+    // Sent at once, or most of them not at all.
+    for window in [usize::MAX, 50] {
+        let (net, link) = (SimNet::new(1), Link { window, ..wide() });
+        net.listen(place(1), link, Script(|_: &mut Peer<'_>, _: &[u8]| {}));
+        let config = PipelineConfig {
+            host: one(),
+            ..PipelineConfig::default()
+        };
+        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+        let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+        let began = net.now();
+        for ms in [700, 300, 500, 300, 900, 400, 800] {
+            let call = Call::new(Request::get("/"), Response::new());
+            client.submit(call.tag(ms).timeout(ms as u32 * MS));
+        }
+        let mut ended = Vec::new();
+        while let Some(done) = client.wait(None).unwrap() {
+            let error = done.outcome.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+                "{error}"
+            );
+            assert_eq!(net.now() - began, done.tag as u32 * MS, "{window}");
+            ended.push(done.tag);
+        }
+        assert_eq!(ended, [300, 300, 400, 500, 700, 800, 900], "{window}");
+    }
 }

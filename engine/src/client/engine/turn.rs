@@ -732,7 +732,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && call.head == HeadState::Given
             && !std::mem::replace(&mut call.told, true)
         {
-            self.readable.push_back(CallId(key));
+            self.readable.push(CallId(key));
         }
     }
 
@@ -782,7 +782,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.reactor.remove_call(id.0)?;
         if call.told {
-            self.readable.retain(|readable| *readable != id);
+            let reactor = &self.reactor;
+            self.readable.forget(|id| reactor.call_ref(id.0).is_some());
         }
         Some(call)
     }

@@ -1,0 +1,74 @@
+//! Streamed bodies that have something new, in the order in which they had it. One that is dropped leaves its entry
+//! behind until such entries are the most: so many that are dropped together cost no more than one by one.
+
+use std::collections::VecDeque;
+
+use crate::client::CallId;
+
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    bodies: VecDeque<CallId>,
+    /// How many of them are gone.
+    gone: usize,
+}
+
+impl News {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.bodies.len() == self.gone
+    }
+
+    pub(super) fn push(&mut self, body: CallId) {
+        self.bodies.push_back(body);
+    }
+
+    /// The next one, of those that `exists` knows.
+    pub(super) fn pop(&mut self, exists: impl Fn(CallId) -> bool) -> Option<CallId> {
+        loop {
+            let body = self.bodies.pop_front()?;
+            if exists(body) {
+                return Some(body);
+            }
+            self.gone = self.gone.saturating_sub(1);
+        }
+    }
+
+    /// One of them does not exist any more.
+    pub(super) fn forget(&mut self, exists: impl Fn(CallId) -> bool) {
+        self.gone += 1;
+        if 2 * self.gone > self.bodies.len() {
+            self.bodies.retain(|body| exists(*body));
+            self.gone = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::reactor::Key;
+
+    #[test]
+    fn what_is_gone_never_comes_and_does_not_pile_up() {
+        let body = |n: u64| CallId(Key::from_bits(n));
+        let (mut news, mut there) = (News::default(), HashSet::new());
+        for n in 0..1000 {
+            news.push(body(n));
+            there.insert(body(n));
+            if n % 3 != 0 {
+                there.remove(&body(n));
+                news.forget(|body| there.contains(&body));
+            }
+            assert!(news.bodies.len() <= 2 * there.len() + 1);
+        }
+        for n in (0..1000).step_by(3) {
+            assert!(!news.is_empty());
+            assert_eq!(news.pop(|body| there.contains(&body)), Some(body(n)));
+            there.remove(&body(n));
+        }
+        assert!(news.is_empty());
+        assert_eq!(news.pop(|_| true), None);
+    }
+}
