@@ -1024,6 +1024,10 @@ impl<N: Net> Reactor<N> {
                     if n < length {
                         return;
                     }
+                    if !exchange.is_sending() {
+                        call.marks.sent = Some(self.now);
+                        return;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
