@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
-use super::request::Fill;
+use super::request::{Fill, Outline, RequestKind};
 use super::response::{HeadParts, decoder_cap};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
@@ -138,7 +138,7 @@ pub enum SendStep<'a> {
 
 #[derive(Debug)]
 enum Send {
-    /// The encoded head with a small body, and behind it a larger body, from this offset.
+    /// The encoded head with a small body, and behind it a larger body: so many bytes are left of both.
     Fixed(usize),
     /// The head alone, from this offset; the body waits for 100 (Continue).
     HeadThenAwait(usize, Duration),
@@ -180,38 +180,26 @@ enum TrailerLine {
     InsideCr,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum RequestKind {
-    Ordinary,
-    Head,
-    Connect,
-    /// With an `Upgrade` header.
-    Upgrade,
-}
-
 impl Exchange {
     /// Begins the exchange of an encoded request.
     #[inline(always)] // made where it stays, and not moved there
     pub fn new(request: &Request, mode: BodyMode) -> Self {
-        let kind = match request.method_now() {
-            "HEAD" => RequestKind::Head,
-            "CONNECT" => RequestKind::Connect,
-            _ if request.asks_upgrade() => RequestKind::Upgrade,
-            _ => RequestKind::Ordinary,
-        };
+        let outline = request.outline();
         Self {
-            send: match request.expects() {
-                Some(wait) => Send::HeadThenAwait(0, wait),
-                None if request.has_stream() => Send::HeadThenStream(0),
-                None => Send::Fixed(0),
+            send: match outline {
+                Outline { waits: true, .. } => {
+                    Send::HeadThenAwait(0, request.expects().unwrap_or_default())
+                }
+                Outline { streams: true, .. } => Send::HeadThenStream(0),
+                Outline { length, .. } => Send::Fixed(length),
             },
             recv: Recv::Head {
                 scan: HeadScan::default(),
                 start: 0,
             },
             mode,
-            kind,
-            streams: request.has_stream(),
+            kind: outline.kind,
+            streams: outline.streams,
             close: request
                 .says_close()
                 .then_some(CloseReason::RequestSaidClose),
@@ -231,28 +219,16 @@ impl Exchange {
     /// What is wrong with the body's stream.
     #[inline]
     pub fn poll_send<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
-        if let Send::Fixed(at) = self.send {
-            return Ok(self.poll_fixed(request, at));
+        if let Send::Fixed(left @ 1..) = self.send {
+            return Ok(SendStep::Write(unsent(request, left)));
         }
         self.poll_send_in_steps(request)
-    }
-
-    fn poll_fixed<'r>(&mut self, request: &'r Request, at: usize) -> SendStep<'r> {
-        let (head, body) = (request.encoded(), request.separate_body());
-        match at.checked_sub(head.len()) {
-            None => SendStep::Write([&head[at..], body]),
-            Some(at) if at < body.len() => SendStep::Write([&body[at..], &[]]),
-            Some(_) => {
-                self.send = Send::Done;
-                SendStep::Done
-            }
-        }
     }
 
     fn poll_send_in_steps<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
         loop {
             match self.send {
-                Send::Fixed(at) => return Ok(self.poll_fixed(request, at)),
+                Send::Fixed(left @ 1..) => return Ok(SendStep::Write(unsent(request, left))),
                 Send::HeadThenAwait(at, _) | Send::HeadThenStream(at)
                     if at < request.encoded().len() =>
                 {
@@ -272,7 +248,7 @@ impl Exchange {
                     Fill::Pending => return Ok(SendStep::AwaitSource),
                     Fill::Ended => self.send = Send::Done,
                 },
-                Send::Separate(_) | Send::Done => {
+                Send::Fixed(0) | Send::Separate(_) | Send::Done => {
                     self.send = Send::Done;
                     return Ok(SendStep::Done);
                 }
@@ -285,8 +261,13 @@ impl Exchange {
     pub fn handle_sent(&mut self, n: usize) {
         self.sent += n as u64;
         match &mut self.send {
-            Send::Fixed(at)
-            | Send::HeadThenAwait(at, _)
+            Send::Fixed(left) => {
+                *left = left.saturating_sub(n);
+                if *left == 0 {
+                    self.send = Send::Done;
+                }
+            }
+            Send::HeadThenAwait(at, _)
             | Send::Separate(at)
             | Send::HeadThenStream(at)
             | Send::Stream(at) => *at += n,
@@ -935,6 +916,16 @@ impl Exchange {
             BodyMode::Buffer => limits.body_bytes,
             BodyMode::Stream | BodyMode::Discard => None,
         }
+    }
+}
+
+/// The last `left` bytes of what is in memory.
+#[inline]
+fn unsent(request: &Request, left: usize) -> [&[u8]; 2] {
+    let [head, body] = request.in_memory();
+    match left.checked_sub(body.len()) {
+        Some(left) => [&head[head.len().saturating_sub(left)..], body],
+        None => [&body[body.len() - left..], &[]],
     }
 }
 

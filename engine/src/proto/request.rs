@@ -63,10 +63,35 @@ struct Inner {
     encoded: Vec<u8>,
     /// How much of `encoded` is head.
     head_len: usize,
+    /// What an exchange needs to know of it.
+    outline: Outline,
     /// The codings that it was encoded for.
     encoded_codings: Codings,
     /// Which [`Defaults`] `encoded` was made with; 0: must be made.
     encoded_for: u64,
+}
+
+/// What an exchange needs to know of its request, found out once for many exchanges.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outline {
+    pub(super) kind: RequestKind,
+    /// The body's source is a stream.
+    pub(super) streams: bool,
+    /// The body waits for 100 (Continue).
+    pub(super) waits: bool,
+    /// Bytes of all that is in memory.
+    pub(super) length: usize,
+}
+
+/// What the response depends on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum RequestKind {
+    #[default]
+    Ordinary,
+    Head,
+    Connect,
+    /// With an `Upgrade` header.
+    Upgrade,
 }
 
 impl Request {
@@ -98,6 +123,7 @@ impl Request {
             invalid: None,
             encoded: Vec::new(),
             head_len: 0,
+            outline: Outline::default(),
             encoded_codings: Codings::none(),
             encoded_for: 0,
         }))
@@ -293,10 +319,8 @@ impl Request {
     /// What is wrong with it.
     #[inline]
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        if !self.is_replayable() {
-            return Err(Misuse::BodyNotReplayable);
-        }
-        if self.0.encoded_for == defaults.id && self.0.encoded_for != 0 {
+        // Identifiers of defaults are not 0.
+        if self.0.encoded_for == defaults.id && !self.0.outline.streams {
             return Ok(());
         }
         self.encode_anew(defaults)
@@ -309,6 +333,12 @@ impl Request {
     }
 
     fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
+        if !self.is_replayable() {
+            return Err(Misuse::BodyNotReplayable);
+        }
+        if self.0.encoded_for == defaults.id {
+            return Ok(());
+        }
         self.check(defaults.form)?;
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
@@ -321,8 +351,34 @@ impl Request {
             out.extend_from_slice(body);
         }
         self.0.encoded = out;
+        self.0.outline = self.sketch();
         self.0.encoded_for = defaults.id;
         Ok(())
+    }
+
+    /// Of the request as it was encoded last.
+    #[inline]
+    pub(super) fn outline(&self) -> Outline {
+        if self.0.encoded_for != 0 {
+            self.0.outline
+        } else {
+            self.sketch()
+        }
+    }
+
+    #[cold]
+    fn sketch(&self) -> Outline {
+        Outline {
+            kind: match self.method_now() {
+                "HEAD" => RequestKind::Head,
+                "CONNECT" => RequestKind::Connect,
+                _ if self.asks_upgrade() => RequestKind::Upgrade,
+                _ => RequestKind::Ordinary,
+            },
+            streams: self.has_stream(),
+            waits: self.expects().is_some(),
+            length: self.encoded().len() + self.separate_body().len(),
+        }
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
@@ -509,6 +565,7 @@ impl Request {
     }
 
     /// As they go out: the encoded head, with a small body behind it, and a larger body.
+    #[inline]
     pub(crate) fn in_memory(&self) -> [&[u8]; 2] {
         [self.encoded(), self.separate_body()]
     }
@@ -534,6 +591,7 @@ impl Request {
     }
 
     /// The body bytes that go out behind the encoded part.
+    #[inline]
     pub(super) fn separate_body(&self) -> &[u8] {
         match self.body_now() {
             Body::Bytes(body) if !self.inline_body() => body,

@@ -340,6 +340,10 @@ impl<S> Conn<S> {
                     if n < length {
                         return Ok(());
                     }
+                    if !exchange.is_sending() {
+                        call.marks.sent = Some(now);
+                        return Ok(());
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
