@@ -65,7 +65,7 @@ fn a_connection_takes_no_more_beside_more_of_them() {
 #[test]
 fn answers_allocate_nothing_beside_many_pending() {
     let upstream = server();
-    for pending in [1, 16, 256, 2048] {
+    for pending in [1, 64, 1500] {
         let pending = NonZeroUsize::new(pending).expect("not zero");
         let config = PipelineConfig {
             host: host_config(2),
@@ -89,7 +89,7 @@ fn answers_allocate_nothing_beside_many_pending() {
         };
         // Buffers grow to their sizes: how many answers one read brings is chance. More than a thousand calls in a turn leave
         // tables that shrink again, once for all of them.
-        let steady = (0..20).map(|_| round()).min();
+        let steady = (0..8).map(|_| round()).min();
         let least = steady.unwrap_or(u64::MAX);
         assert!(200 * least <= 4 * all as u64, "{pending} pending: {least}");
     }
