@@ -1,5 +1,5 @@
-//! `HostClient` and `Client` allocate nothing for a request over a kept connection once their buffers have grown: counted
-//! by the allocator, on the client's thread alone.
+//! `HostClient`, `Client` and `PipelineClient` allocate nothing for a request over a kept connection once their buffers
+//! have grown: counted by the allocator, on the client's thread alone.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use std::thread;
 use benches::alloc::on_this_thread;
 use benches::serve::Server;
 use courser::{
-    Call, Client, Completion, Config, Error, HostClient, HostConfig, Report, Request, Response,
-    Upstream,
+    Call, Client, Completion, Config, Error, HostClient, HostConfig, PipelineClient,
+    PipelineConfig, Report, Request, Response, Upstream,
 };
 
 /// 13 bytes, a head of 20 fields, a chunked body, bodies that do and do not fit into one read.
@@ -31,6 +31,7 @@ fn blocking_get() {
     for path in PATHS {
         run::<HostClient>(path);
         run::<Client>(path);
+        run::<PipelineClient>(path);
     }
 }
 
@@ -49,6 +50,7 @@ fn blocking_call() {
     }
     run::<HostClient>();
     run::<Client>();
+    run::<PipelineClient>();
 }
 
 #[test]
@@ -79,6 +81,11 @@ fn submit_and_wait_one() {
     for path in PATHS {
         assert_eq!(submit_and_wait::<HostClient>(path, 1), 0, "{path}");
         assert_eq!(submit_and_wait::<Client>(path, 1), 0, "{path} by URL");
+        assert_eq!(
+            submit_and_wait::<PipelineClient>(path, 1),
+            0,
+            "{path} alone"
+        );
     }
 }
 
@@ -87,6 +94,11 @@ fn submit_and_wait_many() {
     for path in PATHS {
         assert_eq!(submit_and_wait::<HostClient>(path, 64), 0, "{path}");
         assert_eq!(submit_and_wait::<Client>(path, 64), 0, "{path} by URL");
+        assert_eq!(
+            submit_and_wait::<PipelineClient>(path, 64),
+            0,
+            "{path} pipelined"
+        );
     }
 }
 
@@ -239,6 +251,18 @@ subject!(Client, |server: SocketAddr, host: HostConfig| {
     };
     let client = Client::new(config).expect("an event queue");
     (client, format!("http://{server}"))
+});
+
+subject!(PipelineClient, |server, mut host: HostConfig| {
+    // As many calls on a connection as there are connections.
+    let connections = host.max_connections.get().isqrt();
+    host.max_connections = NonZeroUsize::new(connections).expect("not zero");
+    let config = PipelineConfig {
+        host,
+        ..PipelineConfig::default()
+    };
+    let client = PipelineClient::new(Upstream::tcp([server]), config);
+    (client.expect("an event queue"), String::new())
 });
 
 /// In one window.

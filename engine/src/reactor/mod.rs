@@ -45,9 +45,9 @@ pub(crate) struct Reactor<N: Net> {
     events: Vec<Event>,
     happened: VecDeque<Happened>,
     /// Connections that have more to read than one turn allows.
-    unread: Vec<Key>,
+    unread: NextTurn,
     /// Connections that have more to send than one turn allows.
-    unsent: Vec<Key>,
+    unsent: NextTurn,
     /// Connections whose requests gather before they go out.
     unflushed: Vec<Key>,
     buffer: Box<[u8]>,
@@ -65,6 +65,34 @@ pub(crate) struct Reactor<N: Net> {
     soonest: Time,
     polled_at: Time,
     settings: Settings,
+}
+
+/// Connections that go on in the next turn.
+#[derive(Default)]
+struct NextTurn {
+    keys: Vec<Key>,
+    /// Those of the last turn, emptied: its room is used again.
+    spare: Vec<Key>,
+}
+
+impl NextTurn {
+    fn push(&mut self, key: Key) {
+        self.keys.push(key);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The turn is there: takes those that go on now.
+    fn begin(&mut self) -> Vec<Key> {
+        std::mem::replace(&mut self.keys, std::mem::take(&mut self.spare))
+    }
+
+    fn end(&mut self, mut keys: Vec<Key>) {
+        keys.clear();
+        self.spare = keys;
+    }
 }
 
 /// What holds for every call of a reactor.
@@ -467,8 +495,8 @@ impl<N: Net> Reactor<N> {
             timers: Timers::default(),
             events: Vec::new(),
             happened: VecDeque::new(),
-            unread: Vec::new(),
-            unsent: Vec::new(),
+            unread: NextTurn::default(),
+            unsent: NextTurn::default(),
             unflushed: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
@@ -891,8 +919,8 @@ impl<N: Net> Reactor<N> {
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        let unread = std::mem::take(&mut self.unread);
-        let unsent = std::mem::take(&mut self.unsent);
+        let unread = self.unread.begin();
+        let unsent = self.unsent.begin();
         let polled = self.net.poll(&mut events, timeout);
         self.read_clock();
         self.polled_at = self.now;
@@ -901,13 +929,14 @@ impl<N: Net> Reactor<N> {
         }
         self.events = events;
         self.read_on(unread);
-        for key in unsent {
+        for &key in &unsent {
             if let Some(conn) = self.conns.get_mut(key) {
                 conn.unsent = false;
             }
             self.drive_send(key);
             self.arm_conn(key);
         }
+        self.unsent.end(unsent);
         self.handle_timers();
         polled
     }
@@ -1406,8 +1435,8 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Goes on with connections that had used up their part of the last turn.
-    fn read_on(&mut self, mut keys: Vec<Key>) {
-        for key in keys.drain(..) {
+    fn read_on(&mut self, keys: Vec<Key>) {
+        for &key in &keys {
             if let Some(conn) = self.conns.get_mut(key)
                 && conn.unread == Some(Unread::Turn)
             {
@@ -1418,8 +1447,7 @@ impl<N: Net> Reactor<N> {
                 }
             }
         }
-        keys.append(&mut self.unread);
-        self.unread = keys;
+        self.unread.end(keys);
     }
 
     // ---- time
