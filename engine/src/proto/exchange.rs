@@ -22,7 +22,7 @@ use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
 use super::request::{Fill, Outline, RequestKind};
-use super::response::{HeadParts, decoder_cap};
+use super::response::decoder_cap;
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -333,8 +333,11 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = 0;
-        while used < input.len() && !matches!(self.recv, Recv::Done | Recv::Decoding) {
-            used += self.handle_piece(&input[used..], response, limits)?;
+        while used < input.len() {
+            match self.handle_piece(&input[used..], response, limits)? {
+                0 => break,
+                n => used += n,
+            }
         }
         if self.decoder.is_some() {
             self.finish_decoding(response)?;
@@ -343,7 +346,8 @@ impl Exchange {
         Ok(used)
     }
 
-    /// One part of the response, or two: nearly always, a head and a body of known length come together.
+    /// One part of the response, or two: nearly always, a head and a body of known length come together. Takes nothing
+    /// only when the framing has ended.
     fn handle_piece(
         &mut self,
         input: &[u8],
@@ -407,37 +411,25 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         let inner = &mut *response.0;
-        let first_field = inner.fields.len();
-        let plain = if inner.buffer.is_empty() {
-            head::parse_plain(
-                input,
-                limits.header_count,
-                &mut inner.fields,
-                &mut inner.head,
-            )
-        } else {
-            None
+        let plain = match inner.buffer.is_empty() {
+            true => head::parse_plain(input, limits, &mut inner.fields, &mut inner.head),
+            false => None,
         };
-        let used = match plain {
-            Some(length) if length <= limits.head_bytes => {
-                inner.buffer.extend_from_slice(&input[..length]);
-                length
-            }
-            _ => {
-                inner.fields.truncate(first_field);
-                inner.head = HeadParts::default();
-                match self.gather_head(input, response, limits)? {
-                    (used, true) => used,
-                    (used, false) => return Ok(used),
-                }
+        let used = if let Some(length) = plain {
+            inner.buffer.extend_from_slice(&input[..length]);
+            length
+        } else {
+            match self.gather_head(input, response, limits)? {
+                (used, true) => used,
+                (used, false) => return Ok(used),
             }
         };
         self.handle_head(response, limits)?;
         Ok(used)
     }
 
-    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete, which is told,
-    /// too.
+    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete.
+    /// Returns how much it takes, and whether it is complete.
     #[cold]
     fn gather_head(
         &mut self,
@@ -477,10 +469,8 @@ impl Exchange {
     #[inline(always)] // into its only caller
     fn handle_head(&mut self, response: &mut Response, limits: &Limits) -> Result<(), ErrorKind> {
         let head = &response.0.head;
-        match head.status {
-            101 if self.kind == RequestKind::Upgrade => {}
-            100..200 => return self.handle_interim(response, limits),
-            _ => {}
+        if head.status < 200 && !(head.status == 101 && self.kind == RequestKind::Upgrade) {
+            return self.handle_interim(response, limits);
         }
         let fields = &response.0.fields[head.fields.start as usize..];
         let framing = Framing::of(&response.0.buffer, fields);
@@ -533,36 +523,20 @@ impl Exchange {
         framing: Framing,
         limits: &Limits,
     ) -> Result<Recv, ErrorKind> {
-        let Framing {
-            content_length,
-            transfer_encoding,
-            close,
-            keep_alive,
-            keep_alive_timeout,
-        } = framing;
-        self.keep_alive_timeout = keep_alive_timeout;
-        if close {
+        self.keep_alive_timeout = framing.keep_alive_timeout;
+        if framing.close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
-        } else if version == Version::Http10 && !keep_alive {
+        } else if version == Version::Http10 && !framing.keep_alive {
             self.close.get_or_insert(CloseReason::Http10);
         }
-        let handed_over =
-            status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
-        if handed_over {
-            self.close = Some(CloseReason::HandedOver);
+        let usual = status == 200 && self.kind == RequestKind::Ordinary;
+        if !usual && self.is_bodiless(status, &framing) {
             return Ok(Recv::Done);
         }
-        if self.kind == RequestKind::Head || matches!(status, 204 | 304) {
-            let faulty = matches!(content_length, Some(Err(_)))
-                || transfer_encoding == TransferEncoding::Unsupported
-                || (status == 204 && transfer_encoding != TransferEncoding::Absent);
-            if faulty {
-                self.close.get_or_insert(CloseReason::AmbiguousFraming);
-            }
-            return Ok(Recv::Done);
-        }
-        let content_length = content_length.transpose()?;
-        match (transfer_encoding, content_length) {
+        match (
+            framing.transfer_encoding,
+            framing.content_length.transpose()?,
+        ) {
             (TransferEncoding::Unsupported, _) => {
                 Err(PeerFault::UnsupportedTransferEncoding.into())
             }
@@ -585,6 +559,27 @@ impl Exchange {
                 Ok(Recv::UntilClose)
             }
         }
+    }
+
+    /// Whether the response has no body, whatever its headers say.
+    #[cold]
+    fn is_bodiless(&mut self, status: u16, framing: &Framing) -> bool {
+        let handed_over =
+            status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
+        if handed_over {
+            self.close = Some(CloseReason::HandedOver);
+            return true;
+        }
+        if self.kind != RequestKind::Head && !matches!(status, 204 | 304) {
+            return false;
+        }
+        let faulty = matches!(framing.content_length, Some(Err(_)))
+            || framing.transfer_encoding == TransferEncoding::Unsupported
+            || (status == 204 && framing.transfer_encoding != TransferEncoding::Absent);
+        if faulty {
+            self.close.get_or_insert(CloseReason::AmbiguousFraming);
+        }
+        true
     }
 
     fn handle_chunks(

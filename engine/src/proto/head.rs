@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use httparse::ParserConfig;
 
+use super::Limits;
 use super::response::{Field, Fields, HeadParts, Version};
 use super::scan::{text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
@@ -101,7 +102,7 @@ pub(crate) enum TransferEncoding {
 }
 
 /// Parses the head at the start of `input` in one pass, if it is all there and plain: CRLF line ends, one blank in the
-/// status line, nothing folded, no more fields than `fields` has room for. It is the first one of its response, and will
+/// status line, nothing folded, within the limits, no more fields than `fields` has room for. It is the first one of its response, and will
 /// stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to [`HeadScan`] and [`parse_head`], so that the
 /// outcome does not depend on how the input is cut.
 ///
@@ -110,7 +111,7 @@ pub(crate) enum TransferEncoding {
 #[inline(always)] // into its only caller
 pub(super) fn parse_plain(
     input: &[u8],
-    max_headers: usize,
+    limits: &Limits,
     fields: &mut Fields,
     head: &mut HeadParts,
 ) -> Option<usize> {
@@ -121,9 +122,9 @@ pub(super) fn parse_plain(
         true => (Version::Http11, 200, USUAL_STATUS_LINE.len() - 2),
         false => parse_status_line(input)?,
     };
-    let free = fields.free();
-    let room = free.len().min(max_headers.min(MOST_HEADERS));
-    let mut slots = free[..room].iter_mut();
+    let slots = fields.refill();
+    let room = slots.len().min(limits.header_count.min(MOST_HEADERS));
+    let mut slots = slots[..room].iter_mut();
     let mut at = reason_end + 2;
     loop {
         // Few values live in this loop, and no call is in it: it stays in the registers.
@@ -145,19 +146,20 @@ pub(super) fn parse_plain(
         let slot = slots.next()?;
         at = other_line(input, at, slot)?;
     }
-    // Where this does not fit, nothing before did.
-    let length = u32::try_from(at + 2).ok()?;
+    let length = at + 2;
+    if length > limits.head_bytes.min(u32::MAX as usize) {
+        return None;
+    }
     let count = room - slots.len();
-    let first = fields.len() as u32;
-    fields.take(count);
+    fields.set_len(count);
     *head = HeadParts {
         status,
         version,
-        bytes: 0..length,
+        bytes: 0..length as u32,
         reason: STATUS_LINE_PREFIX as u32..reason_end as u32,
-        fields: first..first + count as u32,
+        fields: 0..count as u32,
     };
-    Some(at + 2)
+    Some(length)
 }
 
 /// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits and `-`, a colon, one blank,
@@ -559,13 +561,13 @@ mod tests {
             }
             let mut fields = Fields::default();
             let mut head = HeadParts::default();
-            let fast = parse_plain(&input, 64, &mut fields, &mut head);
+            let fast = parse_plain(&input, &Limits::default(), &mut fields, &mut head);
             let plain = input.len() >= WINDOW && headers.iter().all(|(name, _)| !name.is_empty());
             prop_assert!(fast.is_some() == plain || damage.is_some());
             if let Some(length) = fast {
                 let mut buffer = input[..length].to_vec();
                 let fast = show(&head, &buffer, &fields);
-                fields.truncate(0);
+                fields.clear();
                 let slow = parse_head(&mut buffer, 0, 64, &mut fields).expect("httparse accepts it");
                 prop_assert_eq!(fast, show(&slow, &buffer, &fields));
             }

@@ -134,7 +134,7 @@ impl Response {
 
     /// Forgets the response and keeps the buffers, but for those that have grown above the cap.
     pub fn clear(&mut self) {
-        self.0.fields.truncate(0);
+        self.0.fields.clear();
         self.0.interim.clear();
         self.0.head = HeadParts::default();
         self.0.trailers = 0..0;
@@ -275,23 +275,24 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// The slots not in use; some, or as many as there are. What is written there counts once it is [taken](Self::take).
+    /// Forgets all fields and gives the slots. What is written there counts once [`set_len`](Self::set_len) says so.
     #[inline]
-    pub(super) fn free(&mut self) -> &mut [Field] {
-        if self.slots.len() == self.used {
+    pub(super) fn refill(&mut self) -> &mut [Field] {
+        self.used = 0;
+        if self.slots.is_empty() {
             self.grow();
         }
-        &mut self.slots[self.used..]
+        &mut self.slots
     }
 
-    /// The first `n` of the free slots are in use from now on.
+    /// The first `n` slots are in use from now on.
     #[inline]
-    pub(super) fn take(&mut self, n: usize) {
-        self.used = self.slots.len().min(self.used + n);
+    pub(super) fn set_len(&mut self, n: usize) {
+        self.used = n.min(self.slots.len());
     }
 
-    pub(super) fn truncate(&mut self, n: usize) {
-        self.used = self.used.min(n);
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
     }
 
     #[cold]
@@ -304,8 +305,11 @@ impl Fields {
 impl Extend<Field> for Fields {
     fn extend<I: IntoIterator<Item = Field>>(&mut self, fields: I) {
         for field in fields {
-            self.free()[0] = field;
-            self.take(1);
+            if self.used == self.slots.len() {
+                self.grow();
+            }
+            self.slots[self.used] = field;
+            self.used += 1;
         }
     }
 }
