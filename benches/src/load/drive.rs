@@ -47,7 +47,7 @@ pub fn closed(
             client.submit(call.tag(begun.into()));
             begun += 1;
         }
-        let Some(first) = client.wait(patience)? else {
+        let Some(mut done) = client.wait(patience)? else {
             if client.in_flight() == 0 || run.is_interrupted() {
                 break;
             }
@@ -55,8 +55,7 @@ pub fn closed(
         };
         // Answers that came together have one time, as in `limit`.
         let now = Instant::now();
-        let mut next = Some(first);
-        while let Some(mut done) = next {
+        loop {
             let sent = &mut sent[done.tag as usize];
             ended(&mut run, &done, *sent, now);
             if run.admit(now) {
@@ -64,7 +63,10 @@ pub fn closed(
                 script.reuse(&mut done.request);
                 client.submit(Call::new(done.request, done.response).tag(done.tag));
             }
-            next = client.next_done();
+            match client.next_done() {
+                Some(next) => done = next,
+                None => break,
+            }
         }
     }
     run.opened(client.opened());

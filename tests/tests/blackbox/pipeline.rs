@@ -777,6 +777,33 @@ fn n01b_many_threads_share_its_connections() {
     }
 }
 
+/// Connections end for idleness while calls come: at every distance between the two, no call is lost.
+#[test]
+fn n04_nothing_is_lost_to_a_connection_that_ends_for_idleness() {
+    let server = echo();
+    let address = server.address();
+    let mut config = config();
+    config.host.idle_timeout = Duration::from_millis(1);
+    let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
+    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let shared = shared.clone();
+            scope.spawn(move || {
+                let (mut request, mut response) = (Request::get("/"), Response::new());
+                for n in 0..20 {
+                    let target = format!("/{thread}-{n}");
+                    request.set_target(&target);
+                    shared.call(&mut request, &mut response).unwrap();
+                    assert_eq!(response.body(), target.as_bytes());
+                    std::thread::sleep(Duration::from_micros(900 + 10 * n));
+                }
+            });
+        }
+    });
+    assert_eq!(server.requests().len(), 160);
+}
+
 #[test]
 fn n03_it_goes_on_after_idleness_and_restarts() {
     let server = Server::play([
