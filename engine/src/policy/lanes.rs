@@ -25,6 +25,8 @@ pub enum Overflow {
 #[derive(Debug)]
 pub(crate) struct Lanes<C> {
     lanes: Vec<Lane<C>>,
+    /// Who has the fewest, if there are more than [`FEW`].
+    fewest: Fewest,
     /// Calls on all of them.
     pending: usize,
     max_pending: NonZeroUsize,
@@ -56,6 +58,7 @@ impl<C: Copy> Lanes<C> {
     pub(crate) fn new(max_pending: NonZeroUsize, distrust: Duration) -> Self {
         Self {
             lanes: Vec::new(),
+            fewest: Fewest::default(),
             pending: 0,
             max_pending,
             distrust,
@@ -74,7 +77,11 @@ impl<C: Copy> Lanes<C> {
                 retiring: false,
                 probing: false,
             };
+            let few = self.lanes.len() <= FEW;
             self.lanes.resize(at + 1, none);
+            if few {
+                (0..self.lanes.len()).for_each(|at| self.changed(at));
+            }
         }
         self.end(at);
         self.lanes[at] = Lane {
@@ -84,6 +91,7 @@ impl<C: Copy> Lanes<C> {
             probing,
         };
         self.pending += 1;
+        self.changed(at);
     }
 
     /// A connection has another call.
@@ -91,6 +99,7 @@ impl<C: Copy> Lanes<C> {
         if let Some(lane) = self.lanes.get_mut(at) {
             lane.pending += 1;
             self.pending += 1;
+            self.changed(at);
         }
     }
 
@@ -101,6 +110,7 @@ impl<C: Copy> Lanes<C> {
             self.pending -= lane.pending - fewer;
             lane.pending = fewer;
             lane.probing = false;
+            self.changed(at);
         }
     }
 
@@ -108,6 +118,7 @@ impl<C: Copy> Lanes<C> {
     pub(crate) fn retire(&mut self, at: usize) {
         if let Some(lane) = self.lanes.get_mut(at) {
             lane.retiring = true;
+            self.changed(at);
         }
     }
 
@@ -117,13 +128,29 @@ impl<C: Copy> Lanes<C> {
             self.pending -= lane.pending;
             lane.pending = 0;
             lane.conn = None;
+            self.changed(at);
+        }
+    }
+
+    #[inline]
+    fn changed(&mut self, at: usize) {
+        if self.lanes.len() > FEW {
+            let lane = &self.lanes[at];
+            let pending = lane.is_open().then_some(lane.pending);
+            self.fewest.set(at, pending);
         }
     }
 
     /// The connection with the fewest pending, if it has room, and its place.
     pub(crate) fn pick(&self, now: Time) -> Option<(usize, C)> {
+        let limit = self.limit(now);
+        if self.lanes.len() > FEW {
+            let at = self.fewest.first()?;
+            let lane = &self.lanes[at];
+            return Some((at, lane.conn.filter(|_| lane.pending < limit)?));
+        }
         let mut best = None;
-        let mut fewest = self.limit(now);
+        let mut fewest = limit;
         for (at, lane) in self.lanes.iter().enumerate() {
             if lane.pending < fewest && lane.is_open() {
                 (best, fewest) = (Some(at), lane.pending);
@@ -177,9 +204,83 @@ impl<C: Copy> Lanes<C> {
     }
 }
 
+/// Which of many places has the lowest number: a tree whose leaves are the places, and in which each other node is the
+/// lesser of its two children. A change goes up no further than it is noticed.
+#[derive(Debug, Default)]
+struct Fewest {
+    /// The root is at 1, the children of `i` at `2i` and `2i + 1`, and the second half is the leaves: a number, and below
+    /// it the place.
+    nodes: Vec<u64>,
+}
+
+impl Fewest {
+    #[inline]
+    fn set(&mut self, at: usize, number: Option<usize>) {
+        if at >= self.nodes.len() / 2 {
+            self.grow(at);
+        }
+        let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        let leaf = number.map_or(NOWHERE, |number| u64::from(number) << 32 | at as u64);
+        let mut node = self.nodes.len() / 2 + at;
+        self.nodes[node] = leaf;
+        while node > 1 {
+            node /= 2;
+            let least = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            if std::mem::replace(&mut self.nodes[node], least) == least {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        let before = self.nodes.len() / 2;
+        let leaves = (at + 1).next_power_of_two();
+        let mut nodes = vec![NOWHERE; 2 * leaves];
+        nodes[leaves..leaves + before].copy_from_slice(&self.nodes[before..]);
+        for node in (1..leaves).rev() {
+            nodes[node] = nodes[2 * node].min(nodes[2 * node + 1]);
+        }
+        self.nodes = nodes;
+    }
+
+    /// The place with the lowest number, the first of several.
+    #[inline]
+    fn first(&self) -> Option<usize> {
+        let least = self.nodes.get(1).copied().filter(|least| *least != NOWHERE);
+        least.map(|least| least as u32 as usize)
+    }
+}
+
+const NOWHERE: u64 = u64::MAX;
+
+/// Connections that are looked at one by one, which takes fewer instructions than a tree for so many.
+const FEW: usize = 32;
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_fewest_are_found_as_by_looking_at_all(
+            changes in proptest::collection::vec((0..40_usize, proptest::option::of(0..5_usize)), 0..200)
+        ) {
+            let (mut fewest, mut numbers) = (Fewest::default(), Vec::new());
+            for (at, number) in changes {
+                if at >= numbers.len() {
+                    numbers.resize(at + 1, None);
+                }
+                numbers[at] = number;
+                fewest.set(at, number);
+                let known = numbers.iter().enumerate();
+                let known = known.filter_map(|(at, number)| Some((number.as_ref()?, at)));
+                prop_assert_eq!(fewest.first(), known.min().map(|(_, at)| at));
+            }
+        }
+    }
 
     fn lanes(max_pending: usize) -> Lanes<char> {
         let max_pending = NonZeroUsize::new(max_pending).expect("not zero");
@@ -205,6 +306,32 @@ mod tests {
         assert_eq!((lanes.pick(now), lanes.pending()), (None, 2));
         lanes.begin(0, 'd', false);
         assert_eq!((lanes.pick(now), lanes.pending()), (Some((0, 'd')), 1));
+    }
+
+    #[test]
+    fn many_are_picked_from_as_few_are() {
+        let (mut lanes, now) = (lanes(3), Time::now());
+        let all = FEW + 9;
+        // In an order in which there are few at first, and then many at once.
+        for at in (0..10).chain((10..all).rev()) {
+            lanes.begin(at, 'c', false);
+        }
+        for pending in 1..3 {
+            for at in 0..all {
+                assert_eq!(lanes.pick(now), Some((at, 'c')), "{pending}");
+                lanes.ride(at);
+            }
+        }
+        assert_eq!((lanes.pick(now), lanes.pending()), (None, 3 * all));
+        lanes.answered(40);
+        lanes.answered(20);
+        lanes.answered(20);
+        lanes.end(3);
+        assert_eq!(lanes.pick(now), Some((20, 'c')));
+        lanes.retire(20);
+        assert_eq!(lanes.pick(now), Some((40, 'c')));
+        lanes.distrust(now);
+        assert_eq!(lanes.pick(now), None);
     }
 
     #[test]
