@@ -64,8 +64,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             let (key, time) = self.incoming[at];
             self.begin(key, time);
         }
+        // As many may come with the next turn.
+        let usual = self.incoming.len().max(room::KEPT);
         self.incoming.clear();
-        self.incoming.shrink_to(room::KEPT);
+        self.incoming.shrink_to(usual);
     }
 
     fn begin(&mut self, key: Key, time: CallTime) {
