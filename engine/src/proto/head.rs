@@ -102,9 +102,9 @@ pub(crate) enum TransferEncoding {
 }
 
 /// Parses the head at the start of `input` in one pass, if it is all there and plain: CRLF line ends, one blank in the
-/// status line, nothing folded, within the limits, no more fields than `fields` has room for. It is the first one of its response, and will
-/// stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to [`HeadScan`] and [`parse_head`], so that the
-/// outcome does not depend on how the input is cut.
+/// status line, nothing folded, within the limits, no more fields than `fields` has slots. It is the first one of its
+/// response, and will stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to
+/// [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the input is cut.
 ///
 /// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a fifth, because it
 /// neither resumes nor tolerates.
@@ -162,8 +162,8 @@ pub(super) fn parse_plain(
     Some(length)
 }
 
-/// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits and `-`, a colon, one blank,
-/// visible ASCII characters with blanks between them, CRLF.
+/// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits, `-` and
+/// `.` (or nothing), a colon, one blank, visible ASCII characters with blanks between them, CRLF.
 #[inline(always)]
 fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let colon = loop {
@@ -195,19 +195,20 @@ fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// So many bytes from there on; `input` has as many.
+/// So many bytes from there on. `input` is no shorter than a window.
 #[inline(always)]
 fn window(input: &[u8], at: usize) -> Option<&[u8; WINDOW]> {
     if at > input.len() - WINDOW {
-        return None; // this comparison is the only one
+        return None; // the compiler sees that this comparison is enough for the next line
     }
     input[at..].first_chunk()
 }
 
-/// Sixteen bytes for the vector, and three behind the end of a name that fills them: a colon, a blank and the value's first.
+/// Sixteen bytes for the vector, and three behind a name that fills them: a colon, a blank and the value's first.
 const WINDOW: usize = 19;
 
-/// Any plain line at `at`, and where the next one is. A folded line has no name at its start, and is left to the slower way like a bad one.
+/// Any plain line at `at`, and where the next one is. A folded line has no name at its start, and is left to the slower
+/// way like a bad one.
 #[cold]
 fn other_line(input: &[u8], at: usize, slot: &mut Field) -> Option<usize> {
     let colon = token_end(input, at);
@@ -539,6 +540,50 @@ mod tests {
     fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {
         let fields: Vec<_> = fields.iter().map(|field| field.show(buffer)).collect();
         format!("{head:?} {fields:?}")
+    }
+
+    /// Names and values end at every place of their windows, and the input at every place behind the head.
+    #[test]
+    fn plain_lines_of_every_length() {
+        let (many, limits) = ("x".repeat(40), Limits::default());
+        let mut fields = Fields::default();
+        for (name, value) in (1..40).flat_map(|name| (0..40).map(move |value| (name, value))) {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\n{}: {}\r\n\r\n",
+                &many[..name],
+                &many[..value]
+            );
+            for behind in 0..24 {
+                let input = format!("{head}{}", &many[..behind]);
+                let mut parts = HeadParts::default();
+                let length = parse_plain(input.as_bytes(), &limits, &mut fields, &mut parts);
+                assert_eq!(length, Some(head.len()), "{input:?}");
+                let shown = format!("{}: {}", &many[..name], &many[..value]);
+                assert_eq!(fields[0].show(input.as_bytes()), shown);
+                assert_eq!((fields.len(), parts.bytes), (1, 0..head.len() as u32));
+            }
+        }
+    }
+
+    /// The first long head makes the slots for the next one.
+    #[test]
+    fn more_fields_than_slots() {
+        let lines: String = (0..200).map(|n| format!("Name: value {n}\r\n")).collect();
+        let input = format!("HTTP/1.1 200 OK\r\n{lines}\r\n").into_bytes();
+        let (mut fields, mut head) = (Fields::default(), HeadParts::default());
+        let limits = Limits::default();
+        assert_eq!(parse_plain(&input, &limits, &mut fields, &mut head), None);
+        assert_eq!((fields.len(), head.status), (0, 0));
+        let slow = parse_head(&mut input.clone(), 0, 256, &mut fields).unwrap();
+        let slow = show(&slow, &input, &fields);
+        let length = parse_plain(&input, &limits, &mut fields, &mut head);
+        assert_eq!(length, Some(input.len()));
+        assert_eq!(show(&head, &input, &fields), slow);
+        let few = Limits {
+            header_count: 199,
+            ..limits
+        };
+        assert_eq!(parse_plain(&input, &few, &mut fields, &mut head), None);
     }
 
     proptest! {

@@ -29,15 +29,15 @@ pub(super) fn token_end(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// A bit for each byte, from the lowest on, that is no visible ASCII character and no blank. All that can not stand in a text
-/// is among them, and little else.
+/// A bit for each byte, from the lowest on, that is no visible ASCII character and no blank. All that can not stand in a
+/// text is among them, and little else.
 #[inline(always)]
 pub(super) fn text_stops(bytes: &[u8; 16]) -> u32 {
     outside(u8x16::new(*bytes), b' ', b'~').to_bitmask()
 }
 
-/// A bit for each byte, from the lowest on, that is no letter, digit, `-` or `.`. All that can not stand in a token is among them,
-/// and little else.
+/// A bit for each byte, from the lowest on, that is no letter, digit, `-` or `.`. All that can not stand in a token is
+/// among them, and little else.
 #[inline(always)]
 pub(super) fn token_stops(bytes: &[u8; 16]) -> u32 {
     let bytes = u8x16::new(*bytes);
@@ -46,8 +46,8 @@ pub(super) fn token_stops(bytes: &[u8; 16]) -> u32 {
     (no_letter & no_digit).to_bitmask()
 }
 
-/// All ones where a byte is not from `first` to `last`: with these at the lower end of the signed numbers, one comparison
-/// tells.
+/// All ones where a byte is not from `first` to `last`: with these moved to the lower end of the signed numbers, one
+/// comparison tells.
 #[inline(always)]
 fn outside(bytes: u8x16, first: u8, last: u8) -> i8x16 {
     let moved = (bytes - u8x16::splat(first.wrapping_add(0x80))).cast_signed();
