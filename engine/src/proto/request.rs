@@ -343,7 +343,14 @@ impl Request {
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();
-        self.write_head(&mut out, defaults)?;
+        // Until it is done, the request counts as encoded for nobody: another client may have encoded it before.
+        self.0.encoded_for = 0;
+        self.0.head_len = 0;
+        if let Err(misuse) = self.write_head(&mut out, defaults) {
+            out.clear();
+            self.0.encoded = out;
+            return Err(misuse);
+        }
         self.0.head_len = out.len();
         if self.inline_body()
             && let Body::Bytes(body) = self.body_now()

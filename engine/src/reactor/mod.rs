@@ -390,6 +390,10 @@ impl<S> Conn<S> {
     #[inline]
     fn is_armed_by(&self, soonest: Time) -> bool {
         let soonest = self.deadline.map_or(soonest, |at| at.min(soonest));
+        let soonest = match self.state {
+            State::Draining(_, _, until) => soonest.min(until),
+            _ => soonest,
+        };
         self.armed.is_by(soonest) && self.continue_at.is_none() && !self.hurried
     }
 }
@@ -764,7 +768,9 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn idle(&mut self, key: Key, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
-            conn.kept = true;
+            if !std::mem::replace(&mut conn.kept, true) {
+                conn.opened = None; // its first call will not have opened it
+            }
             if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
                 conn.idle_ticket = Some(order.push_back(key));
             }

@@ -457,3 +457,75 @@ fn pipelined_calls_end_at_their_own_deadlines_in_any_order() {
         assert_eq!(ended, [300, 300, 400, 500, 700, 800, 900], "{window}");
     }
 }
+
+fn pipeline(
+    net: &SimNet,
+    script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static,
+) -> PipelineClient<SimNet> {
+    net.listen(place(1), wide(), Script(script));
+    let config = PipelineConfig {
+        host: one(),
+        ..PipelineConfig::default()
+    };
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    PipelineClient::with_net(upstream, config, net.clone()).unwrap()
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
+    let net = SimNet::new(1);
+    let mut is_first = true;
+    let mut client = pipeline(&net, move |peer, data| {
+        if std::mem::replace(&mut is_first, false) {
+            // The first request alone.
+            peer.wait(1000 * MS);
+            return peer.send(answer("a", 0));
+        }
+        for _ in data.windows(4).filter(|end| *end == b"\r\n\r\n") {
+            peer.send(answer("c", 0));
+        }
+    });
+    let began = net.now();
+    let mut ids = Vec::new();
+    for (tag, target) in [(1, "/a"), (2, "/b"), (3, "/c")] {
+        ids.push(client.submit(Call::new(Request::get(target), Response::new()).tag(tag)));
+    }
+    assert!(client.wait(Some(500 * MS)).unwrap().is_none());
+    assert!(client.cancel(ids[1]));
+    let mut last = None;
+    while let Some(done) = client.wait(None).unwrap() {
+        assert_eq!(done.outcome.is_ok(), done.tag != 2);
+        last = Some(done.tag);
+    }
+    assert_eq!(last, Some(3));
+    let took = net.now() - began;
+    assert!((6000 * MS..6100 * MS).contains(&took), "{took:?}");
+}
+
+#[test]
+fn a_request_that_another_client_refuses_is_the_same_as_before() {
+    let echo = |peer: &mut Peer<'_>, data: &[u8]| {
+        let text = String::from_utf8_lossy(data);
+        for line in text.lines().filter(|line| line.starts_with("GET ")) {
+            peer.send(answer(line.split(' ').nth(1).unwrap(), 0));
+        }
+    };
+    let net = SimNet::new(1);
+    let mut good = pipeline(&net, echo);
+    let config = HostConfig {
+        user_agent: Some("a\nb".into()),
+        ..one()
+    };
+    let (mut picky, _) = client_with(config, SimNet::new(1), wide(), echo);
+    let (mut request, mut response) = (Request::get("/one"), Response::new());
+    good.call(&mut request, &mut response).unwrap();
+    picky.call(&mut request, &mut response).unwrap_err();
+    assert_eq!(request.encoded_head(), b"");
+    good.submit(Call::new(request, response).tag(1));
+    good.submit(Call::new(Request::get("/two"), Response::new()).tag(2));
+    for id in ["/one", "/two"] {
+        let done = good.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!(done.response.header("x-id"), Some(id.as_bytes()));
+    }
+}
