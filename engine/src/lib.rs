@@ -149,8 +149,10 @@ pub use net::tls::{
 };
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    AddressHook, AddressPolicy, BadNetwork, Counters, DnsConfig, DnsCounters, FailedAttempt,
-    Family, LatePolicy, Network, Overflow, Override, Redirects, Retry, RetryHook, ReuseOrder,
-    Timeouts, WaitPolicy,
+    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
+    Breaker, BreakerConfig, BreakerState, Counters, DnsConfig, DnsCounters, FailedAttempt, Family,
+    Health, LatePolicy, Latencies, Network, Overflow, Override, Pass, Rate, RateLimiter, Redirects,
+    Retry, RetryAccount, RetryBudget, RetryHook, ReuseOrder, Spread, Statuses, Timeouts,
+    WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

@@ -1,22 +1,34 @@
 //! Decisions, without I/O: who may open a connection and who waits, when a wait ends, what may be sent again. Time
 //! comes in as an argument; nothing here knows a socket.
 
+mod adaptive;
 mod address;
+mod backoff;
+mod balance;
+mod breaker;
+mod budget;
 mod dial;
 mod dns;
 mod lanes;
 mod overrides;
 pub(crate) mod pool;
 pub(crate) mod queue;
+mod rate;
 mod redirect;
 mod retry;
 pub(crate) mod room;
 mod timeouts;
 
+pub use adaptive::{AdaptiveTimeout, Latencies};
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
+pub use backoff::{Backoff, retry_after};
+pub use balance::{BalanceConfig, Balancer, Spread};
+pub use breaker::{Breaker, BreakerConfig, BreakerState, Health, Pass, Statuses};
+pub use budget::{RetryAccount, RetryBudget};
 pub use dns::{DnsConfig, DnsCounters, Family, Override};
 pub use lanes::Overflow;
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
+pub use rate::{Rate, RateLimiter};
 pub use redirect::Redirects;
 pub use retry::{FailedAttempt, Retry, RetryHook};
 pub use timeouts::{LatePolicy, Timeouts};

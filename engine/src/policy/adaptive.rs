@@ -1,0 +1,234 @@
+//! How long to wait for the first byte of an answer, by how long answers have taken of late.
+
+use std::time::{Duration, Instant};
+
+/// A time limit that follows what is usual: the 95th percentile of the latest latencies times a factor, within bounds.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use courser::AdaptiveTimeout;
+///
+/// let mut limit = AdaptiveTimeout { min_samples: 10, ..AdaptiveTimeout::default() }.start();
+/// let now = Instant::now();
+/// assert_eq!(limit.timeout(), Duration::from_secs(30)); // nothing is known yet
+/// for _ in 0..10 {
+///     limit.record(now, Duration::from_millis(200));
+/// }
+/// let timeout = limit.timeout();
+/// assert!(timeout >= Duration::from_millis(600) && timeout <= Duration::from_millis(700));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveTimeout {
+    /// What the percentile is multiplied with; at least 1. Default 3.
+    pub factor: f64,
+    /// The least that the limit becomes. Default 250 ms.
+    pub min: Duration,
+    /// The most, and what holds until enough is known. Default 30 s.
+    pub max: Duration,
+    /// How many latencies are enough. Default 20.
+    pub min_samples: u32,
+    /// After so much time, what was seen counts half. Default 30 s.
+    pub half_life: Duration,
+}
+
+impl Default for AdaptiveTimeout {
+    fn default() -> Self {
+        Self {
+            factor: 3.0,
+            min: Duration::from_millis(250),
+            max: Duration::from_secs(30),
+            min_samples: 20,
+            half_life: Duration::from_secs(30),
+        }
+    }
+}
+
+impl AdaptiveTimeout {
+    /// The limit of one host, of which nothing is known.
+    pub fn start(self) -> Latencies {
+        Latencies {
+            rules: self,
+            counts: Box::new([0; BUCKETS]),
+            sum: 0,
+            seen: 0,
+            halved_at: None,
+        }
+    }
+}
+
+/// The latencies of one host, those of late counting most. They are kept in steps of an eighth, in less than a kibibyte.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    rules: AdaptiveTimeout,
+    counts: Box<[u16; BUCKETS]>,
+    sum: u32,
+    /// Up to `min_samples`.
+    seen: u32,
+    halved_at: Option<Instant>,
+}
+
+impl Latencies {
+    /// Takes note of how long an answer's first byte took. One that did not come within the limit counts as having taken
+    /// as long as the limit: so the limit grows when a server has become slower than it.
+    pub fn record(&mut self, now: Instant, latency: Duration) {
+        let halved_at = *self.halved_at.get_or_insert(now);
+        let since = now.saturating_duration_since(halved_at);
+        let half_life = self.rules.half_life.max(Duration::from_nanos(1));
+        let halves = (since.as_nanos() / half_life.as_nanos()).min(16) as u32;
+        if halves > 0 {
+            self.halve(halves);
+            self.halved_at = Some(now);
+        }
+        let bucket = bucket(latency);
+        if self.counts[bucket] == u16::MAX {
+            self.halve(1);
+        }
+        self.counts[bucket] += 1;
+        self.sum += 1;
+        self.seen = self.seen.saturating_add(1).min(self.rules.min_samples);
+    }
+
+    /// The present limit.
+    pub fn timeout(&self) -> Duration {
+        let Some(usual) = self.percentile(95) else {
+            return self.rules.max;
+        };
+        let limit = usual.as_secs_f64() * self.rules.factor.max(1.0);
+        let limit = Duration::try_from_secs_f64(limit).unwrap_or(self.rules.max);
+        limit.max(self.rules.min).min(self.rules.max)
+    }
+
+    /// What so many percent of the latencies did not exceed, rounded up by an eighth at most; `None` while too few are
+    /// known.
+    pub fn percentile(&self, percent: u32) -> Option<Duration> {
+        if self.seen < self.rules.min_samples || self.sum == 0 {
+            return None;
+        }
+        let rank = (u64::from(self.sum) * u64::from(percent.min(100)))
+            .div_ceil(100)
+            .max(1);
+        let mut below = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            below += u64::from(count);
+            if below >= rank {
+                return Some(upper_end(bucket));
+            }
+        }
+        None
+    }
+
+    fn halve(&mut self, times: u32) {
+        self.sum = 0;
+        for count in self.counts.iter_mut() {
+            *count = count.checked_shr(times).unwrap_or(0);
+            self.sum += u32::from(*count);
+        }
+    }
+}
+
+/// Eight for each power of two of microseconds, from 8 on; before that, one for each.
+fn bucket(latency: Duration) -> usize {
+    let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
+    if micros < 8 {
+        return micros as usize;
+    }
+    let power = micros.ilog2();
+    let eighth = (micros >> (power - 3)) & 7;
+    ((power - 2) * 8 + eighth) as usize
+}
+
+/// The longest latency in a bucket, and a little more.
+fn upper_end(bucket: usize) -> Duration {
+    let micros = match bucket as u64 {
+        small @ 0..8 => small + 1,
+        bucket => (8 + bucket % 8 + 1) << (bucket / 8 - 1),
+    };
+    Duration::from_micros(micros)
+}
+
+/// Up to an hour and more.
+const BUCKETS: usize = 30 * 8;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn it_follows_a_server_that_becomes_slow_and_fast_again() {
+        let mut now = Instant::now();
+        let mut limit = AdaptiveTimeout::default().start();
+        let mut run = |limit: &mut Latencies, latency: Duration| {
+            for _ in 0..600 {
+                now += ms(100);
+                let seen = latency.min(limit.timeout());
+                limit.record(now, seen);
+            }
+            limit.timeout()
+        };
+        let fast = run(&mut limit, ms(200));
+        assert!(fast >= ms(600) && fast <= ms(700), "{fast:?}");
+        // Slower than the limit: it grows until answers come in time.
+        let slow = run(&mut limit, ms(2000));
+        assert!(slow >= ms(2000), "{slow:?}");
+        run(&mut limit, ms(20));
+        run(&mut limit, ms(20));
+        let fast = run(&mut limit, ms(20));
+        assert_eq!(fast, ms(250));
+    }
+
+    #[test]
+    fn a_few_that_are_slow_do_not_count() {
+        let now = Instant::now();
+        let mut limit = AdaptiveTimeout::default().start();
+        assert_eq!(
+            (limit.timeout(), limit.percentile(95)),
+            (Duration::from_secs(30), None)
+        );
+        for n in 0..100 {
+            limit.record(now, if n % 25 == 0 { ms(20_000) } else { ms(500) });
+        }
+        assert!(limit.timeout() < ms(1800));
+        for _ in 0..100_000 {
+            limit.record(now, ms(40_000));
+        }
+        assert_eq!(limit.timeout(), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn what_is_old_counts_less_but_is_not_forgotten() {
+        let start = Instant::now();
+        let mut limit = AdaptiveTimeout::default().start();
+        for _ in 0..1000 {
+            limit.record(start, ms(1000));
+        }
+        for _ in 0..30 {
+            limit.record(start + Duration::from_secs(300), ms(300));
+        }
+        assert!(limit.timeout() < ms(1100), "{:?}", limit.timeout());
+        // After a long pause one answer is not enough to change everything at once.
+        let mut limit = AdaptiveTimeout::default().start();
+        for _ in 0..1000 {
+            limit.record(start, ms(1000));
+        }
+        limit.record(start + Duration::from_secs(60), ms(1));
+        assert!(limit.timeout() >= ms(3000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_ends_within_an_eighth_above(micros in 0u64..3_600_000_000) {
+            let latency = Duration::from_micros(micros);
+            let bucket = bucket(latency);
+            prop_assert!(bucket < BUCKETS, "{}", bucket);
+            let end = upper_end(bucket);
+            prop_assert!(end > latency);
+            prop_assert!(end.as_micros() as u64 <= micros + micros / 8 + 2, "{:?} for {:?}", end, latency);
+        }
+    }
+}

@@ -1,0 +1,517 @@
+//! Which of several addresses that serve the same is asked: in turn or by load, without those that fail.
+//!
+//! An address that fails several times in a row, or is much slower than the others, is ejected for a while, longer each
+//! time. While too many are ejected at once, the fault is not theirs, and all are used (the panic threshold). One that
+//! comes back gets its share bit by bit (slow start).
+
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use super::breaker::Health;
+
+/// How calls are spread.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Spread {
+    /// In turn, by weight.
+    #[default]
+    RoundRobin,
+    /// The one with fewer calls in flight of two that are picked at random, by weight.
+    LeastInFlight,
+}
+
+/// The rules of a [`Balancer`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct BalanceConfig {
+    /// How calls are spread. Default in turn.
+    pub spread: Spread,
+    /// After so many failures in a row, an address is ejected. Default 5; `None` never.
+    pub eject_after: Option<NonZeroU32>,
+    /// An address whose answers take more than so many times as long as the median of all is ejected; both are moving
+    /// averages over some 20 answers. Default none.
+    pub slow_factor: Option<f64>,
+    /// For how long an address is ejected the first time; the second time in a row for twice as long, and so on.
+    /// Default 10 s.
+    pub eject_for: Duration,
+    /// The longest. Default 5 minutes.
+    pub max_eject_for: Duration,
+    /// While fewer than this part of the addresses are left, from 0 to 1, all are used. Default 0.5.
+    pub panic_below: f64,
+    /// For so long after its return, an address gets a share that grows from a tenth to the whole. Default zero: the
+    /// whole at once.
+    pub slow_start: Duration,
+}
+
+impl Default for BalanceConfig {
+    fn default() -> Self {
+        Self {
+            spread: Spread::RoundRobin,
+            eject_after: NonZeroU32::new(5),
+            slow_factor: None,
+            eject_for: Duration::from_secs(10),
+            max_eject_for: Duration::from_secs(300),
+            panic_below: 0.5,
+            slow_start: Duration::ZERO,
+        }
+    }
+}
+
+/// Picks one of several addresses for each call, which are numbered from 0. It has no clock and no randomness of its own.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use courser::{BalanceConfig, Balancer, Health};
+///
+/// // Three addresses; the last one gets as much as the others together.
+/// let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 1, 2]);
+/// let now = Instant::now();
+/// let mut picks: Vec<_> = (0..4).filter_map(|_| balancer.pick(now, 0, None)).collect();
+/// picks.sort();
+/// assert_eq!(picks, [0, 1, 2, 2]);
+/// // The first one fails, five times in a row, and is left alone for ten seconds.
+/// for _ in 0..5 {
+///     balancer.begin(0);
+///     balancer.end(now, 0, Health::Failure, None);
+/// }
+/// assert!((0..8).all(|_| balancer.pick(now, 0, None) != Some(0)));
+/// assert_eq!(balancer.ejected_until(0), Some(now + Duration::from_secs(10)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Balancer {
+    config: BalanceConfig,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    weight: u32,
+    /// Of smooth weighted round robin: how much it is behind its share.
+    owed: f64,
+    in_flight: u32,
+    failures_in_a_row: u32,
+    ejected_until: Option<Instant>,
+    /// How often it was ejected without being well for as long in between.
+    ejections: u32,
+    /// When it came back last.
+    back_at: Option<Instant>,
+    /// Moving average, in seconds, and over how many answers.
+    latency: f64,
+    answers: u32,
+}
+
+impl Balancer {
+    /// Over addresses with these weights; a weight of 0 is never picked, unless there is nothing else.
+    pub fn new(config: BalanceConfig, weights: &[u32]) -> Self {
+        let place = |&weight: &u32| Place {
+            weight,
+            owed: 0.0,
+            in_flight: 0,
+            failures_in_a_row: 0,
+            ejected_until: None,
+            ejections: 0,
+            back_at: None,
+            latency: 0.0,
+            answers: 0,
+        };
+        Self {
+            config,
+            places: weights.iter().map(place).collect(),
+        }
+    }
+
+    /// Picks an address, another one than `not` if there is one. `random` is any number, evenly distributed. `None` only
+    /// if there are no addresses.
+    pub fn pick(&mut self, now: Instant, random: u64, not: Option<usize>) -> Option<usize> {
+        self.take_back(now);
+        let panics = self.panics();
+        let share = |(at, place): (usize, &Place)| match place.ejected_until {
+            _ if not == Some(at) => 0.0,
+            Some(_) if !panics => 0.0,
+            _ => f64::from(place.weight) * self.grown(now, place),
+        };
+        let shares: Vec<f64> = self.places.iter().enumerate().map(share).collect();
+        if shares.iter().all(|share| *share <= 0.0) {
+            // Only what nobody wants is left.
+            let others = (0..self.places.len()).filter(|at| not != Some(*at));
+            let ready = others.min_by_key(|at| (self.places[*at].ejected_until, *at));
+            return ready.or(not.filter(|at| *at < self.places.len()));
+        }
+        match self.config.spread {
+            Spread::RoundRobin => self.in_turn(&shares),
+            Spread::LeastInFlight => {
+                let first = drawn(&shares, random as u32);
+                let mut rest = shares;
+                let share = std::mem::take(&mut rest[first]);
+                if rest.iter().all(|share| *share <= 0.0) {
+                    return Some(first);
+                }
+                let second = drawn(&rest, (random >> 32) as u32);
+                let load = |at: usize, share: f64| f64::from(self.places[at].in_flight + 1) / share;
+                match load(second, rest[second]) < load(first, share) {
+                    true => Some(second),
+                    false => Some(first),
+                }
+            }
+        }
+    }
+
+    /// A call is on its way to that address.
+    pub fn begin(&mut self, at: usize) {
+        if let Some(place) = self.places.get_mut(at) {
+            place.in_flight += 1;
+        }
+    }
+
+    /// It has ended. Returns true if the address is ejected for it.
+    pub fn end(
+        &mut self,
+        now: Instant,
+        at: usize,
+        health: Health,
+        latency: Option<Duration>,
+    ) -> bool {
+        let Some(place) = self.places.get_mut(at) else {
+            return false;
+        };
+        place.in_flight = place.in_flight.saturating_sub(1);
+        if let Some(latency) = latency {
+            place.answers = place.answers.saturating_add(1);
+            let part = 1.0 / f64::from(place.answers.min(AVERAGED));
+            place.latency += (latency.as_secs_f64() - place.latency) * part;
+        }
+        match health {
+            Health::Unknown => return false,
+            Health::Failure => place.failures_in_a_row = place.failures_in_a_row.saturating_add(1),
+            Health::Success => {
+                place.failures_in_a_row = 0;
+                let ejection = ejection(&self.config, place.ejections);
+                let back = place.back_at.filter(|_| place.ejected_until.is_none());
+                if back.is_some_and(|back| now.saturating_duration_since(back) >= ejection) {
+                    place.ejections = 0; // well for as long as it was away
+                }
+            }
+        }
+        let most = self.config.eject_after;
+        let fails = most.is_some_and(|most| place.failures_in_a_row >= most.get());
+        let away = place.ejected_until.is_some();
+        if away || !(fails || self.is_slow(at)) {
+            return false;
+        }
+        self.eject(now, at);
+        true
+    }
+
+    /// Until when an address is ejected.
+    pub fn ejected_until(&self, at: usize) -> Option<Instant> {
+        self.places.get(at)?.ejected_until
+    }
+
+    /// Ejects an address, as a health check that has failed does.
+    pub fn eject(&mut self, now: Instant, at: usize) {
+        let Some(place) = self.places.get_mut(at) else {
+            return;
+        };
+        place.ejections = place.ejections.saturating_add(1);
+        place.failures_in_a_row = 0;
+        (place.latency, place.answers) = (0.0, 0);
+        let until = now.checked_add(ejection(&self.config, place.ejections));
+        place.ejected_until = Some(until.unwrap_or(now));
+    }
+
+    /// Takes an address back at once, as a health check that has succeeded does.
+    pub fn readmit(&mut self, now: Instant, at: usize) {
+        if let Some(place) = self.places.get_mut(at)
+            && place.ejected_until.take().is_some()
+        {
+            place.back_at = Some(now);
+            place.owed = 0.0;
+        }
+    }
+
+    /// Calls on their way to an address.
+    pub fn in_flight(&self, at: usize) -> u32 {
+        self.places.get(at).map_or(0, |place| place.in_flight)
+    }
+
+    /// Whether so many are ejected that all are used.
+    fn panics(&self) -> bool {
+        let left = self
+            .places
+            .iter()
+            .filter(|place| place.ejected_until.is_none());
+        (left.count() as f64) < self.config.panic_below * self.places.len() as f64
+    }
+
+    /// Those whose time is over come back.
+    fn take_back(&mut self, now: Instant) {
+        for at in 0..self.places.len() {
+            if self.places[at]
+                .ejected_until
+                .is_some_and(|until| until <= now)
+            {
+                self.readmit(now, at);
+            }
+        }
+    }
+
+    /// What part of its share an address gets.
+    fn grown(&self, now: Instant, place: &Place) -> f64 {
+        let Some(back_at) = place.back_at else {
+            return 1.0;
+        };
+        let since = now.saturating_duration_since(back_at);
+        if since >= self.config.slow_start {
+            return 1.0;
+        }
+        (since.as_secs_f64() / self.config.slow_start.as_secs_f64()).max(0.1)
+    }
+
+    /// Smooth weighted round robin: everybody is owed his share, and who is owed most pays for all.
+    fn in_turn(&mut self, shares: &[f64]) -> Option<usize> {
+        let sum: f64 = shares.iter().sum();
+        let mut most = None::<usize>;
+        for (at, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            self.places[at].owed += share;
+            if most.is_none_or(|most| self.places[at].owed > self.places[most].owed) {
+                most = Some(at);
+            }
+        }
+        self.places[most?].owed -= sum;
+        most
+    }
+
+    /// Whether its answers take much longer than those of the others.
+    fn is_slow(&self, at: usize) -> bool {
+        let Some(factor) = self.config.slow_factor else {
+            return false;
+        };
+        let known = |place: &&Place| place.answers >= AVERAGED && place.ejected_until.is_none();
+        let place = &self.places[at];
+        let mut all: Vec<f64> = self
+            .places
+            .iter()
+            .filter(known)
+            .map(|p| p.latency)
+            .collect();
+        if !known(&place) || all.len() < 3 {
+            return false;
+        }
+        all.sort_by(f64::total_cmp);
+        place.latency > factor * all[all.len() / 2]
+    }
+}
+
+/// How long an ejection takes, after so many in a row.
+fn ejection(config: &BalanceConfig, ejections: u32) -> Duration {
+    let doubled = 2u32.saturating_pow(ejections.saturating_sub(1));
+    config
+        .eject_for
+        .saturating_mul(doubled)
+        .min(config.max_eject_for)
+}
+
+/// One of those that have a share, by their shares; at least one has.
+fn drawn(shares: &[f64], random: u32) -> usize {
+    let sum: f64 = shares.iter().sum();
+    let mut left = sum * f64::from(random) / (f64::from(u32::MAX) + 1.0);
+    let mut last = 0;
+    for (at, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        last = at;
+        left -= share;
+        if left < 0.0 {
+            break;
+        }
+    }
+    last
+}
+
+/// Answers that the moving average of latencies is over.
+const AVERAGED: u32 = 20;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn counts(balancer: &mut Balancer, now: Instant, picks: u32) -> Vec<u32> {
+        let mut counts = vec![0; balancer.places.len()];
+        let mut random = 1u64;
+        for _ in 0..picks {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let mixed = random ^ random.rotate_left(32);
+            let at = balancer.pick(now, mixed, None).expect("an address");
+            counts[at] += 1;
+        }
+        counts
+    }
+
+    fn fail(balancer: &mut Balancer, now: Instant, at: usize, times: u32) -> bool {
+        let mut ejected = false;
+        for _ in 0..times {
+            balancer.begin(at);
+            ejected |= balancer.end(now, at, Health::Failure, None);
+        }
+        ejected
+    }
+
+    #[test]
+    fn in_turn_by_weight_and_never_twice_in_a_row_without_need() {
+        let now = Instant::now();
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[5, 1, 1]);
+        let picks: Vec<_> = (0..7).filter_map(|_| balancer.pick(now, 0, None)).collect();
+        assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 0, 1]);
+        assert_eq!(counts(&mut balancer, now, 10), [5, 0, 5]);
+        assert_eq!(
+            Balancer::new(BalanceConfig::default(), &[]).pick(now, 0, None),
+            None
+        );
+    }
+
+    #[test]
+    fn the_less_loaded_of_two() {
+        let now = Instant::now();
+        let config = BalanceConfig {
+            spread: Spread::LeastInFlight,
+            ..BalanceConfig::default()
+        };
+        let mut balancer = Balancer::new(config, &[1, 1, 1]);
+        for _ in 0..10 {
+            balancer.begin(1);
+        }
+        let counts = counts(&mut balancer, now, 3000);
+        assert_eq!(counts[1], 0, "it is never the less loaded one");
+        assert!(counts[0] > 1000 && counts[2] > 1000, "{counts:?}");
+    }
+
+    #[test]
+    fn who_fails_is_left_alone_longer_each_time() {
+        let mut now = Instant::now();
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 1, 1]);
+        assert!(!fail(&mut balancer, now, 0, 4));
+        balancer.end(now, 0, Health::Success, None);
+        assert!(!fail(&mut balancer, now, 0, 4));
+        for seconds in [10, 20, 40, 80, 160, 300, 300] {
+            assert!(fail(&mut balancer, now, 0, 5), "{seconds}");
+            let until = now + Duration::from_secs(seconds);
+            assert_eq!(balancer.ejected_until(0), Some(until));
+            assert_eq!(
+                counts(&mut balancer, until - Duration::from_nanos(1), 6),
+                [0, 3, 3]
+            );
+            now = until;
+            assert_eq!(counts(&mut balancer, now, 6), [2, 2, 2]);
+        }
+        // Well for as long as it was away: the next time begins anew.
+        now += Duration::from_secs(300);
+        balancer.end(now, 0, Health::Success, None);
+        fail(&mut balancer, now, 0, 5);
+        assert_eq!(
+            balancer.ejected_until(0),
+            Some(now + Duration::from_secs(10))
+        );
+    }
+
+    #[test]
+    fn when_most_fail_all_are_used() {
+        let now = Instant::now();
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[1; 4]);
+        fail(&mut balancer, now, 0, 5);
+        fail(&mut balancer, now, 1, 5);
+        assert_eq!(counts(&mut balancer, now, 4), [0, 0, 2, 2]);
+        fail(&mut balancer, now, 2, 5);
+        assert_eq!(counts(&mut balancer, now, 8), [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn another_one_than_the_one_that_failed() {
+        let now = Instant::now();
+        for spread in [Spread::RoundRobin, Spread::LeastInFlight] {
+            let config = BalanceConfig {
+                spread,
+                ..BalanceConfig::default()
+            };
+            let mut balancer = Balancer::new(config, &[1, 1, 0]);
+            assert!((0..20).all(|random| balancer.pick(now, random << 30, Some(0)) == Some(1)));
+            // Rather one that is ejected, or has no weight, than the same again.
+            fail(&mut balancer, now, 1, 5);
+            assert_eq!(balancer.pick(now, 7, Some(0)), Some(2));
+            let mut alone = Balancer::new(BalanceConfig::default(), &[1]);
+            assert_eq!(alone.pick(now, 7, Some(0)), Some(0));
+        }
+    }
+
+    #[test]
+    fn who_comes_back_gets_more_and_more() {
+        let now = Instant::now();
+        let config = BalanceConfig {
+            slow_start: Duration::from_secs(10),
+            ..BalanceConfig::default()
+        };
+        let mut balancer = Balancer::new(config, &[1, 1, 1]);
+        fail(&mut balancer, now, 0, 5);
+        let back = now + Duration::from_secs(10);
+        let mut shares = Vec::new();
+        for seconds in [0, 5, 10] {
+            shares.push(counts(&mut balancer, back + Duration::from_secs(seconds), 1000)[0]);
+        }
+        assert!((40..60).contains(&shares[0]), "{shares:?}");
+        assert!((190..210).contains(&shares[1]), "{shares:?}");
+        assert!((330..337).contains(&shares[2]), "{shares:?}");
+    }
+
+    #[test]
+    fn who_is_much_slower_is_ejected() {
+        let now = Instant::now();
+        let config = BalanceConfig {
+            slow_factor: Some(3.0),
+            ..BalanceConfig::default()
+        };
+        let mut balancer = Balancer::new(config, &[1; 4]);
+        let mut ejected = Vec::new();
+        for _ in 0..25 {
+            for at in 0..4 {
+                let ms = if at == 2 { 500 } else { 100 + 10 * at as u64 };
+                balancer.begin(at);
+                if balancer.end(now, at, Health::Success, Some(Duration::from_millis(ms))) {
+                    ejected.push(at);
+                }
+            }
+        }
+        assert_eq!(ejected, [2]);
+        assert_eq!(balancer.in_flight(2), 0);
+    }
+
+    proptest! {
+        /// There is always an address, never the one to be avoided if there is another, and never an ejected one while
+        /// enough are left.
+        #[test]
+        fn picks_are_sound(
+            weights in prop::collection::vec(0u32..5, 1..8),
+            least: bool,
+            steps in prop::collection::vec((0u64..4000, any::<u64>(), 0u8..3, any::<bool>()), 1..200),
+        ) {
+            let spread = if least { Spread::LeastInFlight } else { Spread::RoundRobin };
+            let config = BalanceConfig { spread, eject_after: NonZeroU32::new(2), ..BalanceConfig::default() };
+            let mut balancer = Balancer::new(config, &weights);
+            let mut now = Instant::now();
+            let mut last = None;
+            for (pause, random, health, avoid) in steps {
+                now += Duration::from_millis(pause);
+                let not = last.filter(|_| avoid);
+                let at = balancer.pick(now, random, not).expect("an address");
+                prop_assert!(weights.len() == 1 || not != Some(at));
+                let away = balancer.ejected_until(at).is_some_and(|until| until > now);
+                let usable = (0..weights.len()).filter(|other| weights[*other] > 0 && not != Some(*other) && balancer.ejected_until(*other).is_none()).count();
+                prop_assert!(!away || balancer.panics() || usable == 0);
+                balancer.begin(at);
+                balancer.end(now, at, [Health::Success, Health::Failure, Health::Unknown][usize::from(health)], None);
+                last = Some(at);
+            }
+            prop_assert!((0..weights.len()).all(|at| balancer.in_flight(at) == 0));
+        }
+    }
+}

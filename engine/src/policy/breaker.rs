@@ -1,0 +1,473 @@
+//! Whether a peer that fails is asked at all: a circuit breaker.
+//!
+//! ```text
+//!            too many failures                  the pause is over
+//!  Closed ───────────────────────▶ Open(until) ───────────────────▶ HalfOpen: a few probes
+//!     ▲                              ▲                                │        │
+//!     │                              └──────── a probe failed ────────┘        │
+//!     └─────────────────────────────────── enough probes succeeded ────────────┘
+//! ```
+
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// When a [`Breaker`] opens, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakerConfig {
+    /// Over how much time failures are counted. Default 10 s.
+    pub window: Duration,
+    /// Below so many outcomes in the window, the ratio says nothing. Default 20.
+    pub min_volume: NonZeroU32,
+    /// The part of them that may fail, from 0 to 1; with more, it opens. Default 0.5.
+    pub failure_ratio: f64,
+    /// With so many failures in a row it opens, whatever the volume. Default none.
+    pub consecutive: Option<NonZeroU32>,
+    /// How long it stays open the first time. Default 5 s.
+    pub open_for: Duration,
+    /// Each time that a probe fails, it stays open for twice as long, up to this. Default 60 s.
+    pub max_open_for: Duration,
+    /// Half open, so many calls are let through at a time. Default 1.
+    pub probes: NonZeroU32,
+    /// So many successes in a row close it. Default 1.
+    pub successes: NonZeroU32,
+    /// Statuses that count as failures. Default 500 and 502 to 504: others are answers, those that blame the request
+    /// (404, 410) and those that ask for patience (429) among them.
+    pub statuses: Statuses,
+}
+
+impl Default for BreakerConfig {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(10),
+            min_volume: NonZeroU32::new(20).unwrap_or(NonZeroU32::MIN),
+            failure_ratio: 0.5,
+            consecutive: None,
+            open_for: Duration::from_secs(5),
+            max_open_for: Duration::from_secs(60),
+            probes: NonZeroU32::MIN,
+            successes: NonZeroU32::MIN,
+            statuses: Statuses::none().and(500..=500).and(502..=504),
+        }
+    }
+}
+
+/// A set of status codes.
+///
+/// ```
+/// use courser::Statuses;
+///
+/// let busy = Statuses::none().and(429..=429).and(502..=504);
+/// assert!(busy.contains(503) && !busy.contains(500));
+/// ```
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Statuses(Vec<RangeInclusive<u16>>);
+
+impl Statuses {
+    /// No status.
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// These as well.
+    pub fn and(mut self, codes: RangeInclusive<u16>) -> Self {
+        self.0.push(codes);
+        self
+    }
+
+    /// Whether the code is one of them.
+    pub fn contains(&self, code: u16) -> bool {
+        self.0.iter().any(|codes| codes.contains(&code))
+    }
+}
+
+/// What a breaker lets through.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// Everything.
+    Closed,
+    /// Nothing, until then.
+    Open(Instant),
+    /// A few probes, until it is known how they end.
+    HalfOpen,
+}
+
+/// How a call ended, as far as its peer is concerned.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Health {
+    /// The peer did its work, whatever the answer says of the request.
+    Success,
+    /// It did not.
+    Failure,
+    /// Nobody knows: the call was cancelled, say. It counts neither way.
+    Unknown,
+}
+
+/// A circuit breaker for one peer. It has no clock: times are given.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::time::{Duration, Instant};
+/// use courser::{Breaker, BreakerConfig, BreakerState, Health};
+///
+/// let config = BreakerConfig { consecutive: NonZeroU32::new(2), ..BreakerConfig::default() };
+/// let mut breaker = Breaker::new(config);
+/// let now = Instant::now();
+/// for _ in 0..2 {
+///     let pass = breaker.admit(now).unwrap();
+///     breaker.record(now, pass, Health::Failure);
+/// }
+/// let until = now + Duration::from_secs(5);
+/// assert_eq!(breaker.admit(now), Err(until));
+/// // After the pause one call is let through, and decides.
+/// let probe = breaker.admit(until).unwrap();
+/// assert_eq!(breaker.state(until), BreakerState::HalfOpen);
+/// breaker.record(until, probe, Health::Success);
+/// assert_eq!(breaker.state(until), BreakerState::Closed);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Breaker {
+    config: BreakerConfig,
+    state: State,
+    /// How often the state has changed. What was let through before says nothing about the present state.
+    era: u64,
+    window: Window,
+    failures_in_a_row: u32,
+    /// For how long it was open last; zero since it was closed.
+    open_for: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Closed,
+    Open(Instant),
+    HalfOpen { probes: u32, successes: u32 },
+}
+
+/// The leave to make one call, to be given back with its outcome.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use = "a probe whose outcome is never recorded keeps others from being let through"]
+pub struct Pass {
+    era: u64,
+}
+
+impl Breaker {
+    /// Closed.
+    pub fn new(config: BreakerConfig) -> Self {
+        Self {
+            window: Window::new(config.window),
+            config,
+            state: State::Closed,
+            era: 0,
+            failures_in_a_row: 0,
+            open_for: Duration::ZERO,
+        }
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &BreakerConfig {
+        &self.config
+    }
+
+    /// Its state at that time.
+    pub fn state(&self, now: Instant) -> BreakerState {
+        match self.state {
+            State::Closed => BreakerState::Closed,
+            State::Open(until) if now < until => BreakerState::Open(until),
+            State::Open(_) | State::HalfOpen { .. } => BreakerState::HalfOpen,
+        }
+    }
+
+    /// Asks for leave to make a call.
+    ///
+    /// # Errors
+    /// When to ask again. Half open with all probes under way, that is now: the next outcome decides.
+    pub fn admit(&mut self, now: Instant) -> Result<Pass, Instant> {
+        if let State::Open(until) = self.state {
+            if now < until {
+                return Err(until);
+            }
+            self.change(State::HalfOpen {
+                probes: 0,
+                successes: 0,
+            });
+        }
+        if let State::HalfOpen { probes, .. } = &mut self.state {
+            if *probes >= self.config.probes.get() {
+                return Err(now);
+            }
+            *probes += 1;
+        }
+        Ok(Pass { era: self.era })
+    }
+
+    /// Whether the end of a call with that status is a failure of the peer.
+    pub fn judge(&self, status: u16) -> Health {
+        match self.config.statuses.contains(status) {
+            true => Health::Failure,
+            false => Health::Success,
+        }
+    }
+
+    /// Takes note of how a call ended. Returns the new state if it has changed.
+    pub fn record(&mut self, now: Instant, pass: Pass, health: Health) -> Option<BreakerState> {
+        if pass.era != self.era {
+            return None; // it began in another state, about which it would have told something
+        }
+        match (&mut self.state, health) {
+            (State::Open(_), _) | (State::Closed, Health::Unknown) => return None,
+            (State::HalfOpen { probes, .. }, Health::Unknown) => {
+                *probes = probes.saturating_sub(1);
+                return None;
+            }
+            (State::HalfOpen { probes, successes }, Health::Success) => {
+                *probes = probes.saturating_sub(1);
+                *successes += 1;
+                if *successes < self.config.successes.get() {
+                    return None;
+                }
+                self.window = Window::new(self.config.window);
+                self.failures_in_a_row = 0;
+                self.open_for = Duration::ZERO;
+                self.change(State::Closed);
+            }
+            (State::HalfOpen { .. }, Health::Failure) => self.open(now),
+            (State::Closed, Health::Success) => {
+                self.window.add(now, false);
+                self.failures_in_a_row = 0;
+                return None;
+            }
+            (State::Closed, Health::Failure) => {
+                self.window.add(now, true);
+                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+                let (volume, failures) = self.window.sums(now);
+                let row = self.config.consecutive;
+                let too_many = row.is_some_and(|most| self.failures_in_a_row >= most.get())
+                    || volume >= u64::from(self.config.min_volume.get())
+                        && failures as f64 > self.config.failure_ratio * volume as f64;
+                if !too_many {
+                    return None;
+                }
+                self.open(now);
+            }
+        }
+        Some(self.state(now))
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.open_for = match self.open_for {
+            Duration::ZERO => self.config.open_for,
+            before => before.saturating_mul(2),
+        };
+        self.open_for = self.open_for.min(self.config.max_open_for);
+        let until = now.checked_add(self.open_for);
+        self.change(State::Open(until.unwrap_or(now)));
+    }
+
+    fn change(&mut self, state: State) {
+        self.state = state;
+        self.era += 1;
+    }
+}
+
+/// Outcomes of the last time, in slices of a tenth of it: the oldest slice leaves as a whole.
+#[derive(Clone, Debug)]
+struct Window {
+    slice: Duration,
+    start: Option<Instant>,
+    /// Volume and failures of a slice, and which one it is, counted from the start.
+    slices: [(u64, u64, u64); SLICES],
+}
+
+impl Window {
+    fn new(length: Duration) -> Self {
+        Self {
+            slice: (length / SLICES as u32).max(Duration::from_nanos(1)),
+            start: None,
+            slices: [(0, 0, 0); SLICES],
+        }
+    }
+
+    fn add(&mut self, now: Instant, failure: bool) {
+        let number = self.number(now);
+        let slice = &mut self.slices[number as usize % SLICES];
+        if slice.2 != number {
+            *slice = (0, 0, number);
+        }
+        slice.0 += 1;
+        slice.1 += u64::from(failure);
+    }
+
+    fn sums(&mut self, now: Instant) -> (u64, u64) {
+        let number = self.number(now);
+        let oldest = (number + 1).saturating_sub(SLICES as u64);
+        let current = self.slices.iter().filter(|slice| slice.2 >= oldest);
+        current.fold((0, 0), |sum, slice| (sum.0 + slice.0, sum.1 + slice.1))
+    }
+
+    fn number(&mut self, now: Instant) -> u64 {
+        let start = *self.start.get_or_insert(now);
+        let slices = now.saturating_duration_since(start).as_nanos() / self.slice.as_nanos();
+        slices.try_into().unwrap_or(u64::MAX)
+    }
+}
+
+const SLICES: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn config() -> BreakerConfig {
+        BreakerConfig {
+            min_volume: NonZeroU32::new(4).expect("not zero"),
+            ..BreakerConfig::default()
+        }
+    }
+
+    fn run(breaker: &mut Breaker, now: Instant, outcomes: &[Health]) -> Option<BreakerState> {
+        let mut last = None;
+        for &health in outcomes {
+            let pass = breaker.admit(now).expect("not open");
+            last = breaker.record(now, pass, health);
+        }
+        last
+    }
+
+    use Health::{Failure, Success, Unknown};
+
+    #[test]
+    fn it_opens_by_ratio_with_enough_volume_only() {
+        let now = Instant::now();
+        let mut breaker = Breaker::new(config());
+        assert_eq!(
+            run(&mut breaker, now, &[Failure, Failure, Unknown, Failure]),
+            None
+        );
+        let open = BreakerState::Open(now + Duration::from_secs(5));
+        assert_eq!(run(&mut breaker, now, &[Failure]), Some(open));
+        assert_eq!(breaker.state(now), open);
+        // Half of them may fail.
+        let mut breaker = Breaker::new(config());
+        let half = [Success, Failure, Success, Failure, Success, Failure];
+        assert_eq!(run(&mut breaker, now, &half), None);
+        assert_eq!(run(&mut breaker, now, &[Failure]), Some(open));
+    }
+
+    #[test]
+    fn old_failures_are_forgotten() {
+        let start = Instant::now();
+        let mut breaker = Breaker::new(config());
+        run(&mut breaker, start, &[Failure; 3]);
+        let later = start + Duration::from_secs(11);
+        assert_eq!(run(&mut breaker, later, &[Failure; 3]), None);
+        assert!(run(&mut breaker, later, &[Failure]).is_some());
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_whatever_the_volume() {
+        let now = Instant::now();
+        let config = BreakerConfig {
+            consecutive: NonZeroU32::new(3),
+            ..BreakerConfig::default()
+        };
+        let mut breaker = Breaker::new(config);
+        let mixed = [Failure, Failure, Success, Failure, Failure];
+        assert_eq!(run(&mut breaker, now, &mixed), None);
+        assert!(run(&mut breaker, now, &[Failure]).is_some());
+    }
+
+    #[test]
+    fn probes_decide_and_the_pause_doubles() {
+        let mut now = Instant::now();
+        let config = BreakerConfig {
+            consecutive: Some(NonZeroU32::MIN),
+            probes: NonZeroU32::new(2).expect("not zero"),
+            successes: NonZeroU32::new(2).expect("not zero"),
+            ..BreakerConfig::default()
+        };
+        let mut breaker = Breaker::new(config);
+        let early = breaker.admit(now).expect("closed");
+        run(&mut breaker, now, &[Failure]);
+        for seconds in [5, 10, 20, 40, 60, 60] {
+            let until = now + Duration::from_secs(seconds);
+            assert_eq!(breaker.admit(now), Err(until));
+            assert_eq!(breaker.admit(until - Duration::from_nanos(1)), Err(until));
+            now = until;
+            assert_eq!(breaker.state(now), BreakerState::HalfOpen);
+            let probe = breaker.admit(now).expect("a probe");
+            let other = breaker.admit(now).expect("another probe");
+            assert_eq!(breaker.admit(now), Err(now));
+            // One from before says nothing; one that nobody knows about makes room.
+            assert_eq!(breaker.record(now, early, Failure), None);
+            assert_eq!(breaker.record(now, other, Unknown), None);
+            let _ = breaker.admit(now).expect("room again");
+            assert!(breaker.record(now, probe, Failure).is_some());
+        }
+        now += Duration::from_secs(60);
+        assert_eq!(
+            run(&mut breaker, now, &[Success, Success]),
+            Some(BreakerState::Closed)
+        );
+        // From the beginning.
+        run(&mut breaker, now, &[Failure]);
+        assert_eq!(breaker.admit(now), Err(now + Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn statuses_that_are_answers_are_no_failures() {
+        let breaker = Breaker::new(BreakerConfig::default());
+        for status in [200, 304, 404, 410, 429, 501, 505] {
+            assert_eq!(breaker.judge(status), Success, "{status}");
+        }
+        for status in [500, 502, 503, 504] {
+            assert_eq!(breaker.judge(status), Failure, "{status}");
+        }
+    }
+
+    proptest! {
+        /// Open, nothing passes; half open, never more at a time than the probes; and it never stays shut for ever.
+        #[test]
+        fn never_more_than_it_may(steps in prop::collection::vec((0u64..4000, 0u8..4, any::<prop::sample::Index>()), 1..300), probes in 1u32..4, successes in 1u32..4) {
+            let config = BreakerConfig {
+                consecutive: NonZeroU32::new(2),
+                probes: NonZeroU32::new(probes).expect("not zero"),
+                successes: NonZeroU32::new(successes).expect("not zero"),
+                ..config()
+            };
+            let mut breaker = Breaker::new(config.clone());
+            let mut now = Instant::now();
+            let mut under_way: Vec<(Pass, BreakerState)> = Vec::new();
+            for (pause, action, pick) in steps {
+                now += Duration::from_millis(pause);
+                if action == 0 || under_way.is_empty() {
+                    let before = breaker.state(now);
+                    match breaker.admit(now) {
+                        Ok(pass) => {
+                            prop_assert!(!matches!(before, BreakerState::Open(_)));
+                            under_way.push((pass, breaker.state(now)));
+                        }
+                        Err(until) => prop_assert!(until >= now && until <= now + config.max_open_for),
+                    }
+                } else {
+                    let (pass, _) = under_way.swap_remove(pick.index(under_way.len()));
+                    let health = [Success, Failure, Unknown][usize::from(action - 1)];
+                    if let Some(state) = breaker.record(now, pass, health) {
+                        prop_assert_eq!(state, breaker.state(now));
+                    }
+                }
+                if breaker.state(now) == BreakerState::HalfOpen {
+                    let probing = under_way.iter().filter(|(pass, _)| pass.era == breaker.era).count();
+                    prop_assert!(probing <= probes as usize);
+                }
+            }
+            for (pass, _) in under_way {
+                breaker.record(now, pass, Success);
+            }
+            prop_assert!(breaker.admit(now + config.max_open_for).is_ok());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How many retries there may be beside the requests, so that they never multiply an outage.
+
+use std::time::{Duration, Instant};
+
+use super::rate::{Rate, RateLimiter};
+
+/// A budget for the retries of a host: each request earns a part of one, and a floor comes with time, so that a host with
+/// few requests can retry, too. What is earned and not used is kept up to a cap.
+///
+/// However requests and retries come, there are never more retries than `ratio` times the requests, plus what the floor
+/// gives for the time, plus `reserve`.
+///
+/// ```
+/// use std::time::Instant;
+/// use courser::RetryBudget;
+///
+/// let mut budget = RetryBudget { floor: None, reserve: 0, ..RetryBudget::default() }.start();
+/// let now = Instant::now();
+/// for _ in 0..10 {
+///     budget.note_request();
+/// }
+/// // 20 % of ten requests.
+/// assert!(budget.withdraw(now) && budget.withdraw(now));
+/// assert!(!budget.withdraw(now));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryBudget {
+    /// Retries that a request earns, from 0 to 1, exact to a thousandth. Default 0.2.
+    pub ratio: f64,
+    /// Retries that come with time. Default 1 a second, 10 at once.
+    pub floor: Option<Rate>,
+    /// Retries that there are at the beginning. Default 10.
+    pub reserve: u32,
+    /// The most that is kept of what requests earn, the reserve included. Default 100.
+    pub most: u32,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        let floor = Rate::every(Duration::from_secs(1));
+        Self {
+            ratio: 0.2,
+            floor: std::num::NonZeroU64::new(10).map(|burst| floor.burst(burst)),
+            reserve: 10,
+            most: 100,
+        }
+    }
+}
+
+impl RetryBudget {
+    /// The account of one host.
+    pub fn start(self) -> RetryAccount {
+        RetryAccount {
+            per_request: (self.ratio.clamp(0.0, 1.0) * f64::from(UNIT)).round() as u64,
+            most: u64::from(self.most.max(self.reserve)) * u64::from(UNIT),
+            balance: u64::from(self.reserve) * u64::from(UNIT),
+            floor: self.floor.map(RateLimiter::new),
+        }
+    }
+}
+
+/// What there is of a [`RetryBudget`] at the moment.
+#[derive(Clone, Debug)]
+pub struct RetryAccount {
+    /// In thousandths of a retry, as the next two.
+    per_request: u64,
+    most: u64,
+    balance: u64,
+    floor: Option<RateLimiter>,
+}
+
+impl RetryAccount {
+    /// A call was begun; its retries are none.
+    pub fn note_request(&mut self) {
+        self.balance = (self.balance + self.per_request).min(self.most);
+    }
+
+    /// Takes one retry, if there is one.
+    pub fn withdraw(&mut self, now: Instant) -> bool {
+        if let Some(left) = self.balance.checked_sub(u64::from(UNIT)) {
+            self.balance = left;
+            return true;
+        }
+        let floor = self.floor.as_mut();
+        floor.is_some_and(|floor| floor.take(now, 1).is_ok())
+    }
+}
+
+const UNIT: u32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_reserve_a_share_and_a_floor() {
+        let start = Instant::now();
+        let mut account = RetryBudget::default().start();
+        // The reserve, and the burst of the floor.
+        let taken = (0..100).filter(|_| account.withdraw(start)).count();
+        assert_eq!(taken, 20);
+        assert!(!account.withdraw(start + Duration::from_millis(999)));
+        assert!(account.withdraw(start + Duration::from_secs(1)));
+        for _ in 0..1_000_000 {
+            account.note_request();
+        }
+        let taken = (0..1000)
+            .filter(|_| account.withdraw(start + Duration::from_secs(1)))
+            .count();
+        assert_eq!(taken, 100, "no more is kept");
+    }
+
+    proptest! {
+        #[test]
+        fn retries_are_a_part_of_the_requests(steps in prop::collection::vec((any::<bool>(), 0u64..300), 1..2000), percent in 0u32..=100) {
+            let budget = RetryBudget { ratio: f64::from(percent) / 100.0, ..RetryBudget::default() };
+            let mut account = budget.start();
+            let start = Instant::now();
+            let (mut now, mut requests, mut retries) = (start, 0u64, 0u64);
+            for (is_retry, pause) in steps {
+                now += Duration::from_millis(pause);
+                if is_retry {
+                    retries += u64::from(account.withdraw(now));
+                } else {
+                    account.note_request();
+                    requests += 1;
+                }
+                let floor = 10 + (now - start).as_millis() / 1000;
+                let most = u128::from(requests) * u128::from(percent) / 100 + floor + u128::from(budget.reserve);
+                prop_assert!(u128::from(retries) <= most, "{} of {}", retries, requests);
+            }
+        }
+    }
+}
