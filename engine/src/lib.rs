@@ -131,8 +131,8 @@ pub use client::{
     Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, ConnectTo,
     Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
     PipelineClient, PipelineConfig, PipelineCounters, Proxies, Proxy, ProxyKind, Read, Refused,
-    Report, Sending, Shared, SharedBody, SharedConfig, Stats, Streaming, Ticket, Timings, Upstream,
-    completions,
+    Report, RetryCause, Sending, Shared, SharedBody, SharedConfig, Stats, Streaming, Ticket,
+    Timings, Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
@@ -150,9 +150,9 @@ pub use net::tls::{
 pub use net::{Address, SocketOptions};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
-    Breaker, BreakerConfig, BreakerState, Counters, DnsConfig, DnsCounters, FailedAttempt, Family,
-    Health, LatePolicy, Latencies, Network, Overflow, Override, Pass, Rate, RateLimiter, Redirects,
-    Retry, RetryAccount, RetryBudget, RetryHook, ReuseOrder, Spread, Statuses, Timeouts,
-    WaitPolicy, retry_after,
+    Breaker, BreakerConfig, BreakerState, Counters, DnsConfig, DnsCounters, FailedAttempt,
+    FailureClass, Family, Health, LatePolicy, Latencies, Network, Overflow, Override, Pass, Rate,
+    RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
+    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

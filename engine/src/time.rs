@@ -30,6 +30,16 @@ impl Time {
         Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
     }
 
+    /// For policies that others use as well.
+    pub(crate) fn instant(self) -> Instant {
+        let (nanos, first) = (self.0.get(), *FIRST_LOOK);
+        let instant = match nanos.checked_sub(Self::ORIGIN) {
+            Some(after) => first.checked_add(Duration::from_nanos(after)),
+            None => first.checked_sub(Duration::from_nanos(Self::ORIGIN - nanos)),
+        };
+        instant.unwrap_or(first)
+    }
+
     /// `None` beyond 292 years.
     #[inline]
     pub(crate) fn checked_add(self, by: Duration) -> Option<Self> {
@@ -79,6 +89,7 @@ mod tests {
         for nanos in [0, 1, 999_999_999, 1_000_000_000, 86_400_000_000_001] {
             let by = Duration::from_nanos(nanos);
             assert_eq!(Time::of(now + by), time + by);
+            assert_eq!((time + by).instant(), now + by);
             assert_eq!(Time::of(now + by) - time, by);
             assert_eq!(time.checked_add(by), Some(time + by));
             assert_eq!(time - Time::of(now + by), Duration::ZERO);

@@ -58,7 +58,7 @@ pub(super) fn moment(moment: &Moment<'_>) {
             }
             head('>', bytes);
         }
-        Moment::Retrying { error, .. } => say(&format!("* {error}; once more")),
+        Moment::Retrying { cause, .. } => say(&format!("* {cause}; once more")),
         _ => {}
     }
 }

@@ -9,8 +9,8 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, ReuseOrder, Timeouts,
-    WaitPolicy,
+    AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, RetryBudget, ReuseOrder,
+    Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -66,6 +66,9 @@ pub struct HostConfig {
     pub codings: Codings,
     /// When a failed call is tried again.
     pub retry: Retry,
+    /// How many retries there may be beside the requests of a host, those excepted that are safe by themselves. Default
+    /// [`RetryBudget::default`]; `None` is no limit.
+    pub retry_budget: Option<RetryBudget>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -153,6 +156,7 @@ impl Default for HostConfig {
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
             codings: Codings::none(),
             retry: Retry::default(),
+            retry_budget: Some(RetryBudget::default()),
             observer: None,
             stats: false,
             socket: SocketOptions::default(),

@@ -26,7 +26,9 @@ use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Repo
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Avoided, Counters, LatePolicy, PoolConfig, Retry, Timeouts};
+use crate::policy::{
+    AddressPolicy, Avoided, Counters, LatePolicy, PoolConfig, Retry, RetryBudget, Timeouts,
+};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
 use crate::time::Time;
@@ -51,6 +53,9 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     pipelining: Option<Pipelining>,
     timeouts: Timeouts,
     retry: Retry,
+    retry_budget: Option<RetryBudget>,
+    /// Whether answers may be repeated.
+    retries_answers: bool,
     late: LatePolicy,
     observer: Option<Observer>,
     /// Written by this client alone, and read by anybody.
@@ -93,7 +98,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             names: None,
             pipelining: None,
             timeouts: config.timeouts.clone(),
+            retries_answers: config.retry.looks_at_statuses(),
             retry: config.retry,
+            retry_budget: config.retry_budget,
             late: config.late,
             observer: config.observer.map(Observer::for_client),
             recorder: config.stats.then(|| Arc::new(Recorder::new())),
@@ -411,16 +418,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
-        let error = match (call.place, call.head) {
-            (Place::Ended, HeadState::Awaited) => return false,
-            (Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
-            (Place::Ended, _) => None,
-            (Place::New | Place::Waiting { .. }, _) => Some(Error::new(
-                ErrorKind::Cancelled,
-                Phase::Queue,
-                Sent::Nothing,
-            )),
-        };
+        let error =
+            match (call.place, call.head) {
+                (Place::Ended, HeadState::Awaited) => return false,
+                (Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
+                (Place::Ended, _) => None,
+                (Place::New | Place::Waiting { .. } | Place::Pausing { .. }, _) => Some(
+                    Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing),
+                ),
+            };
         let error =
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);

@@ -30,7 +30,7 @@ pub use engine::{Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
-pub use observe::{Moment, Observer};
+pub use observe::{Moment, Observer, RetryCause};
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use shared::{

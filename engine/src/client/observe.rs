@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::CallId;
 use crate::error::Error;
@@ -180,7 +181,9 @@ pub enum Moment<'a> {
         /// Its tag.
         tag: u64,
         /// Why.
-        error: &'a Error,
+        cause: RetryCause<'a>,
+        /// In how long.
+        pause: Duration,
     },
     /// The call, or its streamed body, is over.
     Ended {
@@ -191,4 +194,23 @@ pub enum Moment<'a> {
         /// Why it failed, if it did.
         error: Option<&'a Error>,
     },
+}
+
+/// Why a call is tried again.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum RetryCause<'a> {
+    /// An attempt failed.
+    Failure(&'a Error),
+    /// The answer had this status.
+    Status(u16),
+}
+
+impl fmt::Display for RetryCause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failure(error) => error.fmt(f),
+            Self::Status(status) => write!(f, "status {status}"),
+        }
+    }
 }

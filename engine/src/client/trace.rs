@@ -95,9 +95,11 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
                 debug!(parent: span, url = %shown(url), "redirected");
             }
         }
-        Moment::Retrying { call, error, .. } => {
+        Moment::Retrying {
+            call, cause, pause, ..
+        } => {
             if let Some(span) = spans.get(&call) {
-                debug!(parent: span, %error, "retrying");
+                debug!(parent: span, error = %cause, ?pause, "retrying");
             }
         }
         Moment::HandedOver { call, .. } => {

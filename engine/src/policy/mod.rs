@@ -30,7 +30,7 @@ pub use lanes::Overflow;
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use rate::{Rate, RateLimiter};
 pub use redirect::Redirects;
-pub use retry::{FailedAttempt, Retry, RetryHook};
+pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRule};
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};

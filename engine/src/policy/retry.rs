@@ -1,31 +1,52 @@
-//! What may be sent again after a failure, by how far it got (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+//! What may be sent again after a failure, and when (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 //!
 //! Two cases are safe and automatic, on a reused connection only, because there a failure usually means that the
 //! server had closed it: nothing was sent, for any method; no byte of a reply came, for idempotent methods, once. The
-//! next attempt takes a new connection. Everything else is the caller's decision. Limits, the total deadline, misuse
-//! and begun body streams are final.
+//! next attempt takes a new connection, at once. Everything else is the caller's decision: rules for classes of failures and for
+//! statuses, with a back-off, or a hook. Limits, the total deadline, misuse and begun body streams are final.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use crate::error::{Error, ErrorKind, PeerFault, Sent, TimeLimit};
-use crate::proto::Request;
+use super::backoff::{Backoff, retry_after};
+use super::breaker::Statuses;
+use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::proto::{Request, Response};
 
-/// Decides about a failure that is not safe to repeat by itself.
-pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> bool + Send + Sync>;
+/// Decides about a failure that neither is safe to repeat by itself nor has a rule: how long to wait before the next
+/// attempt, or `None` to give up.
+pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send + Sync>;
 
-/// When a failed call is tried again.
+/// When a failed call is tried again. While it waits for that, it has no connection.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use courser::{Phase, Retry};
+/// use std::time::Duration;
+/// use courser::{Backoff, FailureClass, Phase, Retry, RetryOn, RetryRule, Statuses};
 ///
-/// // Also repeat idempotent requests that failed on a new connection.
-/// let retry = Retry {
-///     hook: Some(Arc::new(|failed| failed.request.is_idempotent() && failed.error.phase() != Phase::Body)),
+/// // What is refused, times out in connecting, or is told to come back later is tried four times, with growing pauses.
+/// let rule = |on| RetryRule { attempts: 4.try_into().unwrap(), ..RetryRule::new(on) };
+/// let patient = Retry {
+///     rules: vec![
+///         rule(RetryOn::Failure(FailureClass::Refused)),
+///         rule(RetryOn::Failure(FailureClass::ConnectTimeout)),
+///         rule(RetryOn::Status(Statuses::none().and(429..=429).and(502..=504))),
+///     ],
+///     max_elapsed: Some(Duration::from_secs(20)),
 ///     ..Retry::default()
 /// };
+///
+/// // Whatever else fails before a body began is repeated at once, if that is idempotent.
+/// let retry = Retry {
+///     hook: Some(Arc::new(|failed| {
+///         let wanted = failed.request.is_idempotent() && failed.error.phase() != Phase::Body;
+///         wanted.then_some(Duration::ZERO)
+///     })),
+///     ..patient
+/// };
+/// # let _ = retry;
 /// ```
 #[derive(Clone)]
 pub struct Retry {
@@ -33,7 +54,14 @@ pub struct Retry {
     pub max_attempts: NonZeroU32,
     /// Whether the two safe cases are repeated. Default true.
     pub stale: bool,
-    /// Asked about every other failure that can be repeated at all. Default none: they are not.
+    /// What else is repeated; the first rule that fits decides. Default none.
+    pub rules: Vec<RetryRule>,
+    /// No attempt begins after so much time since the call's first one. Default none: the call's deadline alone.
+    pub max_elapsed: Option<Duration>,
+    /// The longest `Retry-After` that is honoured: a server that says more is not asked again, and its answer is the result.
+    /// Default 60 s.
+    pub max_retry_after: Duration,
+    /// Asked about every failure that can be repeated at all and has no rule. Default none: they are not.
     pub hook: Option<RetryHook>,
 }
 
@@ -42,6 +70,9 @@ impl Default for Retry {
         Self {
             max_attempts: NonZeroU32::new(5).unwrap_or(NonZeroU32::MIN),
             stale: true,
+            rules: Vec::new(),
+            max_elapsed: None,
+            max_retry_after: Duration::from_secs(60),
             hook: None,
         }
     }
@@ -52,8 +83,111 @@ impl fmt::Debug for Retry {
         f.debug_struct("Retry")
             .field("max_attempts", &self.max_attempts)
             .field("stale", &self.stale)
+            .field("rules", &self.rules)
+            .field("max_elapsed", &self.max_elapsed)
+            .field("max_retry_after", &self.max_retry_after)
             .field("hook", &self.hook.as_ref().map(|_| ".."))
             .finish()
+    }
+}
+
+/// How often one kind of failure is repeated, and after which pauses.
+///
+/// A rule holds for idempotent requests (RFC 9110 §9.2.2), and for others only as long as nothing of them was sent, or if
+/// [`any_method`](Self::any_method) says so.
+///
+/// ```
+/// use std::time::Duration;
+/// use courser::{Backoff, FailureClass, RetryOn, RetryRule};
+///
+/// let rule = RetryRule {
+///     attempts: 10.try_into().unwrap(),
+///     backoff: Backoff { initial: Duration::from_secs(1), ..Backoff::default() },
+///     ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
+/// };
+/// assert!(!rule.any_method);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryRule {
+    /// What it is for.
+    pub on: RetryOn,
+    /// Attempts of the call in all, the first included, after which such a failure is final. Default 3.
+    pub attempts: NonZeroU32,
+    /// The pauses; a `Retry-After` that asks for more is honoured. Default [`Backoff::default`].
+    pub backoff: Backoff,
+    /// Whether requests that are not idempotent are repeated, although the server may have done what they say.
+    /// Default false.
+    pub any_method: bool,
+    /// Whether the next attempt takes a new connection, though others may be idle. Default false.
+    pub fresh: bool,
+}
+
+impl RetryRule {
+    /// Three attempts, with the usual pauses.
+    pub fn new(on: RetryOn) -> Self {
+        Self {
+            on,
+            attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
+            backoff: Backoff::default(),
+            any_method: false,
+            fresh: false,
+        }
+    }
+}
+
+/// What a [`RetryRule`] is for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RetryOn {
+    /// A failure of that class.
+    Failure(FailureClass),
+    /// An answer with one of these statuses. When it is not repeated any more, it is the result.
+    Status(Statuses),
+}
+
+/// Failures that may pass.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum FailureClass {
+    /// No connection: refused, or the host cannot be reached.
+    Refused,
+    /// The connection ended without a byte of the answer.
+    Reset,
+    /// The name could not be looked up.
+    Dns,
+    /// No connection in time, its handshakes included.
+    ConnectTimeout,
+    /// The answer did not begin in time.
+    FirstByteTimeout,
+    /// Sending or receiving stood still.
+    ReadTimeout,
+    /// A TLS handshake failed.
+    Tls,
+    /// The answer was cut short.
+    Truncated,
+}
+
+impl FailureClass {
+    /// The class of an error, if it has one.
+    pub fn of(error: &Error) -> Option<Self> {
+        Some(match (error.kind(), error.phase()) {
+            (ErrorKind::Io(_), Phase::Connect) => Self::Refused,
+            (ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty), _) => match error.sent() {
+                Sent::Partial => Self::Truncated,
+                Sent::Nothing | Sent::NoReplyByte => Self::Reset,
+            },
+            (ErrorKind::Peer(PeerFault::Truncated), _) => Self::Truncated,
+            (ErrorKind::Dns(_) | ErrorKind::Timeout(TimeLimit::Resolve), _) => Self::Dns,
+            (ErrorKind::Timeout(TimeLimit::Connect | TimeLimit::Handshake), _) => {
+                Self::ConnectTimeout
+            }
+            (ErrorKind::Timeout(TimeLimit::FirstByte), _) => Self::FirstByteTimeout,
+            (ErrorKind::Timeout(TimeLimit::BetweenBytes | TimeLimit::Write), _) => {
+                Self::ReadTimeout
+            }
+            (ErrorKind::Tls(_), Phase::Tls | Phase::Proxy) => Self::Tls,
+            _ => return None,
+        })
     }
 }
 
@@ -68,18 +202,31 @@ pub struct FailedAttempt<'a> {
     pub attempt: u32,
     /// Whether it ran on a connection that had been kept idle or had served before.
     pub reused: bool,
+    /// How long ago the call was begun.
+    pub elapsed: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     GiveUp,
-    /// Again, on a new connection.
-    Again,
+    /// Again at once, on a new connection: what failed was the connection.
+    AtOnce,
+    /// Again after a pause.
+    After {
+        pause: Duration,
+        fresh: bool,
+    },
 }
 
 impl Retry {
-    /// `stale_before`: an earlier attempt of this call has already met a connection that died without a reply byte.
-    pub(crate) fn decide(&self, failed: &FailedAttempt<'_>, stale_before: bool) -> Verdict {
+    /// About an attempt that failed. `stale_before`: an earlier attempt of this call has already met a connection that died
+    /// without a reply byte.
+    pub(crate) fn decide(
+        &self,
+        failed: &FailedAttempt<'_>,
+        stale_before: bool,
+        random: u64,
+    ) -> Verdict {
         let is_final = matches!(
             failed.error.kind(),
             ErrorKind::Misuse(_)
@@ -98,11 +245,82 @@ impl Retry {
                 Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
                 Sent::Partial => false,
             };
-        if safe || self.hook.as_ref().is_some_and(|hook| hook(failed)) {
-            Verdict::Again
-        } else {
-            Verdict::GiveUp
+        if safe {
+            return Verdict::AtOnce;
         }
+        let class = FailureClass::of(failed.error);
+        let rule = class.and_then(|class| {
+            let mut rules = self.rules.iter();
+            rules.find(|rule| rule.on == RetryOn::Failure(class))
+        });
+        let pause = match rule {
+            Some(rule) => rule
+                .allows(failed.request, failed.error.sent(), failed.attempt)
+                .then(|| (rule.backoff.delay(failed.attempt, random), rule.fresh)),
+            None => self
+                .hook
+                .as_ref()
+                .and_then(|hook| hook(failed))
+                .map(|pause| (pause, true)),
+        };
+        self.in_time(pause, failed.elapsed)
+    }
+
+    /// About an answer, which was the attempt with that number.
+    pub(crate) fn decide_on_status(
+        &self,
+        request: &Request,
+        response: &Response,
+        attempt: u32,
+        elapsed: Duration,
+        random: u64,
+    ) -> Verdict {
+        let status = response.status();
+        let mut rules = self.rules.iter();
+        let rule =
+            rules.find(|rule| matches!(&rule.on, RetryOn::Status(on) if on.contains(status)));
+        let Some(rule) = rule else {
+            return Verdict::GiveUp;
+        };
+        if attempt >= self.max_attempts.get()
+            || !request.is_replayable()
+            || !rule.allows(request, Sent::Partial, attempt)
+        {
+            return Verdict::GiveUp;
+        }
+        let value = response.header("retry-after");
+        let told = value.and_then(|value| retry_after(value, SystemTime::now()));
+        if told.is_some_and(|told| told > self.max_retry_after) {
+            return Verdict::GiveUp;
+        }
+        let pause = rule.backoff.delay(attempt, random);
+        // Not all of those that are told the same come back at the same moment.
+        let pause = told.map_or(pause, |told| told + pause.min(told / 10));
+        self.in_time(Some((pause, rule.fresh)), elapsed)
+    }
+
+    /// Whether some answers are repeated.
+    pub(crate) fn looks_at_statuses(&self) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| matches!(rule.on, RetryOn::Status(_)))
+    }
+
+    fn in_time(&self, pause: Option<(Duration, bool)>, elapsed: Duration) -> Verdict {
+        let Some((pause, fresh)) = pause else {
+            return Verdict::GiveUp;
+        };
+        let begins = elapsed.saturating_add(pause);
+        if self.max_elapsed.is_some_and(|most| begins > most) {
+            return Verdict::GiveUp;
+        }
+        Verdict::After { pause, fresh }
+    }
+}
+
+impl RetryRule {
+    fn allows(&self, request: &Request, sent: Sent, attempt: u32) -> bool {
+        let safe = self.any_method || sent == Sent::Nothing || request.is_idempotent();
+        safe && attempt < self.attempts.get()
     }
 }
 
@@ -120,22 +338,36 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::error::{LimitExceeded, Phase};
+    use crate::error::LimitExceeded;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn failed<'a>(error: &'a Error, request: &'a Request, attempt: u32) -> FailedAttempt<'a> {
+        FailedAttempt {
+            error,
+            request,
+            attempt,
+            reused: false,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    fn io(kind: io::ErrorKind) -> ErrorKind {
+        ErrorKind::Io(kind.into())
+    }
 
     #[test]
     fn only_what_is_safe_or_asked_for() {
-        let reset = || ErrorKind::Io(io::ErrorKind::ConnectionReset.into());
+        let reset = || io(io::ErrorKind::ConnectionReset);
         let empty = || ErrorKind::Peer(PeerFault::Empty);
         let (get, post) = (Request::get("/"), Request::post("/", "x"));
         let again = |kind: ErrorKind, sent, request: &Request, reused, stale_before| {
             let error = Error::new(kind, Phase::FirstByte, sent);
             let failed = FailedAttempt {
-                error: &error,
-                request,
-                attempt: 1,
                 reused,
+                ..failed(&error, request, 1)
             };
-            Retry::default().decide(&failed, stale_before) == Verdict::Again
+            Retry::default().decide(&failed, stale_before, 0) == Verdict::AtOnce
         };
         // Reused connection: unsent anything; idempotent without a reply byte, once.
         assert!(again(reset(), Sent::Nothing, &post, true, false));
@@ -155,29 +387,209 @@ mod tests {
     fn the_hook_decides_the_rest_within_the_attempts() {
         let retry = Retry {
             max_attempts: NonZeroU32::new(3).expect("not zero"),
-            hook: Some(Arc::new(|_| true)),
+            hook: Some(Arc::new(|failed| Some(failed.attempt * MS))),
             ..Retry::default()
         };
         let error = Error::new(PeerFault::Truncated, Phase::Body, Sent::Partial);
         let mut request = Request::get("/");
-        let decide = |request: &Request, attempt| {
-            retry.decide(
-                &FailedAttempt {
-                    error: &error,
-                    request,
-                    attempt,
-                    reused: false,
-                },
-                false,
-            )
-        };
-        assert_eq!(decide(&request, 2), Verdict::Again);
+        let after = |pause| Verdict::After { pause, fresh: true };
+        let decide =
+            |request: &Request, attempt| retry.decide(&failed(&error, request, attempt), false, 0);
+        assert_eq!(decide(&request, 2), after(2 * MS));
         assert_eq!(decide(&request, 3), Verdict::GiveUp);
         request.body_stream(io::empty(), None);
-        assert_eq!(
-            decide(&request, 1),
-            Verdict::Again,
-            "the stream was not begun"
+        assert_eq!(decide(&request, 1), after(MS), "the stream was not begun");
+    }
+
+    #[test]
+    fn rules_hold_for_their_class_alone() {
+        let errors = [
+            (
+                io(io::ErrorKind::ConnectionRefused),
+                Phase::Connect,
+                Sent::Nothing,
+                FailureClass::Refused,
+            ),
+            (
+                io(io::ErrorKind::HostUnreachable),
+                Phase::Connect,
+                Sent::Nothing,
+                FailureClass::Refused,
+            ),
+            (
+                io(io::ErrorKind::ConnectionReset),
+                Phase::FirstByte,
+                Sent::NoReplyByte,
+                FailureClass::Reset,
+            ),
+            (
+                PeerFault::Empty.into(),
+                Phase::FirstByte,
+                Sent::NoReplyByte,
+                FailureClass::Reset,
+            ),
+            (
+                io(io::ErrorKind::ConnectionReset),
+                Phase::Body,
+                Sent::Partial,
+                FailureClass::Truncated,
+            ),
+            (
+                PeerFault::Truncated.into(),
+                Phase::Body,
+                Sent::Partial,
+                FailureClass::Truncated,
+            ),
+            (
+                TimeLimit::Resolve.into(),
+                Phase::Resolve,
+                Sent::Nothing,
+                FailureClass::Dns,
+            ),
+            (
+                TimeLimit::Connect.into(),
+                Phase::Connect,
+                Sent::Nothing,
+                FailureClass::ConnectTimeout,
+            ),
+            (
+                TimeLimit::Handshake.into(),
+                Phase::Tls,
+                Sent::Nothing,
+                FailureClass::ConnectTimeout,
+            ),
+            (
+                TimeLimit::FirstByte.into(),
+                Phase::FirstByte,
+                Sent::NoReplyByte,
+                FailureClass::FirstByteTimeout,
+            ),
+            (
+                TimeLimit::BetweenBytes.into(),
+                Phase::Body,
+                Sent::Partial,
+                FailureClass::ReadTimeout,
+            ),
+            (
+                TimeLimit::Write.into(),
+                Phase::Send,
+                Sent::NoReplyByte,
+                FailureClass::ReadTimeout,
+            ),
+        ];
+        let (get, post) = (Request::get("/"), Request::post("/", "x"));
+        for (kind, phase, sent, class) in errors {
+            let error = Error::new(kind, phase, sent);
+            assert_eq!(FailureClass::of(&error), Some(class), "{error}");
+            let with = |rule: RetryRule| Retry {
+                rules: vec![rule],
+                ..Retry::default()
+            };
+            let rule = RetryRule::new(RetryOn::Failure(class));
+            let decide = |retry: &Retry, request: &Request, attempt| {
+                retry.decide(&failed(&error, request, attempt), false, u64::MAX)
+            };
+            let again = |verdict| matches!(verdict, Verdict::After { .. });
+            let retry = with(rule.clone());
+            assert!(again(decide(&retry, &get, 1)) && again(decide(&retry, &get, 2)));
+            assert_eq!(decide(&retry, &get, 3), Verdict::GiveUp, "{class:?}");
+            // A POST of which something was sent is not repeated, unless that is asked for.
+            assert_eq!(
+                again(decide(&retry, &post, 1)),
+                sent == Sent::Nothing,
+                "{class:?}"
+            );
+            let any_method = with(RetryRule {
+                any_method: true,
+                ..rule
+            });
+            assert!(again(decide(&any_method, &post, 1)));
+            let other = match class {
+                FailureClass::Tls => FailureClass::Dns,
+                _ => FailureClass::Tls,
+            };
+            let retry = with(RetryRule::new(RetryOn::Failure(other)));
+            assert_eq!(decide(&retry, &get, 1), Verdict::GiveUp, "{class:?}");
+        }
+        let done = Error::new(TimeLimit::Total, Phase::Body, Sent::Partial);
+        assert_eq!(FailureClass::of(&done), None);
+    }
+
+    #[test]
+    fn pauses_grow_and_end_with_the_time_that_there_is() {
+        let rule = RetryRule {
+            attempts: NonZeroU32::new(100).expect("not zero"),
+            fresh: true,
+            ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
+        };
+        let retry = Retry {
+            max_attempts: NonZeroU32::MAX,
+            rules: vec![rule],
+            max_elapsed: Some(1000 * MS),
+            ..Retry::default()
+        };
+        let error = Error::new(
+            io(io::ErrorKind::ConnectionRefused),
+            Phase::Connect,
+            Sent::Nothing,
         );
+        let request = Request::get("/");
+        let decide = |attempt, elapsed| {
+            let failed = FailedAttempt {
+                elapsed,
+                ..failed(&error, &request, attempt)
+            };
+            // Just below the bound.
+            retry.decide(&failed, false, u64::MAX)
+        };
+        for (attempt, bound) in [(1, 100), (2, 200), (3, 400)] {
+            let Verdict::After { pause, fresh } = decide(attempt, Duration::ZERO) else {
+                panic!("attempt {attempt} was the last");
+            };
+            assert!(fresh && pause.abs_diff(bound * MS) < MS, "{pause:?}");
+        }
+        assert_ne!(decide(3, 600 * MS), Verdict::GiveUp);
+        assert_eq!(decide(3, 601 * MS), Verdict::GiveUp);
+        assert_eq!(decide(5, Duration::ZERO), Verdict::GiveUp);
+    }
+
+    #[test]
+    fn answers_that_ask_for_patience() {
+        let retry = Retry {
+            rules: vec![RetryRule::new(RetryOn::Status(
+                Statuses::none().and(429..=429).and(503..=503),
+            ))],
+            max_retry_after: Duration::from_secs(10),
+            ..Retry::default()
+        };
+        assert!(retry.looks_at_statuses() && !Retry::default().looks_at_statuses());
+        let answer = |status: u16, header: &str| {
+            let mut request = Request::get("/");
+            request
+                .encode(&crate::proto::Defaults::new("h", None))
+                .expect("sound");
+            let mut response = Response::new();
+            let text = format!("HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n");
+            crate::proto::Exchange::new(&request, crate::proto::BodyMode::Buffer)
+                .handle_read(text.as_bytes(), &mut response, &crate::Limits::default())
+                .expect("sound");
+            response
+        };
+        let decide = |request: &Request, status, header, attempt| {
+            let response = answer(status, header);
+            retry.decide_on_status(request, &response, attempt, Duration::ZERO, 0)
+        };
+        let (get, post) = (Request::get("/"), Request::post("/", "x"));
+        let after = |seconds| Verdict::After {
+            pause: Duration::from_secs(seconds),
+            fresh: false,
+        };
+        assert_eq!(decide(&get, 503, "", 1), after(0));
+        assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 1), after(7));
+        assert_eq!(decide(&get, 429, "Retry-After: 10\r\n", 2), after(10));
+        assert_eq!(decide(&get, 503, "Retry-After: 11\r\n", 1), Verdict::GiveUp);
+        assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 3), Verdict::GiveUp);
+        assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);
+        assert_eq!(decide(&get, 500, "", 1), Verdict::GiveUp);
     }
 }

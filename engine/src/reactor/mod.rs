@@ -190,6 +190,11 @@ pub(crate) enum Place {
         since: Time,
     },
     OnConn(Key),
+    /// Until its next attempt; that takes a new connection if it is `fresh`.
+    Pausing {
+        until: Time,
+        fresh: bool,
+    },
     /// It is over; the caller may not have taken the completion, or all of a streamed body.
     Ended,
 }
@@ -479,6 +484,8 @@ pub(crate) enum Happened {
     IdleDue(Key),
     /// A call has waited for as long as it may.
     WaitOver(Key, TimeLimit),
+    /// A call's next attempt is due.
+    PauseOver(Key),
     /// A call on a connection has run out of time.
     Late {
         conn: Key,
@@ -588,6 +595,14 @@ impl<N: Net> Reactor<N> {
         let due = timeouts.due(Phase::Queue, self.now, call.deadline);
         if let Some((at, _)) = due {
             self.timers.arm(Owner::Call(key), &mut call.armed, at);
+        }
+    }
+
+    /// A call waits for its next attempt.
+    pub(crate) fn pause(&mut self, key: Key, until: Time, fresh: bool) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.place = Place::Pausing { until, fresh };
+            self.timers.arm(Owner::Call(key), &mut call.armed, until);
         }
     }
 
@@ -1542,11 +1557,20 @@ impl<N: Net> Reactor<N> {
             return;
         };
         call.armed = Armed::default();
-        let Place::Waiting { since, .. } = call.place else {
-            if self.settings.batching.is_some() {
-                self.check_deadline(key);
+        let since = match call.place {
+            Place::Waiting { since, .. } => since,
+            Place::Pausing { until, .. } if until <= self.now => {
+                return self.happened.push_back(Happened::PauseOver(key));
             }
-            return;
+            Place::Pausing { until, .. } => {
+                return self.timers.arm(Owner::Call(key), &mut call.armed, until);
+            }
+            _ => {
+                if self.settings.batching.is_some() {
+                    self.check_deadline(key);
+                }
+                return;
+            }
         };
         let timeouts = call.timeouts(&self.settings);
         match timeouts.due(Phase::Queue, since, call.deadline) {

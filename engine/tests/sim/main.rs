@@ -13,6 +13,7 @@
 mod hosts;
 mod plan;
 mod regression;
+mod retries;
 mod run;
 mod scenarios;
 mod torture;

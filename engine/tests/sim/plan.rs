@@ -221,9 +221,10 @@ impl Plan {
             // A connection may end at any answer, and with it those behind: again and again, until each has its own.
             plan.config.retry = Retry {
                 max_attempts: NonZeroU32::MAX,
-                hook: Some(Arc::new(|_| true)),
+                hook: Some(Arc::new(|_| Some(Duration::ZERO))),
                 ..Retry::default()
             };
+            plan.config.retry_budget = None;
         }
         for (_, act) in &mut plan.acts {
             let (Act::Submit(spec) | Act::Block(spec)) = act else {
@@ -447,9 +448,11 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
             max_attempts: NonZeroU32::new(random.within(1..=5) as u32).unwrap_or(NonZeroU32::MIN),
             stale: !random.roll(RARELY),
             hook: random.roll(RARELY).then(|| {
-                let hook: RetryHook = Arc::new(|failed| failed.request.is_idempotent());
+                let hook: RetryHook =
+                    Arc::new(|failed| failed.request.is_idempotent().then_some(Duration::ZERO));
                 hook
             }),
+            ..Retry::default()
         },
         limits: Limits {
             body_bytes: if foul && random.roll(RARELY) {

@@ -416,7 +416,7 @@ fn a_call_cancelled_before_it_was_begun_is_never_sent_and_completes_once() {
 fn a_hook_that_always_says_yes_ends_with_the_attempts() {
     let config = HostConfig {
         retry: Retry {
-            hook: Some(std::sync::Arc::new(|_| true)),
+            hook: Some(std::sync::Arc::new(|_| Some(Duration::ZERO))),
             ..Retry::default()
         },
         ..one()

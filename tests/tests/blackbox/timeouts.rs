@@ -602,6 +602,7 @@ fn fault_11_a_drip_does_not_outlive_the_deadline() {
 }
 
 fn hooked(hook: impl Fn(&FailedAttempt<'_>) -> bool + Send + Sync + 'static) -> HostConfig {
+    let hook = move |failed: &FailedAttempt<'_>| hook(failed).then_some(Duration::ZERO);
     HostConfig {
         retry: Retry {
             hook: Some(Arc::new(hook)),

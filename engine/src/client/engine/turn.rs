@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
-use crate::client::{CallId, CallTime, Completion, Moment, Report, Timings};
+use crate::client::{CallId, CallTime, Completion, Moment, Report, RetryCause, Timings};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::room;
@@ -136,6 +136,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.host = host_key;
         if let Err(misuse) = call.request.encode(&host.defaults) {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+        }
+        if let Some(retries) = &mut host.retries
+            && call.failures == 0
+        {
+            retries.note_request();
         }
         if R::PIPELINES {
             return self.send_piped(host_key, key);
@@ -269,8 +274,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 reuse,
                 keep_alive,
             } => {
-                self.release(conn, call, reuse, keep_alive);
-                if let Some(call) = call {
+                // One that is gone was closed when its call was disposed of.
+                if self.release(conn, call, reuse, keep_alive)
+                    && let Some(call) = call
+                {
                     self.finish(call);
                 }
             }
@@ -341,6 +348,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
             Happened::WaitOver(call, limit) => self.wait_over(call, limit),
+            Happened::PauseOver(call) => self.pause_over(call),
             Happened::Late { conn, call, limit } => self.late(conn, call, limit),
             Happened::Alarm(Owner::Opening(opening)) => self.opening_due(opening),
             Happened::Alarm(Owner::Host(host)) => {
@@ -351,29 +359,31 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A connection has done what it was busy with.
+    /// A connection has done what it was busy with; false if it is gone.
     fn release(
         &mut self,
         conn: Key,
         call: Option<Key>,
         reuse: Reuse,
         keep_alive: Option<Duration>,
-    ) {
+    ) -> bool {
         let Some(at) = self.reactor.place(conn) else {
-            return;
+            return false;
         };
         self.pipe_ended(at);
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
                 if self.hosts.must_yield() {
-                    return self.close(conn);
+                    self.close(conn);
+                    return true;
                 }
                 let full = self.hosts.is_full();
                 if let Some(host) = self.hosts.get(at.host) {
                     if full && host.pool.needs_fresh() {
                         // The oldest waiter cannot use this connection, and there is no room for one that it can.
-                        return self.close(conn);
+                        self.close(conn);
+                        return true;
                     }
                     match host.pool.released(now, at.slot, keep_alive) {
                         Next::Idle(until) => self.reactor.idle(conn, until),
@@ -392,6 +402,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             (Reuse::Close(_), _) => self.close(conn),
         }
+        true
     }
 
     /// Puts an available connection where its pool says.
@@ -446,6 +457,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.tell_of_head(key);
         }
+        if self.may_repeat_answer(key) && self.repeats_answer(key) {
+            return;
+        }
         if R::KEEPS_HOSTS {
             return self.end_call_as(key, Ok(()));
         }
@@ -481,6 +495,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if self.observer.is_some() {
             self.tell_of_head(key);
+        }
+        if self.may_repeat_answer(key) && self.repeats_answer(key) {
+            return;
         }
         if R::KEEPS_HOSTS {
             return self.head_ready(key);
@@ -556,7 +573,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An attempt has failed: again, or the end of the call.
     pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
-        let now = self.reactor.now();
+        let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -576,29 +593,136 @@ impl<R: Router, N: Net> Engine<R, N> {
             attempt: call.failures,
             // Those that share a connection are as if it had served before: they do not know its state.
             reused: call.marks.reused || R::PIPELINES,
+            elapsed: now.saturating_duration_since(call.marks.begun),
         };
-        if late
-            || call.head != HeadState::Awaited
-            || retry.decide(&failed, call.stale_before) == Verdict::GiveUp
-        {
+        if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
         }
-        if let Some(observer) = &self.observer {
-            observer.tell(&Moment::Retrying {
-                call: CallId(key),
-                tag: call.tag,
-                error: &error,
-            });
-        }
+        let verdict = retry.decide(&failed, call.stale_before, random);
         call.stale_before |= is_stale(&failed);
-        call.sent_before = call.sent_before.max(error.sent());
-        call.response.clear();
-        let host_key = call.host;
+        match verdict {
+            Verdict::AtOnce => {
+                call.sent_before = call.sent_before.max(error.sent());
+                call.response.clear();
+                self.tell_of_retry(key, RetryCause::Failure(&error), Duration::ZERO);
+                self.requeue(key);
+            }
+            Verdict::After { pause, fresh }
+                if self.pause(key, RetryCause::Failure(&error), pause, fresh) => {}
+            Verdict::After { .. } | Verdict::GiveUp => self.end_call(key, Err(error)),
+        }
+    }
+
+    /// Tries a call again on a new connection.
+    fn requeue(&mut self, key: Key) {
+        let host_key = self
+            .reactor
+            .call_ref(key)
+            .map_or(Key::NONE, |call| call.host);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             self.reactor.wait(key, waiting);
             self.hosts.touch(host_key);
         }
+    }
+
+    /// Tries a call again after a pause; false if there is no time for it, or no budget.
+    fn pause(&mut self, key: Key, cause: RetryCause<'_>, pause: Duration, fresh: bool) -> bool {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        let until = later(now, pause);
+        if call.deadline.is_some_and(|deadline| deadline <= until) {
+            return false;
+        }
+        if let (Some(budget), Some(host)) = (self.retry_budget, self.hosts.get(call.host)) {
+            let account = host.retries.get_or_insert_with(|| budget.start());
+            if !account.withdraw(now.instant()) {
+                return false;
+            }
+        }
+        let sent = match cause {
+            RetryCause::Failure(error) => error.sent(),
+            RetryCause::Status(_) => Sent::Partial,
+        };
+        call.sent_before = call.sent_before.max(sent);
+        call.response.clear();
+        self.tell_of_retry(key, cause, pause);
+        self.reactor.pause(key, until, fresh);
+        true
+    }
+
+    /// The pause before a call's next attempt is over.
+    fn pause_over(&mut self, key: Key) {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let Place::Pausing { fresh, .. } = call.place else {
+            return; // cancelled
+        };
+        call.place = Place::New;
+        if fresh && !R::PIPELINES && self.hosts.get(call.host).is_some() {
+            self.requeue(key);
+        } else {
+            self.following.push_back(key);
+        }
+    }
+
+    fn tell_of_retry(&self, key: Key, cause: RetryCause<'_>, pause: Duration) {
+        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
+            observer.tell(&Moment::Retrying {
+                call: CallId(key),
+                tag: call.tag,
+                cause,
+                pause,
+            });
+        }
+    }
+
+    /// Whether an answer is repeated rather than given to the caller; if so, that is begun.
+    #[cold]
+    fn repeats_answer(&mut self, key: Key) -> bool {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        if matches!(call.place, Place::Ended) || call.rerouted || call.head != HeadState::Awaited {
+            return false;
+        }
+        let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
+        let verdict = own.unwrap_or(&self.retry).decide_on_status(
+            &call.request,
+            &call.response,
+            call.failures + 1,
+            now.saturating_duration_since(call.marks.begun),
+            random,
+        );
+        let Verdict::After { pause, fresh } = verdict else {
+            return false;
+        };
+        call.failures += 1;
+        let status = RetryCause::Status(call.response.status());
+        // A streamed answer may be still coming, and is not worth waiting for; any other has come.
+        let conn = match call.place {
+            Place::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
+            _ => None,
+        };
+        let again = self.pause(key, status, pause, fresh);
+        if let Some(conn) = conn.filter(|_| again) {
+            self.close(conn);
+        }
+        again
+    }
+
+    /// Whether that call may be one whose answer is repeated.
+    #[inline]
+    fn may_repeat_answer(&self, key: Key) -> bool {
+        self.retries_answers
+            || self
+                .reactor
+                .call_ref(key)
+                .is_some_and(|call| call.overrides.is_some())
     }
 
     /// A call has waited for a connection for as long as it may.
@@ -664,7 +788,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             Some(Place::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
             Some(Place::OnConn(conn)) => self.close(conn),
-            Some(Place::New | Place::Ended) | None => {}
+            Some(Place::New | Place::Pausing { .. } | Place::Ended) | None => {}
         }
     }
 

@@ -1,0 +1,252 @@
+//! What is tried again, when, and what that costs the server, to the millisecond of virtual time.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use courser::net::sim::{Link, Peer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    Backoff, Call, ErrorKind, FailureClass, HostClient, HostConfig, Request, Response, Retry,
+    RetryBudget, RetryOn, RetryRule, Statuses, Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Answers each request with the next of these, and notes when it came; after the last one, with that one for ever.
+#[derive(Clone)]
+struct Answers {
+    answers: Vec<String>,
+    came: Arc<Mutex<Vec<Duration>>>,
+    began: std::time::Instant,
+}
+
+impl Answers {
+    fn new(net: &SimNet, answers: impl IntoIterator<Item = &'static str>) -> Self {
+        let answer = |status| format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nhi");
+        Self {
+            answers: answers.into_iter().map(answer).collect(),
+            came: Arc::default(),
+            began: net.now(),
+        }
+    }
+
+    fn came(&self) -> Vec<Duration> {
+        self.came.lock().unwrap().clone()
+    }
+}
+
+impl SimServer for Answers {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        let mut came = self.came.lock().unwrap();
+        let answer = came.len().min(self.answers.len() - 1);
+        came.push(peer.now() - self.began);
+        peer.send(self.answers[answer].clone().into_bytes());
+    }
+}
+
+fn here() -> Address {
+    Address::Tcp(([10, 0, 0, 1], 80).into())
+}
+
+/// At once, in one segment.
+fn near() -> Link {
+    Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        segment: usize::MAX..=usize::MAX,
+        ..Link::default()
+    }
+}
+
+fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    HostClient::with_net(upstream, config, net.clone()).unwrap()
+}
+
+/// Without jitter: the pauses are what servers say, or nothing.
+fn on_503() -> Retry {
+    let rule = RetryRule {
+        backoff: Backoff::NONE,
+        attempts: NonZeroU32::new(4).unwrap(),
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    Retry {
+        rules: vec![rule],
+        ..Retry::default()
+    }
+}
+
+fn with(retry: Retry) -> HostConfig {
+    HostConfig {
+        retry,
+        ..HostConfig::default()
+    }
+}
+
+#[test]
+fn a_server_that_asks_for_patience_gets_it() {
+    let net = SimNet::new(1);
+    let server = Answers::new(
+        &net,
+        [
+            "503 Busy\r\nRetry-After: 2",
+            "503 Busy\r\nRetry-After: 3",
+            "200 OK",
+        ],
+    );
+    net.listen(here(), near(), server.clone());
+    let mut client = client(&net, with(on_503()));
+    let mut response = Response::new();
+    let report = client.get("/", &mut response).unwrap();
+    assert_eq!((response.status(), report.attempts()), (200, 3));
+    assert_eq!(server.came(), [0 * MS, 2000 * MS, 5000 * MS]);
+    assert_eq!(client.counters().opened, 1, "the connection was good");
+}
+
+#[test]
+fn patience_ends_and_the_answer_is_the_result() {
+    for (answer, retry, requests) in [
+        ("503 Busy", on_503(), 4),
+        ("503 Busy\r\nRetry-After: 61", on_503(), 1),
+        ("503 Busy\r\nRetry-After: 59", on_503(), 1), // the deadline is before its end
+        ("500 Oops", on_503(), 1),
+        (
+            "503 Busy\r\nRetry-After: 2",
+            Retry {
+                max_elapsed: Some(3000 * MS),
+                ..on_503()
+            },
+            2,
+        ),
+        (
+            "503 Busy",
+            Retry {
+                max_attempts: NonZeroU32::MIN,
+                ..on_503()
+            },
+            1,
+        ),
+    ] {
+        let net = SimNet::new(1);
+        let server = Answers::new(&net, [answer]);
+        net.listen(here(), near(), server.clone());
+        let mut config = with(retry);
+        config.timeouts.total = Some(59_000 * MS);
+        let mut client = client(&net, config);
+        let mut response = Response::new();
+        client.get("/", &mut response).unwrap();
+        assert_eq!(response.body(), b"hi");
+        assert_eq!(server.came().len(), requests, "{answer}");
+    }
+}
+
+#[test]
+fn what_may_have_been_done_is_not_done_twice() {
+    let net = SimNet::new(1);
+    let server = Answers::new(&net, ["503 Busy", "200 OK"]);
+    net.listen(here(), near(), server.clone());
+    let mut client = client(&net, with(on_503()));
+    let mut response = Response::new();
+    client
+        .call(&mut Request::post("/", "x"), &mut response)
+        .unwrap();
+    assert_eq!((response.status(), server.came().len()), (503, 1));
+    // Unless the caller knows better.
+    let mut retry = on_503();
+    retry.rules[0].any_method = true;
+    client.submit(Call::new(Request::post("/", "x"), response).retry(retry));
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!((done.outcome.is_ok(), done.response.status()), (true, 200));
+    assert_eq!(server.came().len(), 2);
+}
+
+#[test]
+fn a_streamed_answer_is_judged_by_its_head() {
+    let net = SimNet::new(1);
+    let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 1", "200 OK"]);
+    net.listen(here(), near(), server.clone());
+    let mut client = client(&net, with(on_503()));
+    let mut response = Response::new();
+    let body = client.open(&mut Request::get("/"), &mut response).unwrap();
+    assert_eq!(body.finish().unwrap().bytes_in() > 0, true);
+    assert_eq!((response.status(), server.came().len()), (200, 2));
+}
+
+#[test]
+fn nothing_is_held_while_a_call_waits_to_be_tried_again() {
+    let net = SimNet::new(1);
+    let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 30", "200 OK"]);
+    net.listen(here(), near(), server.clone());
+    let mut config = with(on_503());
+    config.max_connections = 1.try_into().unwrap();
+    let mut client = client(&net, config);
+    let patient = client.submit(Call::new(Request::get("/"), Response::new()));
+    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
+    let counters = client.counters();
+    assert_eq!((counters.busy, counters.waiting, counters.idle), (0, 0, 1));
+    // Another one has the connection meanwhile.
+    let mut response = Response::new();
+    client.get("/", &mut response).unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(client.cancel(patient));
+    let done = client.wait(None).unwrap().unwrap();
+    assert!(matches!(
+        done.outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    assert!(client.wait(Some(60_000 * MS)).unwrap().is_none());
+    assert_eq!((server.came().len(), client.in_flight()), (2, 0));
+}
+
+#[test]
+fn a_server_that_restarts_is_waited_for() {
+    let net = SimNet::new(1);
+    let rule = RetryRule {
+        attempts: NonZeroU32::new(20).unwrap(),
+        backoff: Backoff {
+            initial: 50 * MS,
+            ..Backoff::default()
+        },
+        ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
+    };
+    let retry = Retry {
+        max_attempts: NonZeroU32::new(20).unwrap(),
+        rules: vec![rule],
+        ..Retry::default()
+    };
+    let mut client = client(&net, with(retry));
+    let began = net.now();
+    client.submit(Call::new(Request::get("/"), Response::new()));
+    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
+    let server = Answers::new(&net, ["200 OK"]);
+    net.listen(here(), near(), server.clone());
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!(done.response.status(), 200);
+    let took = net.now() - began;
+    assert!(took >= 1000 * MS && took < 5000 * MS, "{took:?}");
+}
+
+#[test]
+fn retries_do_not_multiply_an_outage() {
+    for (budget, most) in [
+        (Some(RetryBudget::default()), 1000 + 200 + 20 + 1),
+        (None, 4000),
+    ] {
+        let net = SimNet::new(1);
+        let server = Answers::new(&net, ["503 Busy"]);
+        net.listen(here(), near(), server.clone());
+        let mut config = with(on_503());
+        config.retry_budget = budget;
+        let mut client = client(&net, config);
+        let mut response = Response::new();
+        for _ in 0..1000 {
+            client.get("/", &mut response).unwrap();
+            assert_eq!(response.status(), 503);
+        }
+        let requests = server.came().len();
+        assert!(
+            requests <= most && requests > most * 9 / 10,
+            "{requests} of {most}"
+        );
+    }
+}
