@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::time::Instant;
 
 use crate::net::Address;
 pub use crate::net::resolve::DnsError;
@@ -106,6 +107,10 @@ impl fmt::Display for Error {
             ErrorKind::Proxy(fault) => fault.fmt(f),
             ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
+            ErrorKind::BreakerOpen(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                write!(f, "the circuit breaker is open for {left:.1?} more")
+            }
             ErrorKind::Cancelled => f.write_str("cancelled"),
             ErrorKind::Stopped(stopped) => stopped.fmt(f),
         }
@@ -136,6 +141,7 @@ impl From<Error> for io::Error {
             ErrorKind::Tls(_) => io::ErrorKind::InvalidData,
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
+            ErrorKind::BreakerOpen(_) => io::ErrorKind::ConnectionRefused,
             ErrorKind::Proxy(_) | ErrorKind::Cancelled | ErrorKind::Stopped(_) => {
                 io::ErrorKind::Other
             }
@@ -169,6 +175,8 @@ pub enum ErrorKind {
     Dns(DnsError),
     /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
     Denied(IpAddr),
+    /// [`HostConfig::breaker`](crate::HostConfig::breaker) is open, until then: nothing was sent.
+    BreakerOpen(Instant),
     /// The caller cancelled the call.
     Cancelled,
     /// The [`Shared`](crate::Shared) client had stopped.

@@ -660,13 +660,9 @@ fn repeats(path: &str) -> usize {
 
 /// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
 fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
-    let text = std::str::from_utf8(value).ok()?.trim();
-    if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let until = httpdate::parse_http_date(text).ok()?;
-    let now = httpdate::parse_http_date(std::str::from_utf8(date?).ok()?.trim()).ok()?;
-    Some(until.duration_since(now).unwrap_or(Duration::ZERO))
+    let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
+    let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    courser::retry_after(value, now)
 }
 
 fn is_html(content_type: &[u8]) -> bool {

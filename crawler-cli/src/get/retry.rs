@@ -1,6 +1,6 @@
 //! `--retry`: which transfers are begun again, and when.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::exit::{Exit, Failure};
 use super::low::Group;
@@ -77,7 +77,7 @@ impl Retries<'_> {
         if self.left == 0 || !self.rule.is_passing(facts, outcome) {
             return None;
         }
-        let told = retry_after(facts);
+        let told = told(facts);
         let delay = told.or(self.rule.delay).unwrap_or(self.delay);
         // As in curl: only a delay of the server's has to end in time.
         let elapsed = now.duration_since(self.begun);
@@ -102,18 +102,10 @@ fn is_busy(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// The server's word (RFC 9110 §10.2.3); 0 is none.
-fn retry_after(facts: &Facts) -> Option<Duration> {
-    let value = facts.header("retry-after")?;
-    let text = std::str::from_utf8(value).ok()?.trim();
-    let delay = match text.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = httpdate::parse_http_date(text).ok()?;
-            at.duration_since(std::time::SystemTime::now()).ok()?
-        }
-    };
-    (!delay.is_zero()).then_some(delay)
+/// The server's word; 0 is none.
+fn told(facts: &Facts) -> Option<Duration> {
+    let told = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
+    (!told.is_zero()).then_some(told)
 }
 
 const FIRST_DELAY: Duration = Duration::from_secs(1);

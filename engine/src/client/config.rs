@@ -9,8 +9,8 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AddressPolicy, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, RetryBudget, ReuseOrder,
-    Timeouts, WaitPolicy,
+    AddressPolicy, BreakerConfig, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, RetryBudget,
+    ReuseOrder, Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -69,6 +69,9 @@ pub struct HostConfig {
     /// How many retries there may be beside the requests of a host, those excepted that are safe by themselves. Default
     /// [`RetryBudget::default`]; `None` is no limit.
     pub retry_budget: Option<RetryBudget>,
+    /// Whether a host that fails is left alone for a while: calls fail at once then, with
+    /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: no.
+    pub breaker: Option<BreakerConfig>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -157,6 +160,7 @@ impl Default for HostConfig {
             codings: Codings::none(),
             retry: Retry::default(),
             retry_budget: Some(RetryBudget::default()),
+            breaker: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),

@@ -2,6 +2,7 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod guarded;
 mod news;
 mod openings;
 mod pipelines;
@@ -27,7 +28,8 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AddressPolicy, Avoided, Counters, LatePolicy, PoolConfig, Retry, RetryBudget, Timeouts,
+    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, PoolConfig, Retry, RetryBudget,
+    Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
@@ -56,6 +58,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     retry_budget: Option<RetryBudget>,
     /// Whether answers may be repeated.
     retries_answers: bool,
+    breaker: Option<BreakerConfig>,
     late: LatePolicy,
     observer: Option<Observer>,
     /// Written by this client alone, and read by anybody.
@@ -99,6 +102,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             pipelining: None,
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
+            breaker: config.breaker,
             retry: config.retry,
             retry_budget: config.retry_budget,
             late: config.late,
@@ -324,6 +328,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             number: 0,
             failures: 0,
             stale_before: false,
+            pass: None,
             sent_before: Sent::Nothing,
             head: HeadState::Awaited,
             rerouted: false,

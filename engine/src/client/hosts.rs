@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Counters, Pool, PoolConfig, RetryAccount, later};
+use crate::policy::{Breaker, Counters, Pool, PoolConfig, RetryAccount, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 use crate::time::Time;
@@ -45,6 +45,8 @@ pub(crate) struct Host {
     pub(crate) socks_target: Option<(Box<str>, u16)>,
     /// Through which it is reached; kept because its place in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
+    /// Whether it is asked at all; from the first attempt on, if it may be that it is not.
+    pub(crate) breaker: Option<Box<Breaker>>,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
     /// Openings so far: each starts one address further.
@@ -108,6 +110,7 @@ impl Hosts {
             set_up,
             socks_target: None,
             proxy: None,
+            breaker: None,
             retries: None,
             openings: 0,
             touched: false,

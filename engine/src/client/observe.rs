@@ -9,6 +9,7 @@ use super::CallId;
 use crate::error::Error;
 use crate::net::Address;
 use crate::net::tls::TlsInfo;
+use crate::policy::BreakerState;
 use crate::proto::Response;
 
 /// Is told what happens, on the client's thread: what takes long here holds up all calls.
@@ -184,6 +185,15 @@ pub enum Moment<'a> {
         cause: RetryCause<'a>,
         /// In how long.
         pause: Duration,
+    },
+    /// The breaker of a host has changed its state, by how an attempt of this call ended.
+    Breaker {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+        /// The new state.
+        state: BreakerState,
     },
     /// The call, or its streamed body, is over.
     Ended {

@@ -109,6 +109,8 @@ pub struct Failures {
     pub cancelled: u64,
     /// [`ErrorKind::Stopped`].
     pub stopped: u64,
+    /// [`ErrorKind::BreakerOpen`].
+    pub breaker_open: u64,
 }
 
 impl Failures {
@@ -125,6 +127,7 @@ impl Failures {
             &mut self.denied,
             &mut self.cancelled,
             &mut self.stopped,
+            &mut self.breaker_open,
         ]
     }
 }
@@ -143,10 +146,11 @@ fn failure_index(kind: &ErrorKind) -> usize {
         ErrorKind::Denied(_) => 8,
         ErrorKind::Cancelled => 9,
         ErrorKind::Stopped(_) => 10,
+        ErrorKind::BreakerOpen(_) => 11,
     }
 }
 
-const FAILURES: usize = 11;
+const FAILURES: usize = 12;
 
 /// How often which duration occurred, to within 1/16 of the duration, from 1 µs to 19 hours.
 ///

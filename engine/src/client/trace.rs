@@ -102,6 +102,11 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
                 debug!(parent: span, error = %cause, ?pause, "retrying");
             }
         }
+        Moment::Breaker { call, state, .. } => {
+            if let Some(span) = spans.get(&call) {
+                debug!(parent: span, ?state, "breaker");
+            }
+        }
         Moment::HandedOver { call, .. } => {
             if let Some(span) = spans.remove(&call) {
                 debug!(parent: &span, "goes on on another thread");

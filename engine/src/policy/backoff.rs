@@ -65,27 +65,33 @@ impl Backoff {
     }
 }
 
-/// What `Retry-After` says: seconds, or how long it is from `now` until a date. `None` for anything else; nothing for a
-/// date that has passed.
+/// What `Retry-After` says: seconds, or how long it is from `now` until a date. `now` is best what the answer's own `Date`
+/// says, since clocks differ; without it, dates say nothing. `None` for anything else; zero for a date that has passed.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use courser::retry_after;
 ///
 /// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
-/// assert_eq!(retry_after(b"120", now), Some(Duration::from_secs(120)));
-/// assert_eq!(retry_after(b"Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
-/// assert_eq!(retry_after(b"Sun, 06 Nov 1994 08:00:00 GMT", now), Some(Duration::ZERO));
-/// assert_eq!(retry_after(b"soon", now), None);
+/// assert_eq!(retry_after(b"120", None), Some(Duration::from_secs(120)));
+/// assert_eq!(retry_after(b"Sun, 06 Nov 1994 08:50:07 GMT", Some(now)), Some(Duration::from_secs(30)));
+/// assert_eq!(retry_after(b"Sun, 06 Nov 1994 08:00:00 GMT", Some(now)), Some(Duration::ZERO));
+/// assert_eq!(retry_after(b"soon", Some(now)), None);
 /// ```
-pub fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
+pub fn retry_after(value: &[u8], now: Option<SystemTime>) -> Option<Duration> {
     let text = std::str::from_utf8(value.trim_ascii()).ok()?;
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More than can be counted is for ever; the caller has a cap.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
+    let until = httpdate::parse_http_date(text).ok()?;
+    Some(until.duration_since(now?).unwrap_or_default())
+}
+
+/// What `Date` says (RFC 9110 §5.6.7).
+pub(crate) fn date(value: &[u8]) -> Option<SystemTime> {
+    let text = std::str::from_utf8(value.trim_ascii()).ok()?;
+    httpdate::parse_http_date(text).ok()
 }
 
 #[cfg(test)]
@@ -120,17 +126,21 @@ mod tests {
             "Sun Nov  6 08:49:47 1994",
         ] {
             assert_eq!(
-                retry_after(date.as_bytes(), now),
+                retry_after(date.as_bytes(), Some(now)),
                 Some(Duration::from_secs(10)),
                 "{date}"
             );
         }
-        let endless = retry_after(b"99999999999999999999999", now);
+        let endless = retry_after(b"99999999999999999999999", None);
         assert_eq!(endless, Some(Duration::from_secs(u64::MAX)));
         for bad in ["", "-1", "+1", "1.5", "1 s", "0x10", "\u{661}"] {
-            assert_eq!(retry_after(bad.as_bytes(), now), None, "{bad}");
+            assert_eq!(retry_after(bad.as_bytes(), Some(now)), None, "{bad}");
         }
-        assert_eq!(retry_after(b" 7\t", now), Some(Duration::from_secs(7)));
+        assert_eq!(
+            retry_after(b" 7\t", Some(now)),
+            Some(Duration::from_secs(7))
+        );
+        assert_eq!(retry_after(b"Sun, 06 Nov 1994 08:50:07 GMT", None), None);
     }
 
     proptest! {
@@ -143,7 +153,7 @@ mod tests {
 
         #[test]
         fn any_value_is_read_without_harm(value: Vec<u8>) {
-            let _ = retry_after(&value, SystemTime::UNIX_EPOCH);
+            let _ = retry_after(&value, date(&value));
         }
     }
 }

@@ -12,6 +12,8 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, ErrorKind, TimeLimit};
+
 /// When a [`Breaker`] opens, and for how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerConfig {
@@ -268,6 +270,25 @@ impl Breaker {
     fn change(&mut self, state: State) {
         self.state = state;
         self.era += 1;
+    }
+}
+
+/// What the end of an attempt says about its peer.
+pub(crate) fn health_of(error: &Error) -> Health {
+    match error.kind() {
+        ErrorKind::Timeout(TimeLimit::Queue) => Health::Unknown,
+        ErrorKind::Peer(_)
+        | ErrorKind::Tls(_)
+        | ErrorKind::Io(_)
+        | ErrorKind::Proxy(_)
+        | ErrorKind::Dns(_)
+        | ErrorKind::Timeout(_) => Health::Failure,
+        ErrorKind::Misuse(_)
+        | ErrorKind::Limit(_)
+        | ErrorKind::Denied(_)
+        | ErrorKind::Cancelled
+        | ErrorKind::BreakerOpen(_)
+        | ErrorKind::Stopped(_) => Health::Unknown,
     }
 }
 

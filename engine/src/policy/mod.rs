@@ -33,6 +33,7 @@ pub use redirect::Redirects;
 pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRule};
 pub use timeouts::{LatePolicy, Timeouts};
 
+pub(crate) use breaker::health_of;
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, interleave, literal};
 pub(crate) use lanes::Lanes;

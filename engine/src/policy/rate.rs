@@ -122,6 +122,22 @@ impl RateLimiter {
         }
     }
 
+    /// Lets one pass, now or later, behind all that were let pass before: returns when. So nobody who comes later goes
+    /// first, and who does not come after all leaves a gap.
+    pub fn reserve(&mut self, now: Instant) -> Instant {
+        let at = self.see(now);
+        if self.rate.per.is_zero() {
+            return now;
+        }
+        self.paid_at = self.paid_at.max(at) + self.cost(1);
+        let burst = at + self.cost(self.rate.burst.get());
+        match self.paid_at.checked_sub(burst) {
+            None | Some(0) => now,
+            // Beyond all times is never, as far as anybody will wait.
+            Some(missing) => self.instant(at + missing).unwrap_or(now + NEVER),
+        }
+    }
+
     /// How many may pass now, a burst at most. Without a limit, `u64::MAX`.
     pub fn available(&mut self, now: Instant) -> u64 {
         let now = self.see(now);
@@ -158,6 +174,8 @@ impl RateLimiter {
     }
 }
 
+const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -185,6 +203,18 @@ mod tests {
         // A pause fills it, and not beyond the burst; time does not go back.
         assert_eq!(limiter.available(at(10_000)), 3);
         assert_eq!(limiter.available(at(0)), 3);
+    }
+
+    #[test]
+    fn reservations_stand_in_line() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut limiter = RateLimiter::new(Rate::per_second(count(10)).burst(count(2)));
+        let line: Vec<_> = (0..5).map(|_| limiter.reserve(start)).collect();
+        assert_eq!(line, [at(0), at(0), at(100), at(200), at(300)]);
+        assert_eq!(limiter.take(at(350), 1), Err(Some(at(400))));
+        assert_eq!(limiter.reserve(at(350)), at(400));
+        assert_eq!(limiter.reserve(at(10_000)), at(10_000));
     }
 
     #[test]

@@ -8,9 +8,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use super::backoff::{Backoff, retry_after};
+use super::backoff::{Backoff, date, retry_after};
 use super::breaker::Statuses;
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::proto::{Request, Response};
@@ -288,8 +288,9 @@ impl Retry {
         {
             return Verdict::GiveUp;
         }
+        let now = response.header("date").and_then(date);
         let value = response.header("retry-after");
-        let told = value.and_then(|value| retry_after(value, SystemTime::now()));
+        let told = value.and_then(|value| retry_after(value, now));
         if told.is_some_and(|told| told > self.max_retry_after) {
             return Verdict::GiveUp;
         }
@@ -587,6 +588,9 @@ mod tests {
         assert_eq!(decide(&get, 503, "", 1), after(0));
         assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 1), after(7));
         assert_eq!(decide(&get, 429, "Retry-After: 10\r\n", 2), after(10));
+        let date =
+            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n";
+        assert_eq!(decide(&get, 503, date, 1), after(3));
         assert_eq!(decide(&get, 503, "Retry-After: 11\r\n", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 3), Verdict::GiveUp);
         assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);

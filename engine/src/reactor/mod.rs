@@ -29,7 +29,7 @@ use crate::net::tls::{TlsFault, TlsInfo};
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Overrides, SlotId, Timeouts, WaitId, later};
+use crate::policy::{Overrides, Pass, SlotId, Timeouts, WaitId, later};
 use crate::proto::{
     BodyMode, CloseReason, Decoder, Exchange, Limits, Request, Response, Reuse, SendStep,
 };
@@ -145,6 +145,8 @@ pub(crate) struct ActiveCall {
     pub(crate) failures: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
+    /// The leave of its host's breaker for the present attempt.
+    pub(crate) pass: Option<Pass>,
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,

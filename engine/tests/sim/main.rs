@@ -13,7 +13,7 @@
 mod hosts;
 mod plan;
 mod regression;
-mod retries;
+mod resilience;
 mod run;
 mod scenarios;
 mod torture;

@@ -142,6 +142,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             retries.note_request();
         }
+        if self.guards() && !self.admits(key) {
+            return;
+        }
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
         if R::PIPELINES {
             return self.send_piped(host_key, key);
         }
@@ -532,6 +538,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Sends a call to where it has been redirected.
     fn follow(&mut self, key: Key) {
+        if self.guards() {
+            self.note_health(key, None);
+        }
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -615,6 +624,12 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Tries a call again on a new connection.
     fn requeue(&mut self, key: Key) {
+        if self.guards() {
+            self.give_pass_back(key);
+            if !self.admits(key) {
+                return;
+            }
+        }
         let host_key = self
             .reactor
             .call_ref(key)
@@ -642,6 +657,18 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return false;
             }
         }
+        if self.guards() {
+            self.note_health(
+                key,
+                match cause {
+                    RetryCause::Failure(error) => Some(error),
+                    RetryCause::Status(_) => None,
+                },
+            );
+        }
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
         let sent = match cause {
             RetryCause::Failure(error) => error.sent(),
             RetryCause::Status(_) => Sent::Partial,
@@ -809,6 +836,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     #[inline(always)] // most end well, which leaves little of it
     fn end_call_as(&mut self, key: Key, outcome: Result<(), Error>) {
+        if self.guards() {
+            self.note_health(key, outcome.as_ref().err());
+        }
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;

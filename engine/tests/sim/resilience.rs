@@ -1,4 +1,4 @@
-//! What is tried again, when, and what that costs the server, to the millisecond of virtual time.
+//! What is tried again and when, who is left alone: to the millisecond of virtual time.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -7,8 +7,9 @@ use std::time::Duration;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Backoff, Call, ErrorKind, FailureClass, HostClient, HostConfig, Request, Response, Retry,
-    RetryBudget, RetryOn, RetryRule, Statuses, Upstream,
+    Backoff, BreakerConfig, BreakerState, Call, ErrorKind, FailureClass, HostClient, HostConfig,
+    Moment, Observer, Request, Response, Retry, RetryBudget, RetryOn, RetryRule, Statuses,
+    Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -249,4 +250,116 @@ fn retries_do_not_multiply_an_outage() {
             "{requests} of {most}"
         );
     }
+}
+
+// ---- breakers
+
+fn breaker(consecutive: u32) -> BreakerConfig {
+    BreakerConfig {
+        consecutive: NonZeroU32::new(consecutive),
+        ..BreakerConfig::default()
+    }
+}
+
+#[test]
+fn a_host_that_fails_is_left_alone_and_probed() {
+    let net = SimNet::new(1);
+    let states = Arc::new(Mutex::new(Vec::new()));
+    let config = HostConfig {
+        breaker: Some(breaker(2)),
+        observer: Some(Observer::new({
+            let states = Arc::clone(&states);
+            move |moment| {
+                if let Moment::Breaker { state, .. } = moment {
+                    states.lock().unwrap().push(*state);
+                }
+            }
+        })),
+        ..HostConfig::default()
+    };
+    let mut client = client(&net, config);
+    let mut response = Response::new();
+    let mut attempt = |client: &mut HostClient<SimNet>| {
+        let before = net.calls();
+        let outcome = client.get("/", &mut response);
+        let (asked, open) = (
+            net.calls() > before,
+            matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::BreakerOpen(_))),
+        );
+        assert_ne!(asked, open, "open, it touches no network");
+        outcome
+    };
+    for _ in 0..2 {
+        assert!(matches!(
+            attempt(&mut client).unwrap_err().kind(),
+            ErrorKind::Io(_)
+        ));
+    }
+    let ErrorKind::BreakerOpen(until) = *attempt(&mut client).unwrap_err().kind() else {
+        panic!("it is closed");
+    };
+    assert_eq!(until, net.now() + 5000 * MS);
+    // A probe fails, and the pause doubles; the next one succeeds.
+    client.maintain(5000 * MS).unwrap();
+    assert!(matches!(
+        attempt(&mut client).unwrap_err().kind(),
+        ErrorKind::Io(_)
+    ));
+    let again = net.now() + 10_000 * MS;
+    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
+    assert!(attempt(&mut client).is_err());
+    client.maintain(10_000 * MS).unwrap();
+    attempt(&mut client).unwrap();
+    attempt(&mut client).unwrap();
+    let states = states.lock().unwrap().clone();
+    assert_eq!(
+        states,
+        [
+            BreakerState::Open(until),
+            BreakerState::Open(again),
+            BreakerState::Closed
+        ]
+    );
+}
+
+#[test]
+fn some_statuses_are_failures_and_others_are_answers() {
+    for (status, opens) in [
+        ("503 Busy", true),
+        ("500 Oops", true),
+        ("404 No", false),
+        ("410 Gone", false),
+        ("429 Slow", false),
+    ] {
+        let net = SimNet::new(1);
+        let server = Answers::new(&net, [status]);
+        net.listen(here(), near(), server.clone());
+        let config = HostConfig {
+            breaker: Some(breaker(3)),
+            ..HostConfig::default()
+        };
+        let mut client = client(&net, config);
+        for _ in 0..10 {
+            let _ = client.get("/", &mut Response::new());
+        }
+        assert_eq!(server.came().len(), if opens { 3 } else { 10 }, "{status}");
+    }
+}
+
+#[test]
+fn a_cancelled_probe_makes_room_for_another() {
+    let net = SimNet::new(1);
+    let config = HostConfig {
+        breaker: Some(breaker(1)),
+        ..HostConfig::default()
+    };
+    let mut client = client(&net, config);
+    client.get("/", &mut Response::new()).unwrap_err();
+    client.maintain(5000 * MS).unwrap();
+    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
+    let probe = client.submit(Call::new(Request::get("/"), Response::new()));
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    assert!(client.cancel(probe));
+    client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    client.get("/", &mut Response::new()).unwrap();
 }
