@@ -100,7 +100,7 @@ fn a_server_that_asks_for_patience_gets_it() {
     let mut response = Response::new();
     let report = client.get("/", &mut response).unwrap();
     assert_eq!((response.status(), report.attempts()), (200, 3));
-    assert_eq!(server.came(), [0 * MS, 2000 * MS, 5000 * MS]);
+    assert_eq!(server.came(), [Duration::ZERO, 2000 * MS, 5000 * MS]);
     assert_eq!(client.counters().opened, 1, "the connection was good");
 }
 
@@ -169,7 +169,7 @@ fn a_streamed_answer_is_judged_by_its_head() {
     let mut client = client(&net, with(on_503()));
     let mut response = Response::new();
     let body = client.open(&mut Request::get("/"), &mut response).unwrap();
-    assert_eq!(body.finish().unwrap().bytes_in() > 0, true);
+    assert!(body.finish().unwrap().bytes_in() > 0);
     assert_eq!((response.status(), server.came().len()), (200, 2));
 }
 
