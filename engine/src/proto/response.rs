@@ -398,4 +398,4 @@ pub(super) fn decoder_cap(retained: usize) -> usize {
 const DEFAULT_RETAINED: usize = 2 * 1024 * 1024;
 
 /// Nearly all heads have fewer fields.
-const FIRST_SLOTS: usize = 64;
+const FIRST_SLOTS: usize = 16;
