@@ -8,10 +8,8 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
-use super::{
-    ActiveCall, Conn, Happened, Key, Owner, Place, Progress, Reactor, Settings, Slab, State,
-    is_truncation,
-};
+use super::read::{Progress, taken};
+use super::{ActiveCall, Conn, Happened, Key, Owner, Place, Reactor, Settings, Slab, State};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
@@ -407,23 +405,8 @@ impl<N: Net> Reactor<N> {
             }
             _ => return Ok(Progress::Stop),
         };
-        let n = match read {
-            Ok(0) => {
-                if let Some(error) = conn.write_error.take() {
-                    return Err(error.into());
-                }
-                exchange.handle_eof()?;
-                0
-            }
-            Err(error) if is_truncation(&error) => {
-                exchange.handle_eof()?;
-                return Err(error.into());
-            }
-            Ok(n) => n,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Ok(Progress::Drained);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
+            return Ok(Progress::Drained);
         };
         if n > 0 && !pipe.is_begun(pipe.front) {
             return Err(PeerFault::Unsolicited.into());

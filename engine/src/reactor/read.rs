@@ -1,0 +1,307 @@
+//! Reading: what comes on a connection goes into the response of its call, until there is nothing more, the response is
+//! complete, the consumer is behind, or it is somebody else's turn.
+
+use std::io;
+
+use super::{Happened, Key, Reactor, State, Unread};
+use crate::error::ErrorKind;
+use crate::net::Net;
+use crate::net::tls::TlsFault;
+use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
+
+impl<N: Net> Reactor<N> {
+    /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
+    pub(super) fn drive_read(&mut self, key: Key) {
+        for _ in 0..READS_PER_TURN {
+            match self.read_once(key) {
+                Ok(Progress::More) => {}
+                Ok(Progress::Drained) => {
+                    self.check_write_error(key);
+                    return self.arm_conn(key);
+                }
+                Ok(Progress::Stop) => return,
+                Err(kind) => return self.fail(key, kind),
+            }
+        }
+        if let Some(conn) = self.conns.get_mut(key)
+            && conn.unread.is_none()
+        {
+            conn.unread = Some(Unread::Turn);
+            self.unread.push(key);
+            self.arm_conn(key);
+        }
+    }
+
+    fn read_once(&mut self, key: Key) -> Result<Progress, ErrorKind> {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return Ok(Progress::Stop);
+        };
+        if conn.unread == Some(Unread::Consumer) {
+            return Ok(Progress::Stop);
+        }
+        if conn.pipe.is_some() {
+            return self.read_pipe(key);
+        }
+        let mut limits = &self.settings.limits;
+        let (exchange, mut call, response) = match &mut conn.state {
+            State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
+                Some(call) => {
+                    if let Some(own) = call
+                        .overrides
+                        .as_deref()
+                        .and_then(|own| own.limits.as_ref())
+                    {
+                        limits = own;
+                    }
+                    (exchange, Some(&mut call.marks), &mut call.response)
+                }
+                None => return Ok(Progress::Stop),
+            },
+            State::Draining(exchange, response, _) => (exchange, None, response),
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => {
+                return Ok(Progress::Stop);
+            }
+        };
+        let had_head = exchange.has_head();
+        if exchange.is_held() {
+            exchange.handle_room(response, limits)?;
+            return Ok(self.settle_held(key));
+        }
+        let (read, room) = match exchange.body_left() {
+            Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
+                let body = response.body_buffer();
+                let most = match exchange.mode() {
+                    BodyMode::Stream => super::READ_BUFFER, // beyond which nothing waits for the consumer
+                    BodyMode::Buffer | BodyMode::Discard => MOST_DIRECT,
+                };
+                let room = left.min(body.len().clamp(super::READ_BUFFER, most) as u64) as usize;
+                // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
+                body.reserve_exact(room + 1);
+                let room = body.capacity() - body.len();
+                let read = conn.stream.read_append(&mut self.net, body);
+                if let Ok(n @ 1..) = read {
+                    exchange.handle_body_appended(n, response);
+                }
+                (read, room)
+            }
+            _ => {
+                let read = conn.stream.read(&mut self.net, &mut self.buffer);
+                if let Ok(n @ 1..) = read {
+                    if let Some(marks) = &mut call {
+                        marks.first_byte.get_or_insert(self.now);
+                    }
+                    let input = &self.buffer[..n];
+                    let used = exchange.handle_read(input, response, limits)?;
+                    if exchange.done() == Some(Reuse::Close(CloseReason::HandedOver)) {
+                        response.body_buffer().extend_from_slice(&input[used..]);
+                    }
+                }
+                (read, self.buffer.len())
+            }
+        };
+        let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
+            return Ok(Progress::Drained);
+        };
+        if let Some(marks) = &mut call {
+            marks.bytes_in += n as u64;
+        }
+        conn.since = self.now;
+        let closed = conn.closed;
+        // After a read that left room, nothing is waiting: what comes now is a new event.
+        let left_nothing = conn.stream.is_drained(n, room);
+        if let Some(reuse) = exchange.done() {
+            let reuse = match reuse {
+                Reuse::Keep if !left_nothing && self.has_more(key) => {
+                    Reuse::Close(CloseReason::Surplus)
+                }
+                Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
+                reuse => reuse,
+            };
+            self.finish(key, had_head, reuse);
+            return Ok(Progress::Stop);
+        }
+        if conn.continue_at.is_some() && !exchange.awaits_continue() {
+            conn.continue_at = None;
+            self.drive_send(key);
+        }
+        if self.must_pause(key, had_head) {
+            return Ok(Progress::Stop);
+        }
+        Ok(if left_nothing && !closed {
+            Progress::Drained
+        } else {
+            Progress::More
+        })
+    }
+
+    /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
+    fn settle_held(&mut self, key: Key) -> Progress {
+        let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
+            State::Busy(exchange, _) => exchange.done(),
+            _ => None,
+        });
+        match done {
+            // Whether the read that brought the end had left room is forgotten by now.
+            Some(Reuse::Keep) if self.has_more(key) => {
+                self.finish(key, true, Reuse::Close(CloseReason::Surplus));
+            }
+            Some(reuse) => self.finish(key, true, reuse),
+            None if self.must_pause(key, true) => {}
+            None => return Progress::More,
+        }
+        Progress::Stop
+    }
+
+    /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
+    fn has_more(&mut self, key: Key) -> bool {
+        self.conns.get_mut(key).is_some_and(|conn| {
+            let read = conn.stream.read(&mut self.net, &mut self.buffer);
+            !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        })
+    }
+
+    /// The response is complete.
+    pub(super) fn finish(&mut self, key: Key, had_head: bool, reuse: Reuse) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let (exchange, call) = match &mut conn.state {
+            State::Busy(exchange, call) => {
+                if exchange.has_decoder()
+                    && let Some(call) = self.calls.get_mut(*call)
+                {
+                    exchange.give_back(&mut call.response);
+                }
+                (exchange, Some(*call))
+            }
+            State::Draining(exchange, _, _) => (exchange, None),
+            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
+        };
+        if let Some(call) = call
+            && !had_head
+            && exchange.mode() == BodyMode::Stream
+        {
+            self.happened.push_back(Happened::Head(call));
+        }
+        self.happened.push_back(Happened::Finished {
+            conn: key,
+            call,
+            reuse,
+            keep_alive: exchange.keep_alive_timeout(),
+        });
+        if call.is_some() {
+            conn.state = State::Settled;
+        } else if let State::Draining(_, response, _) =
+            std::mem::replace(&mut conn.state, State::Settled)
+        {
+            self.put_spare(response);
+        }
+    }
+
+    /// Tells the consumer of a streamed body what there is; true if reading must pause until it has taken some.
+    fn must_pause(&mut self, key: Key, had_head: bool) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return true;
+        };
+        let State::Busy(exchange, call_key) = &mut conn.state else {
+            return false;
+        };
+        let call_key = *call_key;
+        let Some(call) = self.calls.get(call_key) else {
+            return true;
+        };
+        if exchange.mode() != BodyMode::Stream || !exchange.has_head() {
+            return false;
+        }
+        exchange.stop_sending();
+        let waiting = call.response.body().len() - call.taken;
+        let pause = waiting >= self.settings.stream_buffer || exchange.is_held();
+        if pause {
+            conn.unread = Some(Unread::Consumer);
+        }
+        if !had_head {
+            self.happened.push_back(Happened::Head(call_key));
+        } else if !call.told {
+            self.happened.push_back(Happened::BodyReady(call_key));
+        }
+        pause
+    }
+
+    /// A write had failed, and no complete response was there to explain it.
+    fn check_write_error(&mut self, key: Key) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let Some(error) = conn.write_error.take()
+        {
+            self.fail(key, error.into());
+        }
+    }
+
+    /// Goes on with connections that had used up their part of the last turn.
+    pub(super) fn read_on(&mut self, keys: Vec<Key>) {
+        for &key in &keys {
+            if let Some(conn) = self.conns.get_mut(key)
+                && conn.unread == Some(Unread::Turn)
+            {
+                conn.unread = None;
+                match conn.state {
+                    State::Idle(_) => self.check_idle(key),
+                    _ => self.drive_read(key),
+                }
+            }
+        }
+        self.unread.end(keys);
+    }
+}
+
+/// What a read came to: so many bytes, none at an end of the stream that the exchange accepts, `None` if there is nothing
+/// to read yet.
+#[inline]
+pub(super) fn taken(
+    read: io::Result<usize>,
+    exchange: &mut Exchange,
+    write_error: &mut Option<io::Error>,
+) -> Result<Option<usize>, ErrorKind> {
+    match read {
+        Ok(0) => {
+            // The system tells of a reset once, and the write has heard it: this end proves nothing.
+            if let Some(error) = write_error.take() {
+                return Err(error.into());
+            }
+            exchange.handle_eof()?;
+            Ok(Some(0))
+        }
+        Ok(n) => Ok(Some(n)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        // TLS ended without saying so (RFC 9112 §9.8): enough for what is framed, to fail as ever, and a lie for
+        // what is not.
+        Err(error) if is_truncation(&error) => {
+            exchange.handle_eof()?;
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_truncation(error: &io::Error) -> bool {
+    let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(fault, Some(TlsFault::Truncated))
+}
+
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// There may be more to read.
+    More,
+    /// Nothing more is waiting.
+    Drained,
+    /// The response is complete, or reading must pause.
+    Stop,
+}
+
+/// Bodies with at least this much to come are read into the response directly.
+const DIRECT_READ: u64 = 16 * 1024;
+
+/// The most that one direct read makes room for.
+const MOST_DIRECT: usize = 1024 * 1024;
+
+/// Reads on one connection before the others have their turn.
+const READS_PER_TURN: usize = 16;
