@@ -47,6 +47,9 @@ impl Backoff {
 
     /// The longest that the wait with this number can be; the first is 1.
     pub fn bound(&self, wait: u32) -> Duration {
+        if self.initial.is_zero() {
+            return Duration::ZERO;
+        }
         let growth = self.factor.max(1.0).powf(f64::from(wait.saturating_sub(1)));
         let bound = self.initial.as_secs_f64() * growth;
         // Also where it has grown beyond all numbers.
@@ -112,6 +115,11 @@ mod tests {
         );
         assert_eq!(backoff.bound(u32::MAX), backoff.max);
         assert_eq!(Backoff::NONE.delay(7, u64::MAX), Duration::ZERO);
+        let at_once = Backoff {
+            initial: Duration::ZERO,
+            ..backoff
+        };
+        assert_eq!(at_once.bound(u32::MAX), Duration::ZERO);
         for factor in [0.0, -3.0, f64::NAN] {
             assert_eq!(Backoff { factor, ..backoff }.bound(9), backoff.initial);
         }

@@ -112,13 +112,13 @@ impl RateLimiter {
         if count > self.rate.burst.get() {
             return Err(None);
         }
-        let paid_at = self.paid_at.max(now) + self.cost(count);
-        match paid_at.checked_sub(now + self.cost(self.rate.burst.get())) {
+        let paid_at = self.paid_at.max(now).saturating_add(self.cost(count));
+        match paid_at.checked_sub(now.saturating_add(self.cost(self.rate.burst.get()))) {
             None | Some(0) => {
                 self.paid_at = paid_at;
                 Ok(())
             }
-            Some(missing) => Err(self.instant(now + missing)),
+            Some(missing) => Err(self.instant(now.saturating_add(missing))),
         }
     }
 
@@ -129,12 +129,14 @@ impl RateLimiter {
         if self.rate.per.is_zero() {
             return now;
         }
-        self.paid_at = self.paid_at.max(at) + self.cost(1);
-        let burst = at + self.cost(self.rate.burst.get());
+        self.paid_at = self.paid_at.max(at).saturating_add(self.cost(1));
+        let burst = at.saturating_add(self.cost(self.rate.burst.get()));
         match self.paid_at.checked_sub(burst) {
             None | Some(0) => now,
             // Beyond all times is never, as far as anybody will wait.
-            Some(missing) => self.instant(at + missing).unwrap_or(now + NEVER),
+            Some(missing) => self
+                .instant(at.saturating_add(missing))
+                .unwrap_or(now + NEVER),
         }
     }
 
@@ -146,8 +148,10 @@ impl RateLimiter {
             return u64::MAX;
         }
         let burst = self.cost(self.rate.burst.get());
-        let free = (now + burst).saturating_sub(self.paid_at.max(now));
-        (free / per) as u64
+        let free = now
+            .saturating_add(burst)
+            .saturating_sub(self.paid_at.max(now));
+        u64::try_from(free / per).unwrap_or(u64::MAX)
     }
 
     /// Takes back so many that were let pass and were not used.
@@ -156,14 +160,14 @@ impl RateLimiter {
     }
 
     fn cost(&self, count: u64) -> u128 {
-        // Less than 2^64 times 2^94; durations of more than a few hundred years are none that anybody waits for.
         u128::from(count).saturating_mul(self.rate.per.as_nanos())
     }
 
     fn see(&mut self, now: Instant) -> u128 {
         let start = *self.start.get_or_insert(now);
         let nanos = now.saturating_duration_since(start).as_nanos();
-        self.latest = self.latest.max(nanos * u128::from(self.rate.count.get()));
+        let scaled = nanos.saturating_mul(u128::from(self.rate.count.get()));
+        self.latest = self.latest.max(scaled);
         self.latest
     }
 
@@ -215,6 +219,33 @@ mod tests {
         assert_eq!(limiter.take(at(350), 1), Err(Some(at(400))));
         assert_eq!(limiter.reserve(at(350)), at(400));
         assert_eq!(limiter.reserve(at(10_000)), at(10_000));
+    }
+
+    #[test]
+    fn rates_beyond_all_reason_do_no_harm() {
+        let start = Instant::now();
+        let most = count(u64::MAX);
+        for per in [Duration::from_nanos(1), Duration::MAX] {
+            for (number, burst) in [
+                (most, most),
+                (count(1), most),
+                (most, count(1)),
+                (count(1), count(1)),
+            ] {
+                let rate = Rate {
+                    count: number,
+                    per,
+                    burst,
+                };
+                let mut limiter = RateLimiter::new(rate);
+                for years in [0, 1, 100] {
+                    let now = start + Duration::from_secs(years * 31_536_000);
+                    let free = limiter.available(now);
+                    let _ = (limiter.take(now, free), limiter.take(now, 1));
+                    limiter.reserve(now);
+                }
+            }
+        }
     }
 
     #[test]

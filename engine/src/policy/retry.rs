@@ -296,7 +296,7 @@ impl Retry {
         }
         let pause = rule.backoff.delay(attempt, random);
         // Not all of those that are told the same come back at the same moment.
-        let pause = told.map_or(pause, |told| told + pause.min(told / 10));
+        let pause = told.map_or(pause, |told| told.saturating_add(pause.min(told / 10)));
         self.in_time(Some((pause, rule.fresh)), elapsed)
     }
 
@@ -593,6 +593,14 @@ mod tests {
         assert_eq!(decide(&get, 503, date, 1), after(3));
         assert_eq!(decide(&get, 503, "Retry-After: 11\r\n", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 3), Verdict::GiveUp);
+        // However far away: what the server says is added to nothing without care.
+        let endless = Retry {
+            max_retry_after: Duration::MAX,
+            ..retry.clone()
+        };
+        let response = answer(503, "Retry-After: 99999999999999999999\r\n");
+        let verdict = endless.decide_on_status(&get, &response, 1, Duration::MAX, u64::MAX);
+        assert!(matches!(verdict, Verdict::After { .. }));
         assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 500, "", 1), Verdict::GiveUp);
     }
