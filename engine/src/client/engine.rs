@@ -28,8 +28,8 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, PoolConfig, Retry, RetryBudget,
-    Timeouts,
+    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides, PoolConfig, Retry,
+    RetryBudget, Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
@@ -56,7 +56,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     timeouts: Timeouts,
     retry: Retry,
     retry_budget: Option<RetryBudget>,
-    /// Whether answers may be repeated.
+    /// Whether answers may be repeated, by the client's settings or by those of some call so far.
     retries_answers: bool,
     breaker: Option<BreakerConfig>,
     late: LatePolicy,
@@ -191,9 +191,18 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.place = Place::New;
         call.host = Key::NONE;
         call.armed = Armed::default();
+        self.heed(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);
         self.incoming.push((key, CallTime::Running));
         CallId(key)
+    }
+
+    /// Takes note of what a call's own settings ask for that calls do not have by themselves.
+    #[inline]
+    fn heed(&mut self, own: Option<&Overrides>) {
+        if let Some(retry) = own.and_then(|own| own.retry.as_ref()) {
+            self.retries_answers |= retry.looks_at_statuses();
+        }
     }
 
     /// As [`read_body`](Self::read_body), of all that is there, into an empty vector; copies nothing if nothing of it
@@ -309,6 +318,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes over a call; the next [`wait`](Self::wait) begins it. Whatever happens to it, it completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
+        self.heed(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
             deadline: None,
             place: Place::New,

@@ -463,7 +463,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.tell_of_head(key);
         }
-        if self.may_repeat_answer(key) && self.repeats_answer(key) {
+        if self.retries_answers && self.repeats_answer(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -502,7 +502,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.observer.is_some() {
             self.tell_of_head(key);
         }
-        if self.may_repeat_answer(key) && self.repeats_answer(key) {
+        if self.retries_answers && self.repeats_answer(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -740,16 +740,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.close(conn);
         }
         again
-    }
-
-    /// Whether that call may be one whose answer is repeated.
-    #[inline]
-    fn may_repeat_answer(&self, key: Key) -> bool {
-        self.retries_answers
-            || self
-                .reactor
-                .call_ref(key)
-                .is_some_and(|call| call.overrides.is_some())
     }
 
     /// A call has waited for a connection for as long as it may.
