@@ -748,6 +748,25 @@ fn n01_one_after_the_other() {
     assert_nothing_left(client, &server);
 }
 
+/// Eight threads make so many calls each, and do that after each one.
+fn call_from_threads(shared: &Shared<PipelineClient>, calls: u64, after: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (shared, after) = (shared.clone(), &after);
+            scope.spawn(move || {
+                let (mut request, mut response) = (Request::get("/"), Response::new());
+                for n in 0..calls {
+                    let target = format!("/{thread}-{n}");
+                    request.set_target(&target);
+                    shared.call(&mut request, &mut response).unwrap();
+                    assert_eq!(response.body(), target.as_bytes());
+                    after(n);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn n01b_many_threads_share_its_connections() {
     for (connections, delay) in [(1, 0), (1, 5), (3, 0)] {
@@ -758,20 +777,7 @@ fn n01b_many_threads_share_its_connections() {
         config.max_batch_delay = Duration::from_millis(delay);
         let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
         let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
-        std::thread::scope(|scope| {
-            for thread in 0..8 {
-                let shared = shared.clone();
-                scope.spawn(move || {
-                    let (mut request, mut response) = (Request::get("/"), Response::new());
-                    for n in 0..25 {
-                        let target = format!("/{thread}-{n}");
-                        request.set_target(&target);
-                        shared.call(&mut request, &mut response).unwrap();
-                        assert_eq!(response.body(), target.as_bytes());
-                    }
-                });
-            }
-        });
+        call_from_threads(&shared, 25, |_| {});
         assert!(server.accepted() <= connections);
         assert_eq!(server.requests().len(), 200);
     }
@@ -786,20 +792,9 @@ fn n04_nothing_is_lost_to_a_connection_that_ends_for_idleness() {
     config.host.idle_timeout = Duration::from_millis(1);
     let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
     let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let shared = shared.clone();
-            scope.spawn(move || {
-                let (mut request, mut response) = (Request::get("/"), Response::new());
-                for n in 0..20 {
-                    let target = format!("/{thread}-{n}");
-                    request.set_target(&target);
-                    shared.call(&mut request, &mut response).unwrap();
-                    assert_eq!(response.body(), target.as_bytes());
-                    std::thread::sleep(Duration::from_micros(900 + 10 * n));
-                }
-            });
-        }
+    call_from_threads(&shared, 20, |n| {
+        // Not to wait for anything, but to come at another moment each time.
+        std::thread::sleep(Duration::from_micros(900 + 10 * n));
     });
     assert_eq!(server.requests().len(), 160);
 }
