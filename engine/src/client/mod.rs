@@ -26,7 +26,7 @@ pub use any::{Client, ConnectTo};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{CookieJar, CookieLimits};
-pub use engine::{Body, Engine};
+pub use engine::{AddressState, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
