@@ -2,6 +2,7 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod batch;
 mod guarded;
 mod news;
 mod openings;
@@ -14,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::batch::Batch;
 use self::news::News;
 use self::openings::{Naming, Opening};
 pub(crate) use self::pipelines::Pipelining;
