@@ -470,7 +470,7 @@ impl fmt::Display for LimitExceeded {
     }
 }
 
-/// Which time limit passed. All but `Total` are fields of [`Timeouts`](crate::Timeouts).
+/// Which time limit passed. All but `Total` and `Adaptive` are fields of [`Timeouts`](crate::Timeouts).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TimeLimit {
@@ -488,6 +488,9 @@ pub enum TimeLimit {
     Write,
     /// Waiting for the first byte of the response.
     FirstByte,
+    /// Waiting for the first byte of the response for longer than is usual for the host:
+    /// [`HostConfig::adaptive`](crate::HostConfig::adaptive).
+    Adaptive,
     /// Waiting for more of the response.
     BetweenBytes,
 }
@@ -502,6 +505,7 @@ impl fmt::Display for TimeLimit {
             Self::Handshake => "handshake limit",
             Self::Write => "write limit",
             Self::FirstByte => "first-byte limit",
+            Self::Adaptive => "adaptive first-byte limit",
             Self::BetweenBytes => "between-bytes limit",
         })
     }

@@ -2,6 +2,7 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod adaptive;
 mod batch;
 mod guarded;
 mod news;
@@ -30,8 +31,8 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides, PoolConfig, Retry,
-    RetryBudget, Timeouts,
+    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides,
+    PoolConfig, Retry, RetryBudget, Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
@@ -61,6 +62,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// Whether answers may be repeated, by the client's settings or by those of some call so far.
     retries_answers: bool,
     breaker: Option<BreakerConfig>,
+    adaptive: Option<AdaptiveTimeout>,
     late: LatePolicy,
     observer: Option<Observer>,
     /// Written by this client alone, and read by anybody.
@@ -105,6 +107,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
             breaker: config.breaker,
+            adaptive: config.adaptive,
             retry: config.retry,
             retry_budget: config.retry_budget,
             late: config.late,

@@ -758,7 +758,7 @@ impl<S> Conn<S> {
             Whose::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
                     call.marks.in_front = Some(now);
-                    self.hurried = call.overrides.is_some();
+                    self.hurried = call.overrides.is_some() || self.patience.is_some();
                     self.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
                 }
                 None => self.state = State::Settled,
