@@ -128,11 +128,11 @@ mod time;
 #[cfg(feature = "http")]
 pub use client::Unfit;
 pub use client::{
-    AddressState, Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config,
-    ConnectTo, Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
-    PipelineClient, PipelineConfig, PipelineCounters, Proxies, Proxy, ProxyKind, Read, Refused,
-    Report, RetryCause, Sending, Shared, SharedBody, SharedConfig, Stats, Streaming, Ticket,
-    Timings, Upstream, completions,
+    AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion,
+    CompletionSender, Completions, Config, ConnectTo, Drive, Engine, Failures, Histogram, Hop,
+    HostClient, HostConfig, Moment, Observer, PipelineClient, PipelineConfig, PipelineCounters,
+    Proxies, Proxy, ProxyKind, Read, Refused, Report, RetryCause, Sending, Shared, SharedBatch,
+    SharedBody, SharedConfig, Stats, Streaming, Ticket, Timings, Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};

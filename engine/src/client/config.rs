@@ -9,8 +9,8 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy, PoolConfig, Redirects,
-    Retry, RetryBudget, ReuseOrder, Timeouts, WaitPolicy,
+    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy,
+    PoolConfig, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -78,6 +78,9 @@ pub struct HostConfig {
     /// and those who wait for it go to another address. Only for [`HostClient`](crate::HostClient). Default: they are
     /// not; new connections go to the addresses in turn, and those that failed are tried last.
     pub balance: Option<BalanceConfig>,
+    /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
+    /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
+    pub adaptive: Option<AdaptiveTimeout>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -168,6 +171,7 @@ impl Default for HostConfig {
             retry_budget: Some(RetryBudget::default()),
             breaker: None,
             balance: None,
+            adaptive: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),

@@ -2,7 +2,9 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod adaptive;
 mod balanced;
+mod batch;
 mod guarded;
 mod news;
 mod openings;
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 pub use self::balanced::AddressState;
 pub(crate) use self::balanced::Balance;
+pub use self::batch::Batch;
 use self::news::News;
 use self::openings::{Naming, Opening};
 pub(crate) use self::pipelines::Pipelining;
@@ -31,8 +34,8 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides, PoolConfig, Retry,
-    RetryBudget, Timeouts,
+    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides,
+    PoolConfig, Retry, RetryBudget, Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ActiveCall, Armed, HeadState, Key, Place, Reactor, Settings, Slab};
@@ -65,6 +68,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     balance: Option<Box<Balance>>,
     /// Whether attempts must be allowed.
     guarded: bool,
+    adaptive: Option<AdaptiveTimeout>,
     late: LatePolicy,
     observer: Option<Observer>,
     /// Written by this client alone, and read by anybody.
@@ -111,6 +115,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             guarded: config.breaker.is_some(),
             breaker: config.breaker,
             balance: None,
+            adaptive: config.adaptive,
             retry: config.retry,
             retry_budget: config.retry_budget,
             late: config.late,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Breaker, Counters, Pool, PoolConfig, RetryAccount, later};
+use crate::policy::{Breaker, Counters, Latencies, Pool, PoolConfig, RetryAccount, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 use crate::time::Time;
@@ -49,6 +49,8 @@ pub(crate) struct Host {
     pub(crate) breaker: Option<Box<Breaker>>,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
+    /// How long its answers have taken of late, if that matters.
+    pub(crate) latencies: Option<Box<Latencies>>,
     /// Openings so far: each starts one address further.
     pub(crate) openings: usize,
     touched: bool,
@@ -122,6 +124,7 @@ impl Hosts {
             proxy: None,
             breaker: None,
             retries: None,
+            latencies: None,
             openings: 0,
             touched: false,
             counted: 0,

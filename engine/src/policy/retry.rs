@@ -196,7 +196,9 @@ impl FailureClass {
             (ErrorKind::Timeout(TimeLimit::Connect | TimeLimit::Handshake), _) => {
                 Self::ConnectTimeout
             }
-            (ErrorKind::Timeout(TimeLimit::FirstByte), _) => Self::FirstByteTimeout,
+            (ErrorKind::Timeout(TimeLimit::FirstByte | TimeLimit::Adaptive), _) => {
+                Self::FirstByteTimeout
+            }
             (ErrorKind::Timeout(TimeLimit::BetweenBytes | TimeLimit::Write), _) => {
                 Self::ReadTimeout
             }

@@ -208,6 +208,13 @@ impl ActiveCall {
         matches!(self.place, Place::New)
     }
 
+    /// Whether it has a limit on the wait for the first byte instead of the client's.
+    pub(crate) fn has_own_first_byte(&self) -> bool {
+        let own = self.overrides.as_deref();
+        own.and_then(|own| own.timeouts.as_ref())
+            .is_some_and(|own| own.first_byte.is_some())
+    }
+
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
         let own = self.overrides.as_deref();
         own.and_then(|own| own.timeouts.as_ref())
@@ -353,8 +360,10 @@ struct Conn<S> {
     continue_at: Option<Time>,
     /// Of the call that it serves.
     deadline: Option<Time>,
-    /// That call may have limits of its own.
+    /// That call, or its host, may have limits of its own.
     hurried: bool,
+    /// The longest wait for a first byte, by what is usual for the host.
+    patience: Option<Duration>,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
     /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
@@ -697,6 +706,7 @@ impl<N: Net> Reactor<N> {
             continue_at: None,
             deadline: None,
             hurried: false,
+            patience: None,
             unread: None,
             set_up,
             closed: false,
@@ -770,6 +780,13 @@ impl<N: Net> Reactor<N> {
         self.conns.get(conn).map(|conn| conn.at)
     }
 
+    /// Limits waits for first bytes on a connection, unless the call has a limit of its own.
+    pub(crate) fn set_patience(&mut self, conn: Key, limit: Duration) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            conn.patience = Some(limit);
+        }
+    }
+
     /// Gives a connection to a call and begins to send the request.
     pub(crate) fn start(&mut self, conn_key: Key, call_key: Key) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
@@ -792,7 +809,7 @@ impl<N: Net> Reactor<N> {
         conn.since = self.now;
         conn.continue_at = None;
         conn.deadline = call.deadline;
-        conn.hurried = call.overrides.is_some();
+        conn.hurried = call.overrides.is_some() || conn.patience.is_some();
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);

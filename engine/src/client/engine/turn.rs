@@ -186,6 +186,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
+        if self.adapts() {
+            self.set_patience(conn);
+        }
         self.reactor.start(conn, key);
         if R::PIPELINES {
             self.pipe_begun(conn, key);
@@ -293,6 +296,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
+                    if self.adapts() {
+                        self.note_latency(call);
+                    }
                     self.finish(call);
                 }
             }
@@ -327,6 +333,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(call) = self.reactor.call_ref(key)
                     && matches!(call.place, Place::OnConn(_))
                 {
+                    if self.adapts() {
+                        self.note_latency(key);
+                    }
                     self.finish(key);
                 }
                 self.pipe_answered(at, conn);
@@ -825,6 +834,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
+        if self.adapts() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
+            // So the limit grows when the host has become slower than it.
+            self.note_latency(key);
+        }
+        if limit == TimeLimit::Adaptive
+            && let Some(recorder) = &self.recorder
+        {
+            recorder.note_adaptive_timeout();
+        }
         if R::PIPELINES {
             self.leave_pipe(conn, key);
             return self.end_attempt(key, error);
