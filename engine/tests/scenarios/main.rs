@@ -1,0 +1,9 @@
+//! Single situations on the simulated network, written out and told to the millisecond. The random ones are in `sim`.
+
+mod adaptive;
+mod balance;
+mod batch;
+mod hosts;
+mod one_host;
+mod regression;
+mod resilience;
