@@ -177,6 +177,13 @@ pub(crate) struct WaitId {
     fresh: bool,
 }
 
+impl WaitId {
+    /// Whether the call takes a new connection only.
+    pub(crate) fn is_fresh(self) -> bool {
+        self.fresh
+    }
+}
+
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Checkout<C> {
     /// An idle connection; it is busy now.

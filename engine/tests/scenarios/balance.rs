@@ -444,6 +444,27 @@ fn an_address_is_asked_how_it_is() {
 }
 
 #[test]
+fn who_has_no_time_to_answer_checks_is_not_sick() {
+    let world = World::new(1);
+    let balance = BalanceConfig {
+        health_check: Some(HealthCheck {
+            interval: Duration::ZERO,
+            ..HealthCheck::new("/healthz")
+        }),
+        ..BalanceConfig::default()
+    };
+    let config = HostConfig {
+        max_connections: 1.try_into().unwrap(),
+        ..HostConfig::default()
+    };
+    let mut client = world.client(balance, config);
+    get(&mut client);
+    world.backends[0].set(Does::After(8 * SECOND));
+    assert_eq!(get(&mut client), 200);
+    assert_eq!(world.moments(), [""; 0]);
+}
+
+#[test]
 fn a_rule_may_send_a_call_to_another_address_without_balance_too() {
     let world = World::new(2);
     let rule = RetryRule {
