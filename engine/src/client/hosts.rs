@@ -70,6 +70,16 @@ pub(crate) enum Addresses {
     Named(Box<str>, u16),
 }
 
+impl Addresses {
+    /// The address, if there is just one and it is known.
+    pub(crate) fn only(&self) -> Option<&Address> {
+        match self {
+            Self::Known(addresses) if addresses.len() == 1 => addresses.first(),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Want {
     Nothing,
@@ -129,6 +139,10 @@ impl Hosts {
     #[inline]
     pub(crate) fn get(&mut self, host: Key) -> Option<&mut Host> {
         self.hosts.get_mut(host)
+    }
+
+    pub(crate) fn get_ref(&self, host: Key) -> Option<&Host> {
+        self.hosts.get(host)
     }
 
     pub(crate) fn len(&self) -> usize {

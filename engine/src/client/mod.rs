@@ -28,7 +28,7 @@ pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{CookieJar, CookieLimits};
-pub use engine::{Batch, Body, Engine};
+pub use engine::{AddressState, Batch, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;

@@ -31,7 +31,7 @@ use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Overrides, Pass, SlotId, Timeouts, WaitId, later};
+use crate::policy::{Leave, Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, Decoder, Exchange, Limits, Request, Response, Reuse, SendStep};
 use crate::time::Time;
 use timers::Timers;
@@ -145,8 +145,12 @@ pub(crate) struct ActiveCall {
     pub(crate) failures: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
-    /// The leave of its host's breaker for the present attempt.
-    pub(crate) pass: Option<Pass>,
+    /// What the present attempt was let through with.
+    pub(crate) leave: Option<Leave>,
+    /// The addresses where it has failed, of those that share the calls: a bit for each.
+    pub(crate) tried: u64,
+    /// It is nobody's, and asks the address with this number how it is.
+    pub(crate) check: Option<u32>,
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,
@@ -160,6 +164,35 @@ pub(crate) struct ActiveCall {
 }
 
 impl ActiveCall {
+    /// A call that nothing has been done for.
+    pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
+        Self {
+            request,
+            response,
+            tag: 0,
+            mode: BodyMode::Buffer,
+            host: Key::NONE,
+            overrides: None,
+            deadline: None,
+            place: Place::New,
+            outcome: Ok(()),
+            marks: Marks::new(now),
+            attempts: 0,
+            number: 0,
+            failures: 0,
+            stale_before: false,
+            leave: None,
+            tried: 0,
+            check: None,
+            sent_before: Sent::Nothing,
+            head: HeadState::Awaited,
+            rerouted: false,
+            taken: 0,
+            told: false,
+            armed: Armed::default(),
+        }
+    }
+
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
@@ -175,11 +208,11 @@ impl ActiveCall {
         matches!(self.place, Place::New)
     }
 
-    /// Whether it has a limit on the wait for the first byte instead of the client's.
+    /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
     pub(crate) fn has_own_first_byte(&self) -> bool {
         let own = self.overrides.as_deref();
-        own.and_then(|own| own.timeouts.as_ref())
-            .is_some_and(|own| own.first_byte.is_some())
+        let own = own.and_then(|own| own.timeouts.as_ref());
+        self.check.is_some() || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {

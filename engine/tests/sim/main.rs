@@ -11,6 +11,7 @@
 //! ```
 
 mod adaptive;
+mod balance;
 mod batch;
 mod hosts;
 mod plan;
