@@ -313,7 +313,9 @@ impl Retry {
         }
         let pause = rule.backoff.delay(attempt, random);
         // Not all of those that are told the same come back at the same moment.
-        let pause = told.map_or(pause, |told| told.saturating_add(pause.min(told / 10)));
+        let told = told.map(|told| told.saturating_add(pause.min(told / 10)));
+        // A server that says "at once", or names a date that has passed, is not to be hammered.
+        let pause = told.map_or(pause, |told| told.max(pause));
         self.in_time(Some((pause, rule.via)), elapsed)
     }
 
@@ -626,5 +628,9 @@ mod tests {
         assert!(matches!(verdict, Verdict::After { .. }));
         assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 500, "", 1), Verdict::GiveUp);
+        // Less than the back-off is no reason to come back earlier.
+        let response = answer(503, "Retry-After: 0\r\n");
+        let verdict = retry.decide_on_status(&get, &response, 1, Duration::ZERO, u64::MAX);
+        assert!(matches!(verdict, Verdict::After { pause, .. } if pause > 99 * MS));
     }
 }

@@ -208,11 +208,11 @@ impl ActiveCall {
         matches!(self.place, Place::New)
     }
 
-    /// Whether it has a limit on the wait for the first byte instead of the client's.
+    /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
     pub(crate) fn has_own_first_byte(&self) -> bool {
         let own = self.overrides.as_deref();
-        own.and_then(|own| own.timeouts.as_ref())
-            .is_some_and(|own| own.first_byte.is_some())
+        let own = own.and_then(|own| own.timeouts.as_ref());
+        self.check.is_some() || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
