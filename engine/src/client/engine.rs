@@ -445,6 +445,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let error =
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
+        if self.guards() {
+            self.give_pass_back(id.0);
+        }
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
                 if !matches!(call.place, Place::Ended) {
