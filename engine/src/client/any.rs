@@ -141,7 +141,7 @@ impl<N: Net> Client<N> {
     }
 
     /// Hosts (each a scheme, host, port, proxy and TLS identity) that are remembered: those with calls or connections, and up to
-    /// 1,024 that had some in the last 10 s.
+    /// 1,024 that had some, or an open breaker, in the last 10 s.
     pub fn hosts(&self) -> usize {
         self.host_count()
     }

@@ -302,7 +302,10 @@ impl Hosts {
             && host.pool.open() == 0
             && host.pool.waiting() == 0
         {
-            let until = later(now, KEPT_UNUSED);
+            // A breaker that is open would be closed again.
+            let open = host.breaker.as_ref().and_then(|breaker| breaker.opens());
+            let since = open.map_or(now, |until| Time::of(until).max(now));
+            let until = later(since, KEPT_UNUSED);
             host.unused = Some(self.unused.push_back(Unused { host: key, until }));
         }
     }

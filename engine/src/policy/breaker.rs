@@ -186,6 +186,14 @@ impl Breaker {
         }
     }
 
+    /// Until when it is open, or was if nobody has asked since.
+    pub(crate) fn opens(&self) -> Option<Instant> {
+        match self.state {
+            State::Open(until) => Some(until),
+            State::Closed | State::HalfOpen { .. } => None,
+        }
+    }
+
     /// Asks for leave to make a call.
     ///
     /// # Errors

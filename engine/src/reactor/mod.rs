@@ -842,6 +842,10 @@ impl<N: Net> Reactor<N> {
                 conn.idle_ticket = Some(order.push_back(key));
             }
             self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
+            // What came along with the connection: a call may come for it before the next turn looks.
+            if conn.unread == Some(Unread::Turn) {
+                self.check_idle(key);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::plan::Plan;
 use crate::run::run;
+use crate::watch;
 
 /// A way to draw plans from seeds.
 pub(crate) struct Campaign {
@@ -109,12 +110,10 @@ impl Campaign {
     fn tell(&self, seed: u64) -> Result<(), String> {
         let plan = (self.draw)(seed);
         println!("{plan:#?}");
-        let mut network = None;
+        watch::tell();
         let mut ends = Vec::new();
-        let result = caught(|| ends = run(&plan, seed, |net| network = Some(net.clone())).ends);
-        if let Some(net) = network {
-            net.trace().iter().for_each(|entry| println!("{entry}"));
-        }
+        let result = caught(|| ends = run(&plan, seed, |_| ()).ends);
+        watch::tell_rest();
         for (n, end) in ends.iter().enumerate() {
             println!("call {}: {end}", n + 1);
         }

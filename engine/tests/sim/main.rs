@@ -24,6 +24,7 @@ mod campaign;
 mod plan;
 mod run;
 mod torture;
+mod watch;
 
 use std::process::ExitCode;
 

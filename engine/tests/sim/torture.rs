@@ -45,6 +45,7 @@ fn program(mood: Mood) -> Plan {
         says_close: id == 5,
         timeout: None,
         consumer,
+        own: None,
     };
     let stream = |declared| Upload::Stream {
         length: 3_000,
@@ -98,6 +99,7 @@ fn program(mood: Mood) -> Plan {
         }],
         descriptors: usize::MAX,
         early_wakeups: Odds::NEVER,
+        watched: true,
         maintains: true,
         acts: acts.collect(),
     }

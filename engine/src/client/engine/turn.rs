@@ -512,7 +512,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn handle_head(&mut self, key: Key) {
         // A connection that fails tells of the head again.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
-            call.head == HeadState::Awaited && !call.rerouted && !matches!(call.place, Place::Ended)
+            call.head == HeadState::Awaited
+                && !call.rerouted
+                && !matches!(call.place, Place::Ended | Place::Pausing { .. })
         });
         if !is_news {
             return;
@@ -604,8 +606,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended) {
-            return; // by the head of the same response
+        if matches!(call.place, Place::Ended | Place::Pausing { .. }) {
+            return; // ended, or to be tried again, by the head of the same response
         }
         let late = call.is_late(now);
         if call.rerouted && !late {
