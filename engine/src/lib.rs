@@ -149,10 +149,10 @@ pub use net::tls::{
 };
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
-    Breaker, BreakerConfig, BreakerState, Counters, DnsConfig, DnsCounters, FailedAttempt,
-    FailureClass, Family, Health, LatePolicy, Latencies, Network, Overflow, Override, Pass, Rate,
-    RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
-    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
+    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,
+    DnsCounters, FailedAttempt, FailureClass, Family, Health, LatePolicy, Latencies, Load, Network,
+    Overflow, Override, Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount, RetryBudget,
+    RetryHook, RetryOn, RetryRule, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

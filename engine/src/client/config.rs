@@ -9,8 +9,8 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AddressPolicy, BreakerConfig, DnsConfig, LatePolicy, PoolConfig, Redirects, Retry, RetryBudget,
-    ReuseOrder, Timeouts, WaitPolicy,
+    AddressPolicy, AimdConfig, BreakerConfig, DnsConfig, GateConfig, LatePolicy, PoolConfig, Rate,
+    Redirects, Retry, RetryBudget, ReuseOrder, Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -72,6 +72,14 @@ pub struct HostConfig {
     /// Whether a host that fails is left alone for a while: calls fail at once then, with
     /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: no.
     pub breaker: Option<BreakerConfig>,
+    /// How many requests are sent to a host in a time; retries and redirects count as any others do. A call that must wait
+    /// for it has no connection, and waits as one does while all connections are in use. Default: without limit.
+    pub rate: Option<Rate>,
+    /// The least time between two requests to a host, which holds beside `rate`. Default none.
+    pub min_delay: Option<Duration>,
+    /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
+    /// number.
+    pub concurrency: Option<AimdConfig>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -102,6 +110,9 @@ pub struct Config {
     /// been idle for longest makes room; without one, hosts that have no connection come first. Default 900, within
     /// the 1,024 descriptors that a process usually has.
     pub max_connections: NonZeroUsize,
+    /// How many requests are sent to all hosts together in a time, beside [`HostConfig::rate`] for each of them. Hosts
+    /// take turns under it. Default: without limit.
+    pub rate: Option<Rate>,
     /// Whether redirects are followed. Default: they are not.
     pub redirects: Redirects,
     /// TLS for `https` URLs and proxies.
@@ -127,6 +138,7 @@ impl Default for Config {
         Self {
             host: HostConfig::default(),
             max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
+            rate: None,
             redirects: Redirects::none(),
             tls: TlsConfig::default(),
             proxy_tls: None,
@@ -161,6 +173,9 @@ impl Default for HostConfig {
             retry: Retry::default(),
             retry_budget: Some(RetryBudget::default()),
             breaker: None,
+            rate: None,
+            min_delay: None,
+            concurrency: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),
@@ -181,6 +196,15 @@ impl HostConfig {
             max_requests: self.max_requests,
             min_idle: self.min_idle,
             shared: false,
+            gated: false,
+        }
+    }
+
+    pub(super) fn gate(&self) -> GateConfig {
+        GateConfig {
+            rate: self.rate,
+            min_delay: self.min_delay,
+            concurrency: self.concurrency.clone(),
         }
     }
 }

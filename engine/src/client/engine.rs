@@ -2,6 +2,7 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod gated;
 mod guarded;
 mod news;
 mod openings;
@@ -58,6 +59,10 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     retry_budget: Option<RetryBudget>,
     /// Whether answers may be repeated, by the client's settings or by those of some call so far.
     retries_answers: bool,
+    /// Whether answers are looked at for that, or for how many requests may be in flight.
+    looks_at_answers: bool,
+    /// Whether the number of requests in flight follows the answers.
+    adapts: bool,
     breaker: Option<BreakerConfig>,
     late: LatePolicy,
     observer: Option<Observer>,
@@ -102,6 +107,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             pipelining: None,
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
+            looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
+            adapts: config.concurrency.is_some(),
             breaker: config.breaker,
             retry: config.retry,
             retry_budget: config.retry_budget,
@@ -202,6 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn heed(&mut self, own: Option<&Overrides>) {
         if let Some(retry) = own.and_then(|own| own.retry.as_ref()) {
             self.retries_answers |= retry.looks_at_statuses();
+            self.looks_at_answers |= self.retries_answers;
         }
     }
 

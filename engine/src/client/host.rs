@@ -67,6 +67,7 @@ pub(super) fn one_host(
         Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
+    hosts.set_gates(config.gate(), None);
     let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
     Ok((host, hosts))
 }

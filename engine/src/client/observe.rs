@@ -136,6 +136,15 @@ pub enum Moment<'a> {
         /// Its request's target, as the caller gave it, with user information if there is any.
         target: &'a str,
     },
+    /// The call waits for a rate ([`HostConfig::rate`](crate::HostConfig::rate),
+    /// [`Config::rate`](crate::Config::rate)), or until fewer requests are in flight
+    /// ([`HostConfig::concurrency`](crate::HostConfig::concurrency)).
+    Held {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+    },
     /// A request is being sent.
     Sending {
         /// The call.
@@ -194,6 +203,15 @@ pub enum Moment<'a> {
         tag: u64,
         /// The new state.
         state: BreakerState,
+    },
+    /// How many requests its host may have in flight has changed, by how an attempt of this call ended.
+    Concurrency {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+        /// How many.
+        limit: usize,
     },
     /// The call, or its streamed body, is over.
     Ended {

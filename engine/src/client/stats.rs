@@ -33,6 +33,8 @@ pub struct Stats {
     pub retries: u64,
     /// Calls whose last attempt ran on a connection that had been open before.
     pub reused: u64,
+    /// Calls that waited for a rate, or until fewer requests were in flight.
+    pub held: u64,
     /// Calls that are not over.
     pub in_flight: usize,
     /// Time of a whole call, successful or not.
@@ -73,6 +75,7 @@ impl Stats {
         }
         self.retries += other.retries;
         self.reused += other.reused;
+        self.held += other.held;
         self.in_flight += other.in_flight;
         self.total.merge(&other.total);
         self.queued.merge(&other.queued);
@@ -246,6 +249,7 @@ pub struct Recorder {
     failures: [AtomicU64; FAILURES],
     retries: AtomicU64,
     reused: AtomicU64,
+    held: AtomicU64,
     total: Recording,
     queued: Recording,
     resolve: Recording,
@@ -261,6 +265,7 @@ impl Recorder {
             failures: Default::default(),
             retries: AtomicU64::new(0),
             reused: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             total: Recording::new(),
             queued: Recording::new(),
             resolve: Recording::new(),
@@ -276,6 +281,7 @@ impl Recorder {
         status: u16,
         attempts: u32,
         reused: bool,
+        held: bool,
         timings: &Timings,
     ) {
         match error {
@@ -284,6 +290,7 @@ impl Recorder {
         }
         add(&self.retries, u64::from(attempts.saturating_sub(1)));
         add(&self.reused, u64::from(reused));
+        add(&self.held, u64::from(held));
         self.total.record(timings.total);
         let parts = [
             (&self.queued, timings.queued),
@@ -317,6 +324,7 @@ impl Recorder {
             failures,
             retries: load(&self.retries),
             reused: load(&self.reused),
+            held: load(&self.held),
             in_flight: 0,
             total: self.total.snapshot(),
             queued: self.queued.snapshot(),

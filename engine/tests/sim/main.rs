@@ -12,6 +12,7 @@
 
 mod hosts;
 mod plan;
+mod rates;
 mod regression;
 mod resilience;
 mod run;
