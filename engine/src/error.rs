@@ -438,6 +438,10 @@ pub enum LimitExceeded {
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
     /// [`Config::max_connections`](crate::Config::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
+    /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay),
+    /// [`HostConfig::concurrency`](crate::HostConfig::concurrency) or [`Config::rate`](crate::Config::rate), under
+    /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    Rate,
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),
     /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
@@ -463,6 +467,7 @@ impl fmt::Display for LimitExceeded {
             Self::ZstdWindow(n) => write!(f, "zstd window over 2^{n} bytes"),
             Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
             Self::Connections(n) => write!(f, "all {n} connections are in use"),
+            Self::Rate => write!(f, "the rate of requests is used up"),
             Self::Redirects(n) => write!(f, "more than {n} redirects"),
             Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
             Self::Pending(n) => write!(f, "{n} calls are pending already"),

@@ -149,10 +149,11 @@ pub use net::tls::{
 };
 pub use net::{Address, SocketOptions};
 pub use policy::{
-    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
-    Breaker, BreakerConfig, BreakerState, Counters, DnsConfig, DnsCounters, FailedAttempt,
-    FailureClass, Family, Health, HealthCheck, LatePolicy, Latencies, Network, Overflow, Override,
-    Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn,
-    RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
+    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,
+    DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy, Latencies,
+    Load, Network, Overflow, Override, Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount,
+    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts,
+    WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

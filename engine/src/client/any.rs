@@ -127,7 +127,8 @@ impl<N: Net> Client<N> {
             #[cfg(feature = "cookies")]
             cookie: Vec::new(),
         };
-        let hosts = Hosts::new(config.max_connections.get());
+        let mut hosts = Hosts::new(config.max_connections.get());
+        hosts.set_gates(config.host.gate(), config.rate.as_slice());
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host

@@ -9,8 +9,9 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy,
-    PoolConfig, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts, WaitPolicy,
+    AdaptiveTimeout, AddressPolicy, AimdConfig, BalanceConfig, BreakerConfig, DnsConfig,
+    GateConfig, LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts,
+    WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -74,13 +75,21 @@ pub struct HostConfig {
     pub breaker: Option<BreakerConfig>,
     /// How calls are spread over the addresses of the upstream, each of which has a pool and a breaker of its own then.
     /// [`max_connections`](Self::max_connections) is for all of them together, [`max_waiting`](Self::max_waiting) for
-    /// each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
+    /// each; rates are for all together, `concurrency` for each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
     /// and those who wait for it go to another address. Only for [`HostClient`](crate::HostClient). Default: they are
     /// not; new connections go to the addresses in turn, and those that failed are tried last.
     pub balance: Option<BalanceConfig>,
     /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
     /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
     pub adaptive: Option<AdaptiveTimeout>,
+    /// How many requests are sent to a host in a time; retries and redirects count as any others do. A call that must wait
+    /// for it has no connection, and waits as one does while all connections are in use. Default: without limit.
+    pub rate: Option<Rate>,
+    /// The least time between two requests to a host, which holds beside `rate`. Default none.
+    pub min_delay: Option<Duration>,
+    /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
+    /// number.
+    pub concurrency: Option<AimdConfig>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -111,6 +120,9 @@ pub struct Config {
     /// been idle for longest makes room; without one, hosts that have no connection come first. Default 900, within
     /// the 1,024 descriptors that a process usually has.
     pub max_connections: NonZeroUsize,
+    /// How many requests are sent to all hosts together in a time, beside [`HostConfig::rate`] for each of them. Hosts
+    /// take turns under it. Default: without limit.
+    pub rate: Option<Rate>,
     /// Whether redirects are followed. Default: they are not.
     pub redirects: Redirects,
     /// TLS for `https` URLs and proxies.
@@ -136,6 +148,7 @@ impl Default for Config {
         Self {
             host: HostConfig::default(),
             max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
+            rate: None,
             redirects: Redirects::none(),
             tls: TlsConfig::default(),
             proxy_tls: None,
@@ -172,6 +185,9 @@ impl Default for HostConfig {
             breaker: None,
             balance: None,
             adaptive: None,
+            rate: None,
+            min_delay: None,
+            concurrency: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),
@@ -192,6 +208,15 @@ impl HostConfig {
             max_requests: self.max_requests,
             min_idle: self.min_idle,
             shared: false,
+            gated: false,
+        }
+    }
+
+    pub(super) fn gate(&self) -> GateConfig {
+        GateConfig {
+            rate: self.rate,
+            min_delay: self.min_delay,
+            concurrency: self.concurrency.clone(),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod adaptive;
 mod balanced;
 mod batch;
+mod gated;
 mod guarded;
 mod news;
 mod openings;
@@ -64,6 +65,10 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     retry_budget: Option<RetryBudget>,
     /// Whether answers may be repeated, by the client's settings or by those of some call so far.
     retries_answers: bool,
+    /// Whether answers are looked at for that, or for how many requests may be in flight.
+    looks_at_answers: bool,
+    /// Whether the number of requests in flight follows the answers.
+    follows_load: bool,
     breaker: Option<BreakerConfig>,
     balance: Option<Box<Balance>>,
     /// Whether attempts must be allowed.
@@ -113,6 +118,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
             guarded: config.breaker.is_some(),
+            looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
+            follows_load: config.concurrency.is_some(),
             breaker: config.breaker,
             balance: None,
             adaptive: config.adaptive,
@@ -215,6 +222,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn heed(&mut self, own: Option<&Overrides>) {
         if let Some(retry) = own.and_then(|own| own.retry.as_ref()) {
             self.retries_answers |= retry.looks_at_statuses();
+            self.looks_at_answers |= self.retries_answers;
         }
     }
 

@@ -7,7 +7,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Address, Net};
-use crate::policy::{Balancer, PoolConfig};
+use crate::policy::{Balancer, GateConfig, PoolConfig};
 use crate::proto::Defaults;
 use crate::reactor::Key;
 
@@ -71,6 +71,13 @@ fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<Key>, H
         ..config.pool()
     };
     let mut hosts = Hosts::new(config.max_connections.get());
+    // The rates of the upstream are for all addresses together; what one copes with is its own.
+    let gates = config.gate();
+    let own = GateConfig {
+        concurrency: gates.concurrency.clone(),
+        ..GateConfig::default()
+    };
+    hosts.set_gates(own, &gates.rates().collect::<Vec<_>>());
     let insert = |address: &Address| {
         let only = Addresses::Known(vec![address.clone()]);
         hosts.insert([].into(), pool.clone(), defaults.clone(), only, [].into())
@@ -89,6 +96,7 @@ pub(super) fn one_host(
     let defaults = defaults(upstream, config);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
+    hosts.set_gates(config.gate(), &[]);
     let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
     Ok((host, hosts))
 }

@@ -1,7 +1,7 @@
 //! The hosts of a client: for each one a pool, the addresses or the name, and what its requests say by default.
 //!
 //! A host that something happened to is *touched*, and the engine looks after it before the turn ends; the others cost
-//! nothing. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits here: hosts
+//! nothing. Rates are kept by the gate of each host, and by one for all, under which hosts take turns. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits here: hosts
 //! that have none at all come first, and get the next connection that any host gives back.
 
 use std::collections::VecDeque;
@@ -11,7 +11,10 @@ use std::time::Duration;
 use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Breaker, Counters, Latencies, Pool, PoolConfig, RetryAccount, later};
+use crate::policy::{
+    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, Rate, RetryAccount, Turns,
+    later,
+};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 use crate::time::Time;
@@ -28,6 +31,10 @@ pub(crate) struct Hosts {
     /// host's `want` says so.
     starving: VecDeque<Key>,
     hungry: VecDeque<Key>,
+    /// What a host's gate is made of, if hosts have one.
+    gates: Option<GateConfig>,
+    /// If there is a rate over all hosts.
+    turns: Option<Box<Turns<Key>>>,
     /// Hosts without connections and calls, the one that has been so for longest in front.
     unused: Queue<Unused>,
 }
@@ -47,6 +54,11 @@ pub(crate) struct Host {
     pub(crate) proxy: Option<Arc<Proxy>>,
     /// Whether it is asked at all; from the first attempt on, if it may be that it is not.
     pub(crate) breaker: Option<Box<Breaker>>,
+    /// What keeps calls back beside connections; all hosts have one, or none has.
+    pub(crate) gate: Option<Box<Gate>>,
+    /// It is among those that take turns to begin a request.
+    is_ready: bool,
+    leave: Leave,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
     /// How long its answers have taken of late, if that matters.
@@ -87,6 +99,16 @@ enum Want {
     Any,
 }
 
+/// Whether a host may open a connection, under a rate over all hosts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Leave {
+    /// It has not asked.
+    None,
+    Asked,
+    /// For one.
+    Given,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Unused {
     host: Key,
@@ -102,7 +124,17 @@ impl Hosts {
             max_open,
             starving: VecDeque::new(),
             hungry: VecDeque::new(),
+            gates: None,
+            turns: None,
             unused: Queue::new(),
+        }
+    }
+
+    /// The hosts that come have gates, and rates over all of them if there is a `total`.
+    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &[Rate]) {
+        if !gates.is_open() || !total.is_empty() {
+            self.gates = Some(gates);
+            self.turns = (!total.is_empty()).then(|| Box::new(Turns::new(total)));
         }
     }
 
@@ -116,13 +148,19 @@ impl Hosts {
     ) -> Key {
         let key = self.hosts.insert(Host {
             name,
-            pool: Pool::new(pool),
+            pool: Pool::new(PoolConfig {
+                gated: self.gates.is_some(),
+                ..pool
+            }),
             defaults,
             addresses,
             set_up,
             socks_target: None,
             proxy: None,
             breaker: None,
+            gate: self.gates.as_ref().map(|gate| Box::new(Gate::new(gate))),
+            is_ready: false,
+            leave: Leave::None,
             retries: None,
             latencies: None,
             openings: 0,
@@ -158,6 +196,11 @@ impl Hosts {
         let mut sum = Counters::default();
         for host in self.hosts.iter() {
             sum += host.pool.counters();
+            sum.limit += host
+                .gate
+                .as_ref()
+                .and_then(|gate| gate.limit())
+                .unwrap_or(0);
         }
         sum
     }
@@ -197,6 +240,10 @@ impl Hosts {
 
     /// Whether that is when a host is to be looked after.
     pub(crate) fn has_alarm(&self, key: Key, at: Time) -> bool {
+        if key == Key::NONE {
+            let turns = self.turns.as_ref();
+            return turns.is_some_and(|turns| turns.alarm == Some(at));
+        }
         self.hosts
             .get(key)
             .is_some_and(|host| host.alarm == Some(at))
@@ -281,6 +328,115 @@ impl Hosts {
             }
         }
         false
+    }
+
+    // ---- the rate over all hosts
+
+    #[inline]
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gates.is_some()
+    }
+
+    pub(crate) fn turns(&mut self) -> Option<&mut Turns<Key>> {
+        self.turns.as_deref_mut()
+    }
+
+    /// Whether the time has come that the hosts that take turns waited for.
+    #[inline]
+    pub(crate) fn turns_are_due(&mut self) -> bool {
+        let turns = self.turns.as_mut();
+        turns.is_some_and(|turns| std::mem::take(&mut turns.due))
+    }
+
+    /// A host may have a call to begin.
+    pub(crate) fn line_up(&mut self, key: Key) {
+        if let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key))
+            && !std::mem::replace(&mut host.is_ready, true)
+        {
+            turns.ready.push_back(key);
+        }
+    }
+
+    /// The host whose turn it is to begin a call, if one may begin now.
+    pub(crate) fn next_ready(&mut self, now: Time) -> Option<Key> {
+        let turns = self.turns.as_mut()?;
+        while !turns.ready.is_empty() && turns.has_room(now) {
+            let key = turns.ready.pop_front()?;
+            if let Some(host) = self.hosts.get_mut(key) {
+                host.is_ready = false;
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Whether a call may begin beside the turns: nobody else waits.
+    pub(crate) fn may_begin(&mut self, now: Time) -> bool {
+        let turns = self.turns.as_mut();
+        turns.is_none_or(|turns| turns.ready.is_empty() && turns.has_room(now))
+    }
+
+    /// The time has come that the hosts that take turns wait for.
+    pub(crate) fn turns_come(&mut self) {
+        if let Some(turns) = &mut self.turns {
+            turns.alarm = None;
+            turns.due = true;
+        }
+    }
+
+    /// Whether a host may open a connection now. If not, it is looked after when it may.
+    pub(crate) fn may_open(&mut self, now: Time, key: Key) -> bool {
+        let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key)) else {
+            return true;
+        };
+        match host.leave {
+            Leave::Asked => false,
+            Leave::Given => true,
+            Leave::None if turns.opening.is_empty() && turns.open(now) => {
+                host.leave = Leave::Given;
+                true
+            }
+            Leave::None => {
+                host.leave = Leave::Asked;
+                turns.opening.push_back(key);
+                false
+            }
+        }
+    }
+
+    /// A host opens a connection, with the leave that it has.
+    pub(crate) fn use_leave(&mut self, key: Key) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.leave = Leave::None;
+        }
+    }
+
+    /// Gives the hosts that have asked leave to open a connection, as far as the rate goes.
+    pub(crate) fn give_leave(&mut self, now: Time) {
+        while let Some(turns) = &mut self.turns
+            && !turns.opening.is_empty()
+            && turns.open(now)
+        {
+            let asked = std::iter::from_fn(|| turns.opening.pop_front());
+            // Those that are gone need none.
+            let mut known = asked.filter(|key| self.hosts.get(*key).is_some());
+            let Some(key) = known.next() else {
+                return;
+            };
+            if let Some(host) = self.hosts.get_mut(key) {
+                host.leave = Leave::Given;
+            }
+            self.touch(key);
+        }
+    }
+
+    /// When the hosts that take turns are to be looked after, if that is news.
+    pub(crate) fn plan_turns(&mut self, now: Time) -> Option<Time> {
+        let turns = self.turns.as_mut()?;
+        let at = turns.next_at(now);
+        let news = at.filter(|_| turns.alarm != at);
+        turns.alarm = at;
+        news
     }
 
     // ---- hosts that nobody uses

@@ -282,6 +282,12 @@ impl Report {
         self.marks.reused
     }
 
+    /// Whether it waited for a rate ([`HostConfig::rate`], [`Config::rate`]) or until fewer requests were in flight
+    /// ([`HostConfig::concurrency`]), and not just for a connection.
+    pub fn held(&self) -> bool {
+        self.marks.held
+    }
+
     /// How often the request was begun to be sent.
     pub fn attempts(&self) -> u32 {
         self.attempts

@@ -136,6 +136,15 @@ pub enum Moment<'a> {
         /// Its request's target, as the caller gave it, with user information if there is any.
         target: &'a str,
     },
+    /// The call waits for a rate ([`HostConfig::rate`](crate::HostConfig::rate),
+    /// [`Config::rate`](crate::Config::rate)), or until fewer requests are in flight
+    /// ([`HostConfig::concurrency`](crate::HostConfig::concurrency)).
+    Held {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+    },
     /// A request is being sent.
     Sending {
         /// The call.
@@ -206,6 +215,15 @@ pub enum Moment<'a> {
     Readmitted {
         /// The address.
         remote: &'a Address,
+    },
+    /// How many requests its host may have in flight has changed, by how an attempt of this call ended.
+    Concurrency {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+        /// How many.
+        limit: usize,
     },
     /// The call, or its streamed body, is over.
     Ended {

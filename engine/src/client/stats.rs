@@ -39,6 +39,8 @@ pub struct Stats {
     /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the attempt that began last; the
     /// longest, if these are the numbers of several clients. `None` if it sets none.
     pub first_byte_limit: Option<Duration>,
+    /// Calls that waited for a rate, or until fewer requests were in flight.
+    pub held: u64,
     /// Calls that are not over.
     pub in_flight: usize,
     /// Time of a whole call, successful or not.
@@ -81,6 +83,7 @@ impl Stats {
         self.reused += other.reused;
         self.adaptive_timeouts += other.adaptive_timeouts;
         self.first_byte_limit = self.first_byte_limit.max(other.first_byte_limit);
+        self.held += other.held;
         self.in_flight += other.in_flight;
         self.total.merge(&other.total);
         self.queued.merge(&other.queued);
@@ -257,6 +260,7 @@ pub struct Recorder {
     adaptive_timeouts: AtomicU64,
     /// In microseconds, rounded up; 0 if there is none.
     first_byte_limit: AtomicU64,
+    held: AtomicU64,
     total: Recording,
     queued: Recording,
     resolve: Recording,
@@ -274,6 +278,7 @@ impl Recorder {
             reused: AtomicU64::new(0),
             adaptive_timeouts: AtomicU64::new(0),
             first_byte_limit: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             total: Recording::new(),
             queued: Recording::new(),
             resolve: Recording::new(),
@@ -289,6 +294,7 @@ impl Recorder {
         status: u16,
         attempts: u32,
         reused: bool,
+        held: bool,
         timings: &Timings,
     ) {
         match error {
@@ -297,6 +303,7 @@ impl Recorder {
         }
         add(&self.retries, u64::from(attempts.saturating_sub(1)));
         add(&self.reused, u64::from(reused));
+        add(&self.held, u64::from(held));
         self.total.record(timings.total);
         let parts = [
             (&self.queued, timings.queued),
@@ -344,6 +351,7 @@ impl Recorder {
             first_byte_limit: Some(load(&self.first_byte_limit))
                 .filter(|micros| *micros > 0)
                 .map(Duration::from_micros),
+            held: load(&self.held),
             in_flight: 0,
             total: self.total.snapshot(),
             queued: self.queued.snapshot(),

@@ -109,6 +109,16 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
                 debug!(parent: span, ?state, "breaker");
             }
         }
+        Moment::Held { call, .. } => {
+            if let Some(span) = spans.get(&call) {
+                debug!(parent: span, "held back");
+            }
+        }
+        Moment::Concurrency { call, limit, .. } => {
+            if let Some(span) = spans.get(&call) {
+                debug!(parent: span, limit, "concurrency");
+            }
+        }
         Moment::HandedOver { call, .. } => {
             if let Some(span) = spans.remove(&call) {
                 debug!(parent: &span, "goes on on another thread");

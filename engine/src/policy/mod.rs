@@ -3,12 +3,14 @@
 
 mod adaptive;
 mod address;
+mod aimd;
 mod backoff;
 mod balance;
 mod breaker;
 mod budget;
 mod dial;
 mod dns;
+mod gate;
 mod lanes;
 mod overrides;
 pub(crate) mod pool;
@@ -21,6 +23,7 @@ mod timeouts;
 
 pub use adaptive::{AdaptiveTimeout, Latencies};
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
+pub use aimd::{Aimd, AimdConfig, Load};
 pub use backoff::{Backoff, retry_after};
 pub use balance::{BalanceConfig, Balancer, HealthCheck, Spread};
 pub use breaker::{Breaker, BreakerConfig, BreakerState, Health, Pass, Statuses};
@@ -37,6 +40,7 @@ pub(crate) use balance::Leave;
 pub(crate) use breaker::health_of;
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, interleave, literal};
+pub(crate) use gate::{Gate, GateConfig, Turns};
 pub(crate) use lanes::Lanes;
 pub(crate) use overrides::Overrides;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};

@@ -55,6 +55,8 @@ pub struct Counters {
     pub idle: usize,
     /// Calls without a connection.
     pub waiting: usize,
+    /// Requests that may be in flight under [`HostConfig::concurrency`](crate::HostConfig::concurrency); zero without it.
+    pub limit: usize,
     /// Connections opened since the client was made.
     pub opened: u64,
 }
@@ -67,6 +69,7 @@ impl std::ops::AddAssign for Counters {
         self.draining += other.draining;
         self.idle += other.idle;
         self.waiting += other.waiting;
+        self.limit += other.limit;
         self.opened += other.opened;
     }
 }
@@ -84,6 +87,9 @@ pub(crate) struct PoolConfig {
     pub(crate) min_idle: usize,
     /// Whether a busy connection takes further calls.
     pub(crate) shared: bool,
+    /// Whether something else than connections keeps calls back: then the pool gives none to those that wait by itself,
+    /// but leaves it idle, and the driver puts the two [together](Pool::pair).
+    pub(crate) gated: bool,
 }
 
 impl PoolConfig {
@@ -116,6 +122,8 @@ pub(crate) struct Pool<C, W> {
     last_requeued: u64,
     /// No connection is opened to keep the minimum idle before this: the last attempt failed.
     warm_after: Option<Time>,
+    /// Of a gated pool: how many calls may begin, as far as the driver has told. Nothing is opened for more.
+    room: usize,
 }
 
 #[derive(Debug)]
@@ -221,32 +229,34 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             opened: 0,
             last_requeued: 0,
             warm_after: None,
+            room: 0,
         }
     }
 
     /// Finds a connection for a call, or queues it. Idle connections that have expired are given to `close`.
     #[inline]
-    pub(crate) fn checkout(
-        &mut self,
-        now: Time,
-        waiter: W,
-        mut close: impl FnMut(C),
-    ) -> Checkout<C> {
+    pub(crate) fn checkout(&mut self, now: Time, waiter: W, close: impl FnMut(C)) -> Checkout<C> {
+        match self.take_idle(now, close) {
+            Some(conn) => Checkout::Reuse(conn),
+            None => self.enqueue(waiter),
+        }
+    }
+
+    /// An idle connection; it is busy now.
+    #[inline]
+    fn take_idle(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<C> {
         loop {
-            let next = match self.config.reuse {
+            let at = match self.config.reuse {
                 ReuseOrder::Lifo => self.idle.pop_back(),
                 ReuseOrder::Fifo => self.idle.pop_front(),
-            };
-            let Some(at) = next else {
-                return self.enqueue(waiter);
-            };
+            }?;
             let slot = &mut self.slots[at as usize];
             let expired = matches!(slot.state, State::Idle { expires_at, .. } if expires_at <= now);
             match slot.conn {
                 Some(conn) if !expired => {
                     slot.state = State::Busy;
                     self.busy += 1;
-                    return Checkout::Reuse(conn);
+                    return Some(conn);
                 }
                 Some(conn) => close(conn),
                 None => {}
@@ -273,6 +283,122 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             fresh: false,
         })
     }
+
+    // ---- gated pools
+
+    /// Queues a call behind the others, of which so many may begin now.
+    pub(crate) fn enqueue_gated(&mut self, waiter: W, room: usize) -> Checkout<C> {
+        let cap = self.config.max_connections.get();
+        let conns = cap - self.slots_in_use() + self.connecting.len() + self.idle.len();
+        let most = conns.min(room).saturating_add(self.config.max_waiting);
+        if self.waiting() >= most {
+            return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
+        }
+        Checkout::Wait(WaitId {
+            ticket: self.waiting.push_back(waiter),
+            fresh: false,
+        })
+    }
+
+    /// The oldest waiter and an idle connection for it, which is busy now. Those that need a new connection come first if
+    /// there is one.
+    pub(crate) fn pair(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<(C, W)> {
+        while self.waiting_fresh.len() > 0 {
+            let Some(at) = self.unused_idle().next() else {
+                break;
+            };
+            let slot = &mut self.slots[at as usize];
+            let State::Idle {
+                ticket, expires_at, ..
+            } = slot.state
+            else {
+                break;
+            };
+            self.idle.remove(ticket);
+            match slot.conn {
+                Some(conn) if expires_at > now => {
+                    slot.state = State::Busy;
+                    self.busy += 1;
+                    return Some((conn, self.waiting_fresh.pop_front()?));
+                }
+                Some(conn) => close(conn),
+                None => {}
+            }
+            self.free_slot(at);
+        }
+        if self.waiting.len() == 0 {
+            return None;
+        }
+        let conn = self.take_idle(now, close)?;
+        Some((conn, self.waiting.pop_front()?))
+    }
+
+    /// The idle connections that have not served, or are as good as those to the waiters that need a new one.
+    fn unused_idle(&self) -> impl Iterator<Item = u32> {
+        let slots = self.slots.iter().zip(0..);
+        let unused = slots.filter(|(slot, at)| {
+            let is_idle = matches!(slot.state, State::Idle { .. });
+            is_idle && (slot.requests == 0 || self.is_new_enough(*at))
+        });
+        unused.map(|(_, at)| at)
+    }
+
+    /// Gives a connection that has just come up, and is idle, to a waiter that was taken out of the queue.
+    pub(crate) fn claim(&mut self, SlotId(at): SlotId) {
+        if let State::Idle { ticket, .. } = self.slots[at as usize].state {
+            self.idle.remove(ticket);
+            self.slots[at as usize].state = State::Busy;
+            self.busy += 1;
+        }
+    }
+
+    /// How many calls may begin, connections aside.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
+    /// Whether a call may begin, connections aside.
+    pub(crate) fn has_room(&self) -> bool {
+        self.room > 0
+    }
+
+    /// How many connections must be coming for the calls that wait.
+    #[inline]
+    fn demand(&self) -> usize {
+        if self.config.gated {
+            return self.gated_demand();
+        }
+        self.waiting()
+    }
+
+    fn gated_demand(&self) -> usize {
+        // Beside an idle connection they wait for something else.
+        let waiting = match self.idle.len() {
+            0 => self.waiting(),
+            _ => 0,
+        };
+        let fresh = match self.waiting_fresh.len() {
+            0 => 0,
+            fresh => fresh.saturating_sub(self.unused_idle().count()),
+        };
+        // Those that are tried again get their connection in advance: later ones would take every chance before them.
+        waiting.min(self.room).max(fresh)
+    }
+
+    /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait.
+    pub(crate) fn refuse_gated(&mut self) -> Option<W> {
+        if self.config.shared {
+            return None;
+        }
+        self.refuse()
+    }
+
+    /// Requests in flight, if each has a connection of its own.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.busy + self.draining
+    }
+
+    // ---- calls that come back, and those that give up
 
     /// Queues a call that is tried again on a new connection, before all others.
     pub(crate) fn requeue(&mut self, waiter: W) -> WaitId {
@@ -362,7 +488,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             Some(after) if now < after => 0,
             _ => self.warm_shortage(),
         };
-        !self.is_full() && self.connecting.len() < self.waiting() + warm
+        !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
@@ -388,12 +514,14 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Whether a call waits for a new connection that is not being opened.
     #[inline]
     pub(crate) fn needs_fresh(&self) -> bool {
-        self.waiting_fresh.len() > self.connecting.len()
+        let fresh = self.waiting_fresh.len();
+        fresh > self.connecting.len()
+            && (!self.config.gated || fresh > self.connecting.len() + self.unused_idle().count())
     }
 
     /// When `wants_open` may change by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let wanted = self.waiting() + self.warm_shortage();
+        let wanted = self.demand() + self.warm_shortage();
         self.warm_after
             .filter(|_| !self.is_full() && self.connecting.len() < wanted)
     }
@@ -429,12 +557,8 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.oldest_waiter()
     }
 
-    /// Takes out the call that is next.
-    pub(crate) fn take_oldest(&mut self) -> Option<W> {
-        self.oldest_waiter()
-    }
-
-    fn oldest_waiter(&mut self) -> Option<W> {
+    /// Takes out the call that has waited for longest.
+    pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();
         fresh.or_else(|| self.waiting.pop_front())
     }
@@ -449,7 +573,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
             later(now, age.saturating_sub(Duration::from_secs_f64(early)))
         });
-        let waiter = self.oldest_waiter();
+        let waiter = self.next_waiter();
         self.hand_on(now, at, waiter)
     }
 
@@ -483,14 +607,14 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         if self.slots[at as usize].requests > 0 {
             return self.hand_on_used(now, at);
         }
-        let waiter = self.oldest_waiter();
+        let waiter = self.next_waiter();
         self.hand_on(now, at, waiter)
     }
 
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
-        if self.waiting() == 0 {
+        if self.waiting() == 0 || self.config.gated {
             return self.rest(now, at);
         }
         if self.is_new_enough(at) {
@@ -511,6 +635,15 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     #[inline]
     fn is_new_enough(&self, at: u32) -> bool {
         self.config.shared && self.slots[at as usize].number > self.last_requeued
+    }
+
+    /// The call that gets a new connection by itself.
+    #[inline]
+    fn next_waiter(&mut self) -> Option<W> {
+        if self.config.gated {
+            return None;
+        }
+        self.oldest_waiter()
     }
 
     #[inline]
@@ -608,6 +741,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             draining: self.draining,
             idle: self.idle.len(),
             waiting: self.waiting(),
+            limit: 0, // the gate knows
             opened: self.opened,
         }
     }

@@ -105,20 +105,43 @@ impl RateLimiter {
     /// # Errors
     /// When they may pass; `None` if never, because they are more than a burst.
     pub fn take(&mut self, now: Instant, count: u64) -> Result<(), Option<Instant>> {
-        let now = self.see(now);
-        if self.rate.per.is_zero() {
-            return Ok(());
-        }
-        if count > self.rate.burst.get() {
-            return Err(None);
-        }
-        let paid_at = self.paid_at.max(now).saturating_add(self.cost(count));
-        match paid_at.checked_sub(now.saturating_add(self.cost(self.rate.burst.get()))) {
-            None | Some(0) => {
-                self.paid_at = paid_at;
+        match self.ready_at(now, count) {
+            Some(at) if at <= now => {
+                self.charge(now, count);
                 Ok(())
             }
-            Some(missing) => Err(self.instant(now.saturating_add(missing))),
+            later => Err(later),
+        }
+    }
+
+    /// When so many may pass: `now` if they may at once, `None` if never. Nothing is taken.
+    pub fn ready_at(&mut self, now: Instant, count: u64) -> Option<Instant> {
+        let at = self.see(now);
+        if self.rate.per.is_zero() {
+            return Some(now);
+        }
+        if count > self.rate.burst.get() {
+            return None;
+        }
+        let paid_at = self.paid_at.max(at).saturating_add(self.cost(count));
+        match paid_at.checked_sub(at.saturating_add(self.cost(self.rate.burst.get()))) {
+            None | Some(0) => Some(now),
+            Some(missing) => self.instant(at.saturating_add(missing)),
+        }
+    }
+
+    /// Takes note of so many that have passed, asked for or not. What is more than may pass now keeps the next ones
+    /// back for as long as it takes: so what cannot be cut to size is over by its own size at the most.
+    pub fn charge(&mut self, now: Instant, count: u64) {
+        let now = self.see(now);
+        self.paid_at = self.paid_at.max(now).saturating_add(self.cost(count));
+    }
+
+    /// When the whole burst is at hand again; a limiter that is made anew then has let nothing pass beside the rate.
+    pub fn rests_at(&self) -> Option<Instant> {
+        match self.start {
+            Some(_) => self.instant(self.paid_at),
+            None => None,
         }
     }
 
@@ -154,7 +177,8 @@ impl RateLimiter {
         u64::try_from(free / per).unwrap_or(u64::MAX)
     }
 
-    /// Takes back so many that were let pass and were not used.
+    /// Takes back so many that were let pass and were not used, before others are let pass: else those may have been
+    /// counted against a time that this gives back once more.
     pub fn give_back(&mut self, count: u64) {
         self.paid_at = self.paid_at.saturating_sub(self.cost(count));
     }

@@ -267,6 +267,8 @@ pub(crate) struct Marks {
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) reused: bool,
+    /// It waited for something else than a connection.
+    pub(crate) held: bool,
     /// Of the connection; `None` if there was none.
     pub(crate) ends: Option<Arc<Ends>>,
 }
@@ -292,6 +294,7 @@ impl Marks {
             bytes_out: 0,
             bytes_in: 0,
             reused: false,
+            held: false,
             ends: None,
         }
     }
@@ -572,6 +575,11 @@ impl<N: Net> Reactor<N> {
 
     pub(crate) fn now(&self) -> Time {
         self.now
+    }
+
+    /// The time now, where that of the turn is not exact enough.
+    pub(crate) fn clock(&self) -> Time {
+        Time::of(self.net.now()).max(self.now)
     }
 
     /// Reads the clock, for a new turn; tells whether so much time has passed since the last poll that idle

@@ -5,5 +5,6 @@ mod balance;
 mod batch;
 mod hosts;
 mod one_host;
+mod rates;
 mod regression;
 mod resilience;

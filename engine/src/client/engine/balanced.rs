@@ -155,7 +155,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         while let Some(key) = self
             .hosts
             .get(host_key)
-            .and_then(|host| host.pool.take_oldest())
+            .and_then(|host| host.pool.oldest_waiter())
         {
             let Some(call) = self.reactor.call(key) else {
                 continue;

@@ -121,6 +121,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         });
         host.pool.set_conn(at.slot, key);
         self.hosts.use_host(host_key);
+        self.hosts.use_leave(host_key);
         self.hosts.touch(host_key);
         self.resolve(key);
     }
@@ -538,6 +539,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(host) = self.hosts.get(at.host) {
             host.pool.set_conn(at.slot, conn);
             let next = host.pool.connected(now, at.slot, random);
+            if host.gate.is_some() {
+                return self.opened_gated(at.host, conn, next);
+            }
             self.hosts.touch(at.host);
             self.put(conn, next);
         }

@@ -47,6 +47,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
             return self.end_call(key, Err(full));
         }
+        if self.hosts.is_gated() {
+            return self.send_gated(host_key, key);
+        }
         let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
             return;
         };
@@ -113,7 +116,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         oldest.is_some()
     }
 
-    fn ride(&mut self, conn: Key, key: Key) {
+    pub(super) fn ride(&mut self, conn: Key, key: Key) {
         let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
             return;
         };
@@ -173,6 +176,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Gives a connection calls that wait: its share of them, as far as it has room.
     fn fill(&mut self, at: At, conn: Key) {
         let now = self.reactor.now();
+        if self.hosts.is_gated() {
+            return self.hosts.touch(at.host);
+        }
         let Some(host) = self.hosts.get(at.host) else {
             return;
         };

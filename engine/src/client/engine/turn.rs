@@ -155,6 +155,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if R::PIPELINES {
             return self.send_piped(host_key, key);
         }
+        if host.gate.is_some() {
+            return self.send_gated(host_key, key);
+        }
         let mut closed = false;
         let reactor = &mut self.reactor;
         let close = |conn| {
@@ -243,6 +246,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
             match next {
                 Some(host) => self.look_after(host),
+                None if self.hosts.turns_are_due() => self.take_turns(Key::NONE),
                 None => return,
             }
         }
@@ -255,8 +259,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.check_health(key);
         }
         let checked = self.next_check(key);
+        let gated = self.hosts.is_gated();
+        if gated {
+            self.begin_waiting(key);
+        }
         while let Some(host) = self.hosts.get(key) {
-            if host.pool.wants_open(now) {
+            if host.pool.wants_open(now) && (!gated || self.hosts.may_open(now, key)) {
                 if !self.hosts.is_full() {
                     self.begin_opening(key);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
@@ -265,22 +273,31 @@ impl<R: Router, N: Net> Engine<R, N> {
                     let full = LimitExceeded::Connections(self.hosts.most_open());
                     self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
-                    return self.hosts.want(key);
+                    self.hosts.want(key);
+                    break;
                 }
-            } else if let Some(idle) = host.pool.in_the_way() {
+            } else if let Some(idle) = self.hosts.get(key).and_then(|host| host.pool.in_the_way()) {
                 self.close(idle);
             } else {
-                let at = host.pool.poll_timeout().into_iter().chain(checked).min();
-                if self.hosts.set_alarm(key, at)
-                    && let Some(at) = at
-                {
-                    self.set_alarm(Owner::Host(key), at);
-                }
-                if !R::KEEPS_HOSTS {
-                    self.hosts.note_unused(now, key);
-                }
-                return;
+                break;
             }
+        }
+        let Some(host) = self.hosts.get(key) else {
+            return;
+        };
+        // What is due already waits for room, or for its turn.
+        let due = host.pool.poll_timeout().filter(|at| *at > now);
+        let mut at = due.into_iter().chain(checked).min();
+        if gated {
+            at = at.into_iter().chain(self.keep_back(key)).min();
+        }
+        if self.hosts.set_alarm(key, at)
+            && let Some(at) = at
+        {
+            self.set_alarm(Owner::Host(key), at);
+        }
+        if !(R::KEEPS_HOSTS || gated && self.must_keep(key)) {
+            self.hosts.note_unused(now, key);
         }
     }
 
@@ -375,6 +392,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Happened::PauseOver(call) => self.pause_over(call),
             Happened::Late { conn, call, limit } => self.late(conn, call, limit),
             Happened::Alarm(Owner::Opening(opening)) => self.opening_due(opening),
+            Happened::Alarm(Owner::Host(Key::NONE)) => self.hosts.turns_come(),
             Happened::Alarm(Owner::Host(host)) => {
                 self.hosts.set_alarm(host, None);
                 self.hosts.touch(host);
@@ -409,8 +427,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                         self.close(conn);
                         return true;
                     }
-                    match host.pool.released(now, at.slot, keep_alive) {
-                        Next::Idle(until) => self.reactor.idle(conn, until),
+                    let next = host.pool.released(now, at.slot, keep_alive);
+                    let gated = host.gate.is_some();
+                    match next {
+                        Next::Idle(until) => {
+                            self.reactor.idle(conn, until);
+                            if gated {
+                                self.hosts.touch(at.host);
+                            }
+                        }
                         next => self.put(conn, next),
                     }
                 }
@@ -481,7 +506,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.tell_of_head(key);
         }
-        if self.retries_answers && self.repeats_answer(key) {
+        if self.looks_at_answers && self.takes_back(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -522,7 +547,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.observer.is_some() {
             self.tell_of_head(key);
         }
-        if self.retries_answers && self.repeats_answer(key) {
+        if self.looks_at_answers && self.takes_back(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -602,6 +627,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An attempt has failed: again, or the end of the call.
     pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
+        if self.follows_load {
+            self.note_load(key, Some(&error));
+        }
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -684,8 +712,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let host_key = self.host_of(key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
+            let held = host.gate.is_some() && !host.pool.has_room();
             self.reactor.wait(key, waiting);
             self.hosts.touch(host_key);
+            if held {
+                self.note_held(key);
+            }
         }
     }
 
@@ -774,7 +806,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Whether an answer is repeated rather than given to the caller; if so, that is begun.
     #[cold]
-    fn repeats_answer(&mut self, key: Key) -> bool {
+    pub(super) fn repeats_answer(&mut self, key: Key) -> bool {
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return false;
@@ -945,6 +977,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 call.response.status(),
                 call.attempts,
                 call.marks.reused,
+                call.marks.held,
                 &timings,
             );
         }

@@ -77,6 +77,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
         .prop_map(
             |(cap, max_waiting, fail_fast, fifo, idle, age, requests, min_idle)| PoolConfig {
                 shared: false,
+                gated: false,
                 max_connections: NonZeroUsize::new(cap).expect("not zero"),
                 max_waiting,
                 wait: if fail_fast {
@@ -473,6 +474,7 @@ impl World {
             draining: self.count(|state| state == Is::Draining),
             idle: self.idle.len(),
             waiting: self.fresh.len() + self.waiting.len(),
+            limit: 0,
             opened: self.opened,
         };
         assert_eq!(self.pool.counters(), counters);
@@ -594,6 +596,7 @@ fn seconds(seconds: u64) -> Duration {
 fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, u32> {
     let mut config = PoolConfig {
         shared: false,
+        gated: false,
         max_connections: NonZeroUsize::new(cap).expect("not zero"),
         max_waiting: 100,
         wait: WaitPolicy::Wait,
@@ -865,4 +868,54 @@ fn the_pause_of_warming_has_a_timer_while_calls_wait() {
     pool.open_as("b");
     assert!(!pool.wants_open(now) && pool.wants_open(now + seconds(1)));
     assert_eq!(pool.poll_timeout(), Some(now + seconds(1)));
+}
+
+#[test]
+fn a_gated_pool_gives_nothing_away_by_itself() {
+    let mut pool = pool(2, |config| config.gated = true);
+    let (now, nobody) = (Time::now(), |_: &str| panic!("nothing is closed"));
+    for call in 1..=3 {
+        assert!(matches!(pool.enqueue_gated(call, 1), Checkout::Wait(_)));
+    }
+    assert!(!pool.wants_open(now), "nothing may begin");
+    pool.set_room(1);
+    assert!(pool.wants_open(now));
+    let a = pool.open_as("a");
+    assert!(
+        !pool.wants_open(now),
+        "one is coming for the one that may begin"
+    );
+    assert!(matches!(pool.connected(now, a, 0), Next::Idle(_)));
+    assert_eq!(pool.pair(now, nobody), Some(("a", 1)));
+    assert_eq!(pool.pair(now, nobody), None);
+    assert!(matches!(pool.released(now, a, None), Next::Idle(_)));
+    pool.set_room(5);
+    assert!(
+        !pool.wants_open(now),
+        "they wait for something else than a connection"
+    );
+    // One that is tried again gets a connection that has served nobody, in advance, and its place before all others.
+    pool.requeue(0);
+    pool.set_room(0);
+    assert!(pool.wants_open(now));
+    let b = pool.open_as("b");
+    assert!(matches!(pool.connected(now, b, 0), Next::Idle(_)));
+    assert!(!pool.wants_open(now));
+    assert_eq!(pool.pair(now, nobody), Some(("b", 0)));
+    assert_eq!(pool.pair(now, nobody), Some(("a", 2)));
+    let counters = pool.counters();
+    assert_eq!((counters.waiting, counters.busy, counters.idle), (1, 2, 0));
+}
+
+#[test]
+fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
+    let mut pool = pool(5, |config| {
+        config.gated = true;
+        config.max_waiting = 1;
+    });
+    for call in 0..3 {
+        assert!(matches!(pool.enqueue_gated(call, 2), Checkout::Wait(_)));
+    }
+    let full = Checkout::Full(LimitExceeded::Waiting(1));
+    assert_eq!(pool.enqueue_gated(3, 2), full);
 }

@@ -1,0 +1,305 @@
+//! Calls that more than connections keep back: the rates of their host and of all hosts, and how many may be in flight.
+//!
+//! They wait in the queue of their host's pool as any others do, so its limits, deadlines and cancelling hold for them.
+//! A call is let pass at the moment at which it gets its connection, and at no other: so nothing is ever to be given back,
+//! and over any window no more than allowed begin. The pool of such a host gives no connection to a waiter by itself;
+//! what a connection brings and what time brings comes together in [`Engine::begin_waiting`].
+
+use super::Engine;
+use crate::client::router::Router;
+use crate::client::{CallId, Moment};
+use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
+use crate::net::Net;
+use crate::policy::{Checkout, Load, Next};
+use crate::reactor::{HeadState, Key, Owner, Place};
+use crate::time::Time;
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// How many calls of a host may begin now, connections and other hosts aside.
+    fn gate_room(&mut self, key: Key, now: Time) -> usize {
+        let in_flight = self.in_flight_to(key);
+        let gate = self.hosts.get(key).and_then(|host| host.gate.as_mut());
+        gate.map_or(usize::MAX, |gate| gate.room(now, in_flight))
+    }
+
+    fn in_flight_to(&mut self, key: Key) -> usize {
+        match &self.pipelining {
+            Some(pipelining) => pipelining.lanes.pending(),
+            None => self.hosts.get(key).map_or(0, |host| host.pool.in_flight()),
+        }
+    }
+
+    /// Queues a call whose request is encoded. It begins before the turn ends, if it may.
+    #[cold]
+    pub(super) fn send_gated(&mut self, host_key: Key, key: Key) {
+        let now = self.reactor.clock();
+        let room = self.gate_room(host_key, now);
+        let is_turn = self.hosts.may_begin(now);
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
+        let is_held = host.pool.waiting() >= room || !is_turn;
+        match host.pool.enqueue_gated(key, room) {
+            Checkout::Wait(id) => self.reactor.wait(key, id),
+            Checkout::Full(limit) => {
+                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+            }
+            Checkout::Reuse(_) => {} // not from there
+        }
+        if is_held {
+            self.note_held(key);
+        }
+        if !R::KEEPS_HOSTS {
+            self.hosts.use_host(host_key);
+        }
+        self.hosts.touch(host_key);
+    }
+
+    /// A call waits for something else than a connection.
+    #[cold]
+    pub(super) fn note_held(&mut self, key: Key) {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if !matches!(call.place, Place::Waiting { .. }) {
+            return;
+        }
+        call.marks.held = true;
+        let tag = call.tag;
+        if let Some(observer) = &self.observer {
+            observer.tell(&Moment::Held {
+                call: CallId(key),
+                tag,
+            });
+        }
+    }
+
+    /// A connection is up: the oldest waiter's, if that may begin now.
+    pub(super) fn opened_gated(&mut self, host_key: Key, conn: Key, next: Next<Key>) {
+        let now = self.reactor.clock();
+        let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
+        while may
+            && let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
+            && let Some(key) = host.pool.oldest_waiter()
+        {
+            if self.is_too_late(key) {
+                continue;
+            }
+            if let Some(host) = self.hosts.get(host_key) {
+                host.pool.claim(at.slot);
+            }
+            self.start(conn, key);
+            self.pass(host_key, now);
+            return self.hosts.touch(host_key);
+        }
+        self.put(conn, next);
+        self.hosts.touch(host_key);
+    }
+
+    /// Begins the calls of a host that wait, as far as they may; under a rate over all hosts, those of others as well whose
+    /// turn is before.
+    pub(super) fn begin_waiting(&mut self, key: Key) {
+        if self.hosts.turns().is_none() {
+            while self.begin_one(key) {}
+        } else {
+            if self.hosts.get(key).is_some_and(|h| h.pool.waiting() > 0) {
+                self.hosts.line_up(key);
+            }
+            self.take_turns(key);
+        }
+        let now = self.reactor.now();
+        let room = self.gate_room(key, now);
+        let is_turn = self.hosts.turns().is_none_or(|turns| turns.has_room(now));
+        if let Some(host) = self.hosts.get(key) {
+            // A host without any connection opens one in advance, or it would never be ready when its turn comes.
+            host.pool.set_room(match (is_turn, host.pool.open()) {
+                (true, _) => room,
+                (false, 0) => room.min(1),
+                (false, _) => 0,
+            });
+        }
+    }
+
+    /// Lets the hosts that have something to begin do so one after the other, as far as the rate over all goes. The others
+    /// are looked after, but for the one that is so anyway.
+    pub(super) fn take_turns(&mut self, looked_after: Key) {
+        let now = self.reactor.clock();
+        while let Some(key) = self.hosts.next_ready(now) {
+            if self.begin_one(key) {
+                self.hosts.line_up(key);
+            }
+            if key != looked_after {
+                self.hosts.touch(key);
+            }
+        }
+        self.hosts.give_leave(now);
+        self.plan_turns();
+    }
+
+    /// Sees to it that the hosts that wait for their turns are looked after in time.
+    fn plan_turns(&mut self) {
+        if let Some(at) = self.hosts.plan_turns(self.reactor.now()) {
+            self.set_alarm(Owner::Host(Key::NONE), at);
+        }
+    }
+
+    /// Begins the oldest call of a host, if there is one that may and a connection for it.
+    fn begin_one(&mut self, host_key: Key) -> bool {
+        let now = self.reactor.clock();
+        while self.gate_room(host_key, now) > 0 {
+            let (reactor, mut closed) = (&mut self.reactor, false);
+            let close = |conn| {
+                closed = true;
+                reactor.close(conn);
+            };
+            let Some(host) = self.hosts.get(host_key) else {
+                return false;
+            };
+            let pair = host.pool.pair(now, close);
+            if closed {
+                self.hosts.touch(host_key);
+            }
+            let Some((conn, key)) = pair else {
+                return R::PIPELINES && self.ride_one(host_key, now);
+            };
+            if self.is_too_late(key) {
+                if let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
+                {
+                    let next = host.pool.declined(now, at.slot);
+                    self.put(conn, next);
+                }
+                continue;
+            }
+            self.start(conn, key);
+            self.pass(host_key, now);
+            return true;
+        }
+        false
+    }
+
+    /// Gives the oldest call a place beside others.
+    fn ride_one(&mut self, host_key: Key, now: Time) -> bool {
+        while let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining)
+            && host.pool.waiting() > 0
+            && host.pool.is_full()
+            && let Some((_, conn)) = pipelining.lanes.pick(now)
+            && self.reactor.takes_more(conn)
+            && let Some(at) = self.reactor.place(conn)
+            && let Some(key) = host.pool.take_waiting_for(at.slot)
+        {
+            if self.is_too_late(key) {
+                continue;
+            }
+            self.ride(conn, key);
+            self.pass(host_key, now);
+            return true;
+        }
+        false
+    }
+
+    /// A call of that host has begun now.
+    fn pass(&mut self, host_key: Key, now: Time) {
+        let in_flight = self.in_flight_to(host_key);
+        if let Some(gate) = self.hosts.get(host_key).and_then(|h| h.gate.as_mut()) {
+            gate.pass(now, in_flight);
+        }
+        if let Some(turns) = self.hosts.turns() {
+            turns.pass(now);
+        }
+    }
+
+    /// Ends a call whose time is over, though its timer has not been handled yet.
+    fn is_too_late(&mut self, key: Key) -> bool {
+        let now = self.reactor.now();
+        let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
+        if !in_time {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            self.end_call(key, Err(late));
+        }
+        !in_time
+    }
+
+    /// Fails the calls of a host that would have to wait, if calls do not; tells when the rest is to be looked after.
+    pub(super) fn keep_back(&mut self, key: Key) -> Option<Time> {
+        self.plan_turns();
+        let now = self.reactor.now();
+        let most = self.pool.max_connections.get();
+        while let Some(host) = self.hosts.get(key) {
+            let has_room = host.pool.is_full() && host.pool.has_room();
+            let Some(call) = host.pool.refuse_gated() else {
+                break;
+            };
+            let limit = match has_room {
+                true => LimitExceeded::Connections(most),
+                false => LimitExceeded::Rate,
+            };
+            self.end_call(call, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+        }
+        let host = self.hosts.get(key)?;
+        let gate = host.gate.as_mut()?;
+        match host.pool.waiting() {
+            0 => gate.counts_until(now).filter(|_| !R::KEEPS_HOSTS),
+            _ => gate.opens_at(now),
+        }
+    }
+
+    /// Whether a new entry for this host would let more begin than the present one.
+    pub(super) fn must_keep(&mut self, key: Key) -> bool {
+        let now = self.reactor.now();
+        let host = self.hosts.get(key);
+        host.and_then(|host| host.gate.as_ref()?.counts_until(now))
+            .is_some()
+    }
+
+    // ---- how many may be in flight
+
+    /// Tells the gate of a host how an attempt of one of its calls has ended: an answer by its status and its time.
+    #[cold]
+    pub(super) fn note_load(&mut self, key: Key, error: Option<&Error>) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call_ref(key) else {
+            return;
+        };
+        // Each attempt counts once: an answer whose head the caller has, or that is a redirect's, has done so.
+        let counts = call.head == HeadState::Awaited
+            && !call.rerouted
+            && matches!(call.place, Place::OnConn(_));
+        let (Some(began), true) = (call.marks.assigned, counts) else {
+            return;
+        };
+        let (host_key, tag) = (call.host, call.tag);
+        let latency = call.marks.first_byte.map(|first_byte| first_byte - began);
+        let status = call.response.status();
+        let host = self.hosts.get(host_key);
+        let Some(gate) = host.and_then(|host| host.gate.as_mut()) else {
+            return;
+        };
+        let changed = gate.ended(began, now, |aimd| match error.map(Error::kind) {
+            None => aimd.judge(status, latency),
+            Some(ErrorKind::Timeout(_)) => match aimd.config().latency {
+                Some(most) if now - began > most => Load::TooMuch,
+                _ => Load::Unknown,
+            },
+            Some(_) => Load::Unknown,
+        });
+        if let Some(limit) = changed {
+            self.hosts.touch(host_key);
+            if let Some(observer) = &self.observer {
+                observer.tell(&Moment::Concurrency {
+                    call: CallId(key),
+                    tag,
+                    limit,
+                });
+            }
+        }
+    }
+
+    /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
+    #[cold]
+    pub(super) fn takes_back(&mut self, key: Key) -> bool {
+        if self.follows_load {
+            self.note_load(key, None);
+        }
+        self.retries_answers && self.repeats_answer(key)
+    }
+}

@@ -1,0 +1,291 @@
+//! What keeps a host's calls back although there may be connections for them: its rates, and how many of them may be
+//! in flight.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Aimd, AimdConfig, Load, Rate, RateLimiter};
+use crate::time::Time;
+
+/// The rules of one gate; the fields are those of `HostConfig`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GateConfig {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) min_delay: Option<Duration>,
+    pub(crate) concurrency: Option<AimdConfig>,
+}
+
+impl GateConfig {
+    /// All of its rates.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = Rate> {
+        self.rate.into_iter().chain(self.min_delay.map(Rate::every))
+    }
+
+    /// Whether it keeps nobody back.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rate.is_none() && self.min_delay.is_none() && self.concurrency.is_none()
+    }
+}
+
+/// Rates that all hold.
+#[derive(Debug)]
+struct Rates(Vec<RateLimiter>);
+
+impl Rates {
+    fn new(rates: impl IntoIterator<Item = Rate>) -> Self {
+        Self(rates.into_iter().map(RateLimiter::new).collect())
+    }
+
+    /// How many may begin now.
+    fn available(&mut self, now: Time) -> usize {
+        let each = self.0.iter_mut();
+        let least = each.map(|rate| rate.available(now.instant())).min();
+        least.map_or(usize::MAX, |least| {
+            usize::try_from(least).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// One begins; it was available.
+    fn charge(&mut self, now: Time) {
+        for rate in &mut self.0 {
+            rate.charge(now.instant(), 1);
+        }
+    }
+
+    /// When one may begin.
+    fn ready_at(&mut self, now: Time) -> Option<Time> {
+        let each = self.0.iter_mut();
+        each.filter_map(|rate| rate.ready_at(now.instant(), 1))
+            .max()
+            .map(Time::of)
+    }
+
+    /// When they are as if nothing had ever begun.
+    fn rest_at(&self) -> Option<Time> {
+        self.0
+            .iter()
+            .filter_map(RateLimiter::rests_at)
+            .max()
+            .map(Time::of)
+    }
+}
+
+/// The gate of one host. Invariant: what begins goes through [`pass`](Self::pass) at that moment, so that over any window
+/// no more than allowed have begun.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// All of them must allow what begins.
+    rates: Rates,
+    aimd: Option<Aimd>,
+    /// The most that were in flight since their limit has changed.
+    peak: usize,
+}
+
+impl Gate {
+    pub(crate) fn new(config: &GateConfig) -> Self {
+        Self {
+            rates: Rates::new(config.rates()),
+            aimd: config.concurrency.clone().map(Aimd::new),
+            peak: 0,
+        }
+    }
+
+    /// How many may begin now, beside so many in flight.
+    pub(crate) fn room(&mut self, now: Time, in_flight: usize) -> usize {
+        let room = match &self.aimd {
+            Some(aimd) => aimd.limit().saturating_sub(in_flight),
+            None => usize::MAX,
+        };
+        room.min(self.rates.available(now))
+    }
+
+    /// One begins, so that so many are in flight; there was room for it.
+    pub(crate) fn pass(&mut self, now: Time, in_flight: usize) {
+        self.peak = self.peak.max(in_flight);
+        self.rates.charge(now);
+    }
+
+    /// When its rates allow one, if they do not now.
+    pub(crate) fn opens_at(&mut self, now: Time) -> Option<Time> {
+        self.rates.ready_at(now).filter(|at| *at > now)
+    }
+
+    /// Until when it must be remembered: a new one would let more pass; `None` if it need not.
+    pub(crate) fn counts_until(&self, now: Time) -> Option<Time> {
+        self.rates.rest_at().filter(|at| *at > now)
+    }
+
+    /// One that began at `began` has ended, as `judge` says of it; the limit, if that has changed.
+    pub(crate) fn ended(
+        &mut self,
+        began: Time,
+        now: Time,
+        judge: impl FnOnce(&Aimd) -> Load,
+    ) -> Option<usize> {
+        let aimd = self.aimd.as_mut()?;
+        let load = judge(aimd);
+        // Not how many there are now: those that end together would each be one of fewer.
+        if !aimd.record(began.instant(), now.instant(), self.peak, load) {
+            return None;
+        }
+        self.peak = 0;
+        Some(aimd.limit())
+    }
+
+    /// How many may be in flight; `None` is any number.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.aimd.as_ref().map(Aimd::limit)
+    }
+}
+
+/// A rate over many hosts, which take turns. `H` names a host.
+#[derive(Debug)]
+pub(crate) struct Turns<H> {
+    requests: Rates,
+    /// Connections that are opened for these requests come at no higher rate, so that not all hosts open one for the one
+    /// request that may begin. None is kept for them: a host that is not reached keeps nobody back.
+    openings: Rates,
+    /// Hosts with calls that wait, the next one in front. An entry counts once, if the host says so.
+    pub(crate) ready: VecDeque<H>,
+    /// Hosts that need a connection.
+    pub(crate) opening: VecDeque<H>,
+    /// When the driver comes back by itself.
+    pub(crate) alarm: Option<Time>,
+    /// That time has come.
+    pub(crate) due: bool,
+}
+
+impl<H> Turns<H> {
+    pub(crate) fn new(rates: &[Rate]) -> Self {
+        let rates = || Rates::new(rates.iter().copied());
+        Self {
+            requests: rates(),
+            openings: rates(),
+            ready: VecDeque::new(),
+            opening: VecDeque::new(),
+            alarm: None,
+            due: false,
+        }
+    }
+
+    /// Whether a request may begin now.
+    pub(crate) fn has_room(&mut self, now: Time) -> bool {
+        self.requests.available(now) > 0
+    }
+
+    /// One begins; there was room for it.
+    pub(crate) fn pass(&mut self, now: Time) {
+        self.requests.charge(now);
+    }
+
+    /// Whether an opening may begin now, which then does.
+    pub(crate) fn open(&mut self, now: Time) -> bool {
+        let may = self.openings.available(now) > 0;
+        if may {
+            self.openings.charge(now);
+        }
+        may
+    }
+
+    /// When a host that waits may have its turn.
+    pub(crate) fn next_at(&mut self, now: Time) -> Option<Time> {
+        let request = (!self.ready.is_empty()).then(|| self.requests.ready_at(now));
+        let opening = (!self.opening.is_empty()).then(|| self.openings.ready_at(now));
+        [request, opening].into_iter().flatten().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::{NonZeroU64, NonZeroUsize};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rate(count: u64, per_ms: u64, burst: u64) -> Rate {
+        let number = |n| NonZeroU64::new(n).expect("not zero");
+        Rate {
+            count: number(count),
+            per: Duration::from_millis(per_ms),
+            burst: number(burst),
+        }
+    }
+
+    #[test]
+    fn a_rate_and_a_delay_both_hold() {
+        let start = Time::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut gate = Gate::new(&GateConfig {
+            rate: Some(rate(2, 1000, 2)),
+            min_delay: Some(Duration::from_millis(100)),
+            concurrency: None,
+        });
+        assert_eq!((gate.room(at(0), 7), gate.opens_at(at(0))), (1, None));
+        assert_eq!(gate.counts_until(at(0)), None);
+        gate.pass(at(0), 0);
+        // The delay keeps the second one back, and the rate the third.
+        assert_eq!(
+            (gate.room(at(0), 8), gate.opens_at(at(0))),
+            (0, Some(at(100)))
+        );
+        gate.pass(at(100), 1);
+        assert_eq!(
+            (gate.room(at(100), 9), gate.opens_at(at(100))),
+            (0, Some(at(500)))
+        );
+        assert_eq!(gate.counts_until(at(100)), Some(at(1000)));
+        assert_eq!(gate.counts_until(at(1000)), None);
+    }
+
+    #[test]
+    fn no_more_in_flight_than_the_limit() {
+        let now = Time::now();
+        let mut gate = Gate::new(&GateConfig {
+            concurrency: Some(AimdConfig {
+                initial: NonZeroUsize::MIN.saturating_add(2),
+                ..AimdConfig::default()
+            }),
+            ..GateConfig::default()
+        });
+        assert_eq!((gate.room(now, 1), gate.room(now, 3)), (2, 0));
+        assert_eq!((gate.room(now, 4), gate.opens_at(now)), (0, None));
+    }
+
+    proptest! {
+        /// Two rates at once: over any window neither lets more pass than it may, and nobody waits for nothing.
+        #[test]
+        fn both_rates_are_exact_over_any_window(
+            (count, per, burst) in (1u64..20, 1u64..2000, 1u64..10),
+            delay in 1u64..300,
+            pauses in prop::collection::vec(0u64..400, 1..150),
+        ) {
+            let mut gate = Gate::new(&GateConfig {
+                rate: Some(rate(count, per, burst)),
+                min_delay: Some(Duration::from_millis(delay)),
+                concurrency: None,
+            });
+            let start = Time::now();
+            let (mut now, mut passed) = (start, Vec::new());
+            for pause in pauses {
+                now = now + Duration::from_millis(pause);
+                if gate.room(now, 0) == 0 {
+                    let at = gate.opens_at(now);
+                    prop_assert!(at.is_some_and(|at| at > now));
+                    now = at.unwrap_or(now);
+                }
+                prop_assert!(gate.room(now, 0) > 0);
+                gate.pass(now, 0);
+                passed.push(now);
+            }
+            for (from, begin) in passed.iter().enumerate() {
+                for (to, end) in passed.iter().enumerate().skip(from) {
+                    let (sum, window) = ((to - from + 1) as u128, (*end - *begin).as_nanos());
+                    let per = Duration::from_millis(per).as_nanos();
+                    prop_assert!(sum * per <= u128::from(burst) * per + window * u128::from(count));
+                    prop_assert!((to - from) as u128 * Duration::from_millis(delay).as_nanos() <= window);
+                }
+            }
+        }
+    }
+}

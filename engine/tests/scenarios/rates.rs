@@ -1,0 +1,830 @@
+//! How many requests and how many bytes in a time: what the servers see, to the millisecond of virtual time, and that no
+//! window of it, however it is laid, has more than it may.
+
+use std::cell::RefCell;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{Asked, Faults, Link, Odds, Peer, Random, SimNet, SimResolver, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    AimdConfig, Answer, Backoff, Call, CallId, Client, Completion, Config, Counters, ErrorKind,
+    FailureClass, HostClient, HostConfig, LimitExceeded, Moment, Observer, Phase, PipelineClient,
+    PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Sent,
+    Statuses, TimeLimit, Upstream, WaitPolicy,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What came to the servers of a network: when, and to which host.
+#[derive(Clone)]
+struct Log {
+    began: Instant,
+    came: Rc<RefCell<Vec<(Duration, u8)>>>,
+}
+
+impl Log {
+    fn new(net: &SimNet) -> Self {
+        Self {
+            began: net.now(),
+            came: Rc::default(),
+        }
+    }
+
+    /// When each request came, in milliseconds.
+    fn times(&self) -> Vec<u128> {
+        let came = self.came.borrow();
+        came.iter().map(|(at, _)| at.as_millis()).collect()
+    }
+
+    fn hosts(&self) -> Vec<u8> {
+        self.came.borrow().iter().map(|(_, host)| *host).collect()
+    }
+
+    /// No window has more than the rate allows, among the requests to that host or to all.
+    fn keeps(&self, rate: Rate, host: Option<u8>) {
+        let came = self.came.borrow();
+        let of_host = came
+            .iter()
+            .filter(|(_, to)| host.is_none_or(|host| host == *to));
+        let at: Vec<u128> = of_host.map(|(at, _)| at.as_nanos()).collect();
+        let (count, per) = (u128::from(rate.count.get()), rate.per.as_nanos());
+        for from in 0..at.len() {
+            for to in from..at.len() {
+                let (sum, window) = ((to - from + 1) as u128, at[to] - at[from]);
+                let most = u128::from(rate.burst.get()) * per + window * count;
+                assert!(sum * per <= most, "{sum} in {window} ns: {rate:?}");
+            }
+        }
+    }
+}
+
+/// Answers each request, after a time, with the answer that its path names, or with a 200.
+#[derive(Clone)]
+struct Server {
+    log: Log,
+    host: u8,
+    takes: Duration,
+    /// What is left of a request that came in pieces.
+    rest: Rc<RefCell<std::collections::HashMap<u64, Vec<u8>>>>,
+}
+
+impl Server {
+    fn new(log: &Log, host: u8) -> Self {
+        Self {
+            log: log.clone(),
+            host,
+            takes: Duration::ZERO,
+            rest: Rc::default(),
+        }
+    }
+}
+
+impl SimServer for Server {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        let mut all = self.rest.borrow_mut();
+        let rest = all.entry(peer.connection()).or_default();
+        for byte in data {
+            if rest.is_empty() {
+                // Its first byte counts.
+                let at = peer.now() - self.log.began;
+                self.log.came.borrow_mut().push((at, self.host));
+            }
+            rest.push(*byte);
+            if !rest.ends_with(b"\r\n\r\n") {
+                continue;
+            }
+            let head = String::from_utf8(std::mem::take(rest)).unwrap();
+            let path = head.split(' ').nth(1).unwrap();
+            peer.wait(self.takes);
+            peer.send(match path.split_once("to=") {
+                Some((_, to)) => {
+                    format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+                }
+                None => match path.strip_prefix("/status/") {
+                    Some(status) => {
+                        format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")
+                    }
+                    None => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".into(),
+                },
+            });
+        }
+    }
+}
+
+fn place(n: u8) -> Address {
+    Address::Tcp(([10, 0, 0, n], 80).into())
+}
+
+/// At once, in one segment.
+fn near() -> Link {
+    Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        segment: usize::MAX..=usize::MAX,
+        ..Link::default()
+    }
+}
+
+fn rate(count: u64, per: Duration, burst: u64) -> Rate {
+    let number = |n| NonZeroU64::new(n).unwrap();
+    Rate {
+        count: number(count),
+        per,
+        burst: number(burst),
+    }
+}
+
+fn cap(n: usize) -> NonZeroUsize {
+    NonZeroUsize::new(n).unwrap()
+}
+
+/// A client of one server that answers at once.
+fn host_client(net: &SimNet, config: HostConfig) -> (HostClient<SimNet>, Log) {
+    let log = Log::new(net);
+    net.listen(place(1), near(), Server::new(&log, 1));
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    (client, log)
+}
+
+/// A client of the hosts `1.sim` to `n.sim`.
+fn client_of(net: &SimNet, hosts: u8, config: Config) -> (Client<SimNet>, Log) {
+    let log = Log::new(net);
+    for host in 1..=hosts {
+        net.listen(place(host), near(), Server::new(&log, host));
+    }
+    let client = Client::with_net(config, net.clone(), numbered(net)).unwrap();
+    (client, log)
+}
+
+/// `n.sim` has the address 10.0.0.n, at once.
+fn numbered(net: &SimNet) -> SimResolver {
+    net.resolver(|_, name| {
+        let number = name.trim_end_matches(".sim").parse().unwrap_or(1);
+        let found = Answer::found([[10, 0, 0, number].into()], 3_600_000 * MS);
+        Asked::After(Duration::ZERO, found)
+    })
+}
+
+fn get(path: &str) -> Call {
+    Call::new(Request::get(path), Response::new())
+}
+
+/// Waits for all calls, which must end well; their tags in the order in which they end.
+macro_rules! finish {
+    ($client:expr) => {{
+        let mut tags: Vec<u64> = Vec::new();
+        while let Some(done) = $client.wait(None).unwrap() {
+            done.outcome.unwrap();
+            tags.push(done.tag);
+        }
+        tags
+    }};
+}
+
+#[test]
+fn a_burst_and_then_one_after_the_other() {
+    let net = SimNet::new(1);
+    let (mut client, log) = host_client(
+        &net,
+        HostConfig {
+            rate: Some(rate(10, 1000 * MS, 3)),
+            stats: true,
+            ..HostConfig::default()
+        },
+    );
+    for tag in 0..10 {
+        client.submit(get("/").tag(tag));
+    }
+    assert_eq!(finish!(client), (0..10).collect::<Vec<_>>());
+    assert_eq!(log.times(), [0, 0, 0, 100, 200, 300, 400, 500, 600, 700]);
+    assert_eq!(net.peak_streams(), 3, "no connection is opened to wait");
+    assert_eq!(client.stats().held, 7);
+    // A pause fills the bucket, and not more.
+    client.maintain(10_000 * MS).unwrap();
+    for _ in 0..5 {
+        client.submit(get("/"));
+    }
+    finish!(client);
+    assert_eq!(log.times()[10..], [10_700, 10_700, 10_700, 10_800, 10_900]);
+}
+
+#[test]
+fn a_delay_between_the_requests_of_a_host_and_a_rate_beside_it() {
+    for (rated, expected) in [
+        (None, [0, 50, 100, 150, 200, 250]),
+        (Some(rate(4, 1000 * MS, 3)), [0, 50, 100, 250, 500, 750]),
+    ] {
+        let net = SimNet::new(1);
+        let (mut client, log) = host_client(
+            &net,
+            HostConfig {
+                rate: rated,
+                min_delay: Some(50 * MS),
+                ..HostConfig::default()
+            },
+        );
+        for _ in 0..6 {
+            client.get("/", &mut Response::new()).unwrap();
+        }
+        assert_eq!(log.times(), expected);
+        assert_eq!(net.peak_streams(), 1);
+    }
+}
+
+#[test]
+fn what_waits_for_a_rate_holds_nothing_and_is_seen() {
+    let net = SimNet::new(1);
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let (mut client, log) = host_client(
+        &net,
+        HostConfig {
+            min_delay: Some(10_000 * MS),
+            observer: Some(Observer::new({
+                let held = Arc::clone(&held);
+                move |moment| {
+                    if let Moment::Held { tag, .. } = moment {
+                        held.lock().unwrap().push(*tag);
+                    }
+                }
+            })),
+            ..HostConfig::default()
+        },
+    );
+    for tag in 1..=2 {
+        client.submit(get("/").tag(tag));
+    }
+    let first = client.wait(None).unwrap().unwrap();
+    assert!(!first.report.held());
+    // Its connection has expired meanwhile, and none is opened before its time.
+    assert!(client.wait(Some(9999 * MS)).unwrap().is_none());
+    let counters = client.counters();
+    assert_eq!((counters.open, counters.waiting), (0, 1));
+    let done = client.wait(None).unwrap().unwrap();
+    assert!(done.report.held() && !done.report.reused());
+    assert_eq!(done.report.timings().queued, Some(10_000 * MS));
+    assert_eq!(
+        (log.times(), client.counters().opened),
+        (vec![0, 10_000], 2)
+    );
+    assert_eq!(*held.lock().unwrap(), [2]);
+}
+
+#[test]
+fn deadlines_cancelling_and_limits_hold_while_a_call_waits() {
+    let net = SimNet::new(1);
+    let (mut client, log) = host_client(
+        &net,
+        HostConfig {
+            min_delay: Some(1000 * MS),
+            max_waiting: 4,
+            ..HostConfig::default()
+        },
+    );
+    let began = net.now();
+    client.submit(get("/").tag(1));
+    client.submit(get("/").tag(2).timeout(900 * MS));
+    let third = client.submit(get("/").tag(3));
+    client.submit(get("/").tag(4));
+    client.submit(get("/").tag(5).timeout(1000 * MS));
+    client.submit(get("/").tag(6));
+    let next = |client: &mut HostClient<SimNet>| client.wait(None).unwrap().unwrap();
+    // One begins, four wait, and there is no room for the sixth.
+    let done = next(&mut client);
+    assert_eq!(done.tag, 6);
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Limit(LimitExceeded::Waiting(4))
+    ));
+    assert_eq!(next(&mut client).tag, 1);
+    let done = next(&mut client);
+    let error = done.outcome.unwrap_err();
+    assert_eq!(
+        (done.tag, error.phase(), error.sent()),
+        (2, Phase::Queue, Sent::Nothing)
+    );
+    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
+    assert_eq!(net.now() - began, 900 * MS);
+    assert!(client.cancel(third));
+    assert_eq!(next(&mut client).tag, 3);
+    // Nobody's turn is lost with those that have left.
+    let mut rest = [next(&mut client), next(&mut client)];
+    rest.sort_by_key(|done| done.tag);
+    assert_eq!(
+        rest.each_ref().map(|done| (done.tag, done.outcome.is_ok())),
+        [(4, true), (5, false)]
+    );
+    client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(log.times(), [0, 1000, 2000]);
+}
+
+#[test]
+fn who_does_not_wait_fails_at_once() {
+    let net = SimNet::new(1);
+    let (mut client, log) = host_client(
+        &net,
+        HostConfig {
+            rate: Some(rate(10, 1000 * MS, 2)),
+            wait: WaitPolicy::FailFast,
+            ..HostConfig::default()
+        },
+    );
+    for tag in 0..4 {
+        client.submit(get("/").tag(tag));
+    }
+    let mut failed = 0;
+    while let Some(done) = client.wait(None).unwrap() {
+        if let Err(error) = done.outcome {
+            let is_rate = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::Rate));
+            assert!(is_rate && done.tag >= 2, "{error}");
+            failed += 1;
+        }
+    }
+    assert_eq!((failed, log.times()), (2, vec![0, 0]));
+    client.maintain(100 * MS).unwrap();
+    client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(log.times(), [0, 0, 100]);
+}
+
+#[test]
+fn retries_and_redirects_are_requests_too() {
+    let net = SimNet::new(1);
+    let config = Config {
+        host: HostConfig {
+            min_delay: Some(1000 * MS),
+            retry: Retry {
+                rules: vec![RetryRule {
+                    backoff: Backoff::NONE,
+                    ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+                }],
+                ..Retry::default()
+            },
+            ..HostConfig::default()
+        },
+        redirects: Redirects::limit(3),
+        ..Config::default()
+    };
+    let (mut client, log) = client_of(&net, 2, config);
+    let mut response = Response::new();
+    let report = client
+        .get("http://1.sim/status/503", &mut response)
+        .unwrap();
+    assert_eq!((report.attempts(), response.status()), (3, 503));
+    assert_eq!(log.times(), [0, 1000, 2000]);
+    // From one to the other and back again: each by itself.
+    let to = "http://1.sim/?to=http://2.sim/?to=http://1.sim/";
+    client.get(to, &mut response).unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(log.times()[3..], [3000, 3000, 4000]);
+    assert_eq!(log.hosts()[3..], [1, 2, 1]);
+}
+
+#[test]
+fn hosts_take_turns_under_a_rate_over_all() {
+    let net = SimNet::new(1);
+    let config = Config {
+        rate: Some(rate(10, 1000 * MS, 1)),
+        ..Config::default()
+    };
+    let (mut client, log) = client_of(&net, 3, config);
+    for (host, calls) in [(1, 8), (2, 4), (3, 2)] {
+        for _ in 0..calls {
+            client.submit(get(&format!("http://{host}.sim/")));
+        }
+    }
+    finish!(client);
+    let times: Vec<u128> = (0..14).map(|n| n * 100).collect();
+    assert_eq!(log.times(), times);
+    let hosts = log.hosts();
+    let until = |host: u8| hosts.iter().rposition(|h| *h == host).unwrap();
+    assert!(until(3) <= 7 && until(2) <= 11, "{hosts:?}");
+    assert!(net.peak_streams() <= 4, "{}", net.peak_streams());
+}
+
+#[test]
+fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
+    let net = SimNet::new(1);
+    let config = Config {
+        rate: Some(rate(10, 1000 * MS, 1)),
+        host: HostConfig {
+            min_delay: Some(1000 * MS),
+            ..HostConfig::default()
+        },
+        ..Config::default()
+    };
+    let (mut client, log) = client_of(&net, 30, config);
+    let silent = Link {
+        faults: Faults {
+            black_hole: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        ..Link::default()
+    };
+    net.listen(place(31), silent, Server::new(&log, 31));
+    client.submit(get("http://31.sim/").tag(31));
+    for host in 1..=20 {
+        for _ in 0..10 {
+            client.submit(get(&format!("http://{host}.sim/")).tag(host));
+        }
+    }
+    let began = net.now();
+    while net.now() < began + 5000 * MS {
+        client.wait(Some(100 * MS)).unwrap();
+    }
+    let submitted = net.now();
+    client.submit(get("http://25.sim/").tag(25));
+    let mut failed = 0;
+    while let Some(done) = client.wait(None).unwrap() {
+        match done.outcome {
+            Ok(()) if done.tag == 25 => {
+                // A round for its connection, and one for its request.
+                assert!(net.now() - submitted <= 4200 * MS);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                assert_eq!((done.tag, error.phase()), (31, Phase::Connect));
+                failed += 1;
+            }
+        }
+    }
+    assert_eq!((failed, log.times().len()), (1, 201));
+    log.keeps(rate(10, 1000 * MS, 1), None);
+    for host in 1..=30 {
+        log.keeps(Rate::every(1000 * MS), Some(host));
+    }
+    // Full use is made of the rate while there are enough hosts.
+    let times: Vec<u128> = (0..190).map(|n| n * 100).collect();
+    assert_eq!(log.times()[..190], times);
+}
+
+#[test]
+fn a_host_is_not_forgotten_before_its_time() {
+    let net = SimNet::new(1);
+    let config = Config {
+        host: HostConfig {
+            min_delay: Some(60_000 * MS),
+            ..HostConfig::default()
+        },
+        ..Config::default()
+    };
+    let (mut client, log) = client_of(&net, 1, config);
+    let mut response = Response::new();
+    client.get("http://1.sim/", &mut response).unwrap();
+    client.maintain(30_000 * MS).unwrap();
+    // Two thousand others do not push it out either.
+    for port in 1000..3000 {
+        client.submit(get(&format!("http://1.sim:{port}/")));
+    }
+    while client.wait(None).unwrap().is_some() {}
+    client.submit(get("http://1.sim/").timeout(60_000 * MS));
+    finish!(client);
+    assert_eq!(log.times(), [0, 60_000]);
+    client.maintain(80_000 * MS).unwrap();
+    client.maintain(MS).unwrap();
+    assert_eq!(client.hosts(), 0);
+}
+
+#[test]
+fn a_pipeline_keeps_its_rate_by_the_request() {
+    let net = SimNet::new(1);
+    let log = Log::new(&net);
+    let server = Server {
+        takes: 250 * MS,
+        ..Server::new(&log, 1)
+    };
+    net.listen(place(1), near(), server);
+    let mut config = PipelineConfig::default();
+    config.host.rate = Some(rate(20, 1000 * MS, 5));
+    config.host.max_connections = cap(2);
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+    for tag in 0..10 {
+        client.submit(get("/").tag(tag));
+    }
+    finish!(client);
+    assert_eq!(log.times(), [0, 0, 0, 0, 0, 50, 100, 150, 200, 250]);
+    assert_eq!(net.peak_streams(), 2);
+}
+
+#[test]
+fn a_connection_that_died_costs_its_request_and_no_other() {
+    // The first connection is gone when the second request is sent on it; that one is sent again on another.
+    let net = SimNet::new(1);
+    let (mut client, log) = host_client(
+        &net,
+        HostConfig {
+            min_delay: Some(1000 * MS),
+            retry: Retry::default(),
+            ..HostConfig::default()
+        },
+    );
+    client.get("/", &mut Response::new()).unwrap();
+    net.fail_call(net.calls() + 1, courser::net::sim::Failure::Error);
+    client.submit(get("/"));
+    client.submit(get("/"));
+    finish!(client);
+    let times = log.times();
+    log.keeps(Rate::every(1000 * MS), None);
+    assert_eq!(times.last(), Some(&3000), "{times:?}");
+}
+
+// ---- how many requests at a time
+
+#[test]
+fn requests_in_flight_follow_what_the_host_copes_with() {
+    let net = SimNet::new(1);
+    let limits = Arc::new(Mutex::new(Vec::new()));
+    let config = HostConfig {
+        concurrency: Some(AimdConfig {
+            initial: cap(2),
+            max: cap(6),
+            ..AimdConfig::default()
+        }),
+        observer: Some(Observer::new({
+            let limits = Arc::clone(&limits);
+            move |moment| {
+                if let Moment::Concurrency { limit, .. } = moment {
+                    limits.lock().unwrap().push(*limit);
+                }
+            }
+        })),
+        ..HostConfig::default()
+    };
+    let log = Log::new(&net);
+    let server = Server {
+        takes: 100 * MS,
+        ..Server::new(&log, 1)
+    };
+    net.listen(place(1), near(), server);
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    for _ in 0..20 {
+        client.submit(get("/"));
+    }
+    finish!(client);
+    // Two, three, four, and so on at a time.
+    let times = log.times();
+    let rounds = [(0, 2), (100, 3), (200, 4), (300, 5), (400, 6)];
+    for (at, count) in rounds {
+        let at_a_time = times.iter().filter(|time| **time == at).count();
+        assert_eq!(at_a_time, count, "{times:?}");
+    }
+    assert_eq!((*limits.lock().unwrap()).clone(), [3, 4, 5, 6]);
+    assert_eq!(client.counters().limit, 6);
+    // It has too much to do: half as many, once for all that were under way.
+    for _ in 0..6 {
+        client.submit(get("/status/429"));
+    }
+    finish!(client);
+    assert_eq!(client.counters().limit, 3);
+    assert_eq!((*limits.lock().unwrap()).clone(), [3, 4, 5, 6, 3]);
+}
+
+#[test]
+fn slowness_is_too_much_and_so_is_no_answer_at_all() {
+    for (takes, timeout, expected) in [(100, 500, 9), (300, 500, 4), (1000, 500, 4), (300, 150, 8)]
+    {
+        let net = SimNet::new(1);
+        let config = HostConfig {
+            concurrency: Some(AimdConfig {
+                initial: cap(8),
+                latency: Some(200 * MS),
+                ..AimdConfig::default()
+            }),
+            ..HostConfig::default()
+        };
+        let log = Log::new(&net);
+        let server = Server {
+            takes: takes * MS,
+            ..Server::new(&log, 1)
+        };
+        net.listen(place(1), near(), server);
+        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+        let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+        for _ in 0..8 {
+            client.submit(get("/").timeout(timeout * MS));
+        }
+        while client.wait(None).unwrap().is_some() {}
+        assert_eq!(
+            client.counters().limit,
+            expected,
+            "{takes} ms, {timeout} ms"
+        );
+    }
+}
+
+// ---- anything
+
+/// What the clients have in common here.
+trait Drive {
+    fn submit(&mut self, call: Call) -> CallId;
+    fn wait(&mut self, timeout: Duration) -> Option<Completion>;
+    fn cancel(&mut self, id: CallId) -> bool;
+    fn counters(&self) -> Counters;
+    fn in_flight(&self) -> usize;
+}
+
+macro_rules! drive {
+    ($($client:ty),*) => {$(
+        impl Drive for $client {
+            fn submit(&mut self, call: Call) -> CallId {
+                self.submit(call)
+            }
+
+            fn wait(&mut self, timeout: Duration) -> Option<Completion> {
+                self.wait(Some(timeout)).unwrap()
+            }
+
+            fn cancel(&mut self, id: CallId) -> bool {
+                self.cancel(id)
+            }
+
+            fn counters(&self) -> Counters {
+                self.counters()
+            }
+
+            fn in_flight(&self) -> usize {
+                self.in_flight()
+            }
+        }
+    )*};
+}
+
+drive!(HostClient<SimNet>, Client<SimNet>, PipelineClient<SimNet>);
+
+/// Any rates, any calls, any faults but those that keep a request from going out when it begins: the servers never see
+/// more than any rate allows, each call ends once, and nothing is left.
+#[test]
+fn no_rate_is_ever_exceeded() {
+    for seed in 0..500 {
+        let result = std::panic::catch_unwind(|| run_any(seed));
+        assert!(result.is_ok(), "seed {seed}");
+    }
+}
+
+fn draw_rate(random: &mut Random) -> Option<Rate> {
+    let burst = random.within(1..=6) as u64;
+    let count = random.within(1..=50) as u64;
+    let per = *random.pick(&[100 * MS, 333 * MS, 1000 * MS]);
+    random
+        .roll(Odds::per_mille(600))
+        .then(|| rate(count, per, burst))
+}
+
+fn run_any(seed: u64) {
+    let mut random = Random::new(seed);
+    let net = SimNet::new(seed);
+    net.set_tracing(false);
+    let log = Log::new(&net);
+    let kind = random.within(0..=2);
+    let foul = random.roll(Odds::per_mille(600));
+    let odds = |random: &mut Random, most| match foul {
+        true => Odds::per_mille(random.within(0..=most) as u16),
+        false => Odds::NEVER,
+    };
+    let hosts = if kind == 1 { 4 } else { 1 };
+    // The same for all, so that what is sent at a rate arrives at that rate.
+    let latency = random.within(0..=20) as u32 * MS;
+    for host in 1..=hosts {
+        let link = Link {
+            latency: latency..=latency,
+            faults: Faults {
+                refused: odds(&mut random, 200),
+                black_hole: odds(&mut random, 50),
+                reset: odds(&mut random, 60),
+                stall: odds(&mut random, 20),
+                short_read: odds(&mut random, 300),
+                spurious: odds(&mut random, 300),
+                ..Faults::default()
+            },
+            ..near()
+        };
+        let server = Server {
+            takes: random.within(0..=300) as u32 * MS,
+            ..Server::new(&log, host)
+        };
+        net.listen(place(host), link, server);
+    }
+    let delay = random.within(1..=400) as u32 * MS;
+    let mut config = HostConfig {
+        rate: draw_rate(&mut random),
+        min_delay: random.roll(Odds::per_mille(300)).then_some(delay),
+        max_connections: cap(random.within(1..=6)),
+        idle_timeout: *random.pick(&[Duration::ZERO, 100 * MS, 4000 * MS]),
+        concurrency: random.roll(Odds::per_mille(300)).then(|| AimdConfig {
+            initial: cap(random.within(1..=5)),
+            ..AimdConfig::default()
+        }),
+        min_idle: *random.pick(&[0, 0, 1, 3]),
+        ..HostConfig::default()
+    };
+    config.timeouts.connect = Some(1000 * MS);
+    config.timeouts.first_byte = Some(2000 * MS);
+    let rule = |on| RetryRule {
+        via: if seed.is_multiple_of(2) {
+            RetryVia::Fresh
+        } else {
+            RetryVia::Any
+        },
+        ..RetryRule::new(on)
+    };
+    if random.roll(Odds::per_mille(500)) {
+        config.retry.rules = vec![
+            rule(RetryOn::Status(Statuses::none().and(503..=503))),
+            rule(RetryOn::Failure(FailureClass::Reset)),
+            rule(RetryOn::Failure(FailureClass::Refused)),
+        ];
+    }
+    let order = Arc::new(Mutex::new(Vec::new()));
+    config.observer = Some(Observer::new({
+        let order = Arc::clone(&order);
+        move |moment| {
+            if let Moment::Sending { tag, .. } = moment {
+                order.lock().unwrap().push(*tag);
+            }
+        }
+    }));
+    let total = if kind == 1 {
+        draw_rate(&mut random)
+    } else {
+        None
+    };
+    let rates = [config.rate, config.min_delay.map(Rate::every)];
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let mut client: Box<dyn Drive> = match kind {
+        0 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
+        1 => {
+            let config = Config {
+                host: config,
+                max_connections: cap(random.within(1..=12)),
+                rate: total,
+                redirects: Redirects::limit(2),
+                ..Config::default()
+            };
+            Box::new(Client::with_net(config, net.clone(), numbered(&net)).unwrap())
+        }
+        _ => {
+            let config = PipelineConfig {
+                host: config,
+                max_pending: cap(random.within(1..=8)),
+                ..PipelineConfig::default()
+            };
+            Box::new(PipelineClient::with_net(upstream, config, net.clone()).unwrap())
+        }
+    };
+    let calls = random.within(1..=60) as u64;
+    let patient = !foul && random.roll(Odds::per_mille(500));
+    let (mut ends, mut ids) = (vec![0; calls as usize], Vec::new());
+    for tag in 0..calls {
+        let site = random.within(1..=usize::from(hosts)) as u8;
+        let other = random.within(1..=usize::from(hosts));
+        let path = match random.within(0..=9) {
+            8 if !patient => "/status/503".into(),
+            9 if kind == 1 => format!("/?to=http://{other}.sim/"),
+            _ => "/".into(),
+        };
+        let path = match kind {
+            1 => format!("http://{site}.sim{path}"),
+            _ => path,
+        };
+        let call = get(&path).tag(tag);
+        let limit = random.within(1..=5000) as u32 * MS;
+        ids.push(client.submit(match patient {
+            true => call.timeout(3_600_000 * MS),
+            false => call.timeout(limit),
+        }));
+        if random.roll(Odds::per_mille(300)) {
+            let pause = random.within(0..=700) as u32 * MS;
+            if let Some(done) = client.wait(pause) {
+                ends[done.tag as usize] += 1;
+            }
+        }
+        if !patient && random.roll(Odds::per_mille(100)) {
+            let id = *random.pick(&ids);
+            client.cancel(id);
+        }
+    }
+    while let Some(done) = client.wait(7_200_000 * MS) {
+        assert!(!patient || done.outcome.is_ok(), "{:?}", done.outcome);
+        ends[done.tag as usize] += 1;
+    }
+    assert!(ends.iter().all(|ends| *ends == 1), "{ends:?}");
+    assert_eq!((client.in_flight(), client.counters().waiting), (0, 0));
+    net.trace().iter().for_each(|entry| println!("{entry}"));
+    for host in 1..=hosts {
+        for rate in rates.into_iter().flatten() {
+            log.keeps(rate, Some(host));
+        }
+    }
+    if let Some(total) = total {
+        log.keeps(total, None);
+    }
+    // First come, first served, at each host.
+    if patient && kind != 1 {
+        let order = order.lock().unwrap();
+        assert!(order.is_sorted(), "{order:?}");
+    }
+}
