@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 /// What is answered.
 #[derive(Clone)]
 pub(crate) struct Answer {
-    status: &'static str,
+    status: String,
     headers: String,
     body: Vec<u8>,
     /// How often the body is sent, one after the other, and how long it takes before each time.
@@ -120,9 +120,9 @@ impl Answer {
         Self::new("200 OK", body)
     }
 
-    pub(crate) fn new(status: &'static str, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(status: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         Self {
-            status,
+            status: status.into(),
             headers: String::new(),
             body: body.into(),
             times: 1,

@@ -15,6 +15,26 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind, TimeLimit};
 
 /// When a [`Breaker`] opens, and for how long.
+///
+/// ```
+/// use std::time::Instant;
+/// use courser::{BreakerConfig, Client, Config, ErrorKind, HostConfig, Response};
+///
+/// // Each host has a breaker of its own. Here, a host that has failed twice in a row is left alone for 5 s.
+/// let breaker = BreakerConfig { consecutive: 2.try_into().ok(), ..BreakerConfig::default() };
+/// let mut client = Client::new(Config {
+///     host: HostConfig { breaker: Some(breaker), ..HostConfig::default() },
+///     ..Config::default()
+/// })?;
+/// let mut response = Response::new();
+/// for _ in 0..2 {
+///     client.get("http://127.0.0.1:1/", &mut response).unwrap_err(); // refused
+/// }
+/// let error = client.get("http://127.0.0.1:1/", &mut response).unwrap_err();
+/// let ErrorKind::BreakerOpen(until) = error.kind() else { panic!("{error}") };
+/// assert!(*until > Instant::now(), "it says until when");
+/// # Ok::<(), courser::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerConfig {
     /// Over how much time failures are counted. Default 10 s.

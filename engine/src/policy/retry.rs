@@ -24,7 +24,9 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use courser::{Backoff, FailureClass, Phase, Retry, RetryOn, RetryRule, Statuses};
+/// use courser::{
+///     Call, FailureClass, HostConfig, Phase, Request, Response, Retry, RetryOn, RetryRule, Statuses,
+/// };
 ///
 /// // What is refused, times out in connecting, or is told to come back later is tried four times, with growing pauses.
 /// let rule = |on| RetryRule { attempts: 4.try_into().unwrap(), ..RetryRule::new(on) };
@@ -46,7 +48,10 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     })),
 ///     ..patient
 /// };
-/// # let _ = retry;
+/// // In a client, for all calls; a call may have its own.
+/// let config = HostConfig { retry, ..HostConfig::default() };
+/// let call = Call::new(Request::get("/"), Response::new()).retry(Retry::default());
+/// # let _ = (config, call);
 /// ```
 #[derive(Clone)]
 pub struct Retry {
