@@ -27,6 +27,7 @@ pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
@@ -1109,6 +1110,9 @@ impl<N: Net> Reactor<N> {
 
     /// Any byte, the end of the stream or an error on an idle connection ends it.
     fn check_idle(&mut self, key: Key) {
+        if mutation::on(Mutation::StaleReuse) {
+            return;
+        }
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };

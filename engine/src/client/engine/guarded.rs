@@ -4,6 +4,7 @@ use super::Engine;
 use crate::client::router::Router;
 use crate::client::{CallId, Moment};
 use crate::error::{Error, ErrorKind, Phase, Sent};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{Breaker, BreakerState, Health, health_of};
 use crate::reactor::Key;
@@ -31,6 +32,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 call.pass = Some(pass);
                 true
             }
+            Err(_) if mutation::on(Mutation::IgnoredBreaker) => true,
             Err(until) => {
                 let open = ErrorKind::BreakerOpen(until);
                 self.end_call(key, Err(Error::new(open, Phase::Queue, Sent::Nothing)));
