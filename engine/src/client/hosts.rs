@@ -12,7 +12,7 @@ use super::Proxy;
 use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Breaker, Counters, Pool, PoolConfig, RetryAccount, later};
+use crate::policy::{Breaker, Counters, Latencies, Pool, PoolConfig, RetryAccount, later};
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
 use crate::time::Time;
@@ -50,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) breaker: Option<Box<Breaker>>,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
+    /// How long its answers have taken of late, if that matters.
+    pub(crate) latencies: Option<Box<Latencies>>,
     /// Openings so far: each starts one address further.
     pub(crate) openings: usize,
     touched: bool,
@@ -67,6 +69,16 @@ pub(crate) enum Addresses {
     Known(Vec<Address>),
     /// Those of a name, on that port.
     Named(Box<str>, u16),
+}
+
+impl Addresses {
+    /// The address, if there is just one and it is known.
+    pub(crate) fn only(&self) -> Option<&Address> {
+        match self {
+            Self::Known(addresses) if addresses.len() == 1 => addresses.first(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -113,6 +125,7 @@ impl Hosts {
             proxy: None,
             breaker: None,
             retries: None,
+            latencies: None,
             openings: 0,
             touched: false,
             counted: 0,
@@ -127,6 +140,10 @@ impl Hosts {
     #[inline]
     pub(crate) fn get(&mut self, host: Key) -> Option<&mut Host> {
         self.hosts.get_mut(host)
+    }
+
+    pub(crate) fn get_ref(&self, host: Key) -> Option<&Host> {
+        self.hosts.get(host)
     }
 
     pub(crate) fn len(&self) -> usize {

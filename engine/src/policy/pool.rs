@@ -178,6 +178,13 @@ pub(crate) struct WaitId {
     fresh: bool,
 }
 
+impl WaitId {
+    /// Whether the call takes a new connection only.
+    pub(crate) fn is_fresh(self) -> bool {
+        self.fresh
+    }
+}
+
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Checkout<C> {
     /// An idle connection; it is busy now.
@@ -422,6 +429,11 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             self.closed(SlotId(at));
         }
         self.warm_after = Some(now + WARM_PAUSE);
+        self.oldest_waiter()
+    }
+
+    /// Takes out the call that is next.
+    pub(crate) fn take_oldest(&mut self) -> Option<W> {
         self.oldest_waiter()
     }
 

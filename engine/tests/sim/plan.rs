@@ -13,7 +13,7 @@ use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
     Answer, Backoff, BreakerConfig, DnsConfig, DnsError, FailureClass, HostConfig, LatePolicy,
     Limits, Overflow, PipelineConfig, Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule,
-    ReuseOrder, Statuses, Timeouts, WaitPolicy,
+    RetryVia, ReuseOrder, Statuses, Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -575,7 +575,7 @@ fn draw_rule(random: &mut Random) -> RetryRule {
             max: random.duration(&span(0, 2000)),
         },
         any_method: random.roll(RARELY),
-        fresh: random.roll(OFTEN),
+        via: *random.pick(&[RetryVia::Any, RetryVia::Fresh, RetryVia::OtherAddress]),
         ..RetryRule::new(on)
     }
 }
