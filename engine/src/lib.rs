@@ -168,6 +168,8 @@
 
 mod client;
 pub mod error;
+#[doc(hidden)]
+pub mod mutation;
 pub mod net;
 mod policy;
 pub mod proto;

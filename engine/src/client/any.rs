@@ -11,6 +11,7 @@ use super::names::Names;
 use super::router::{Reroute, Router};
 use super::{Config, HostConfig, Proxies, Proxy, ProxyKind};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
@@ -201,6 +202,9 @@ impl Router for AnyHost {
         }
         self.name.clear();
         url.push_origin(&mut self.name);
+        if mutation::on(Mutation::CrossedHosts) {
+            self.name.clear();
+        }
         let proxies = own.and_then(|own| own.proxies.as_ref());
         let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
         let tls = own.and_then(|own| own.tls.as_ref());

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Proxy;
+use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
@@ -269,6 +270,7 @@ impl Hosts {
             return;
         };
         let (want, queue) = match host.pool.open() {
+            _ if mutation::on(Mutation::ForgottenHost) => return,
             0 => (Want::Any, &mut self.starving),
             _ => (Want::More, &mut self.hungry),
         };

@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, TimeLimit};
+use crate::mutation::{self, Mutation};
 
 /// When a [`Breaker`] opens, and for how long.
 ///
@@ -220,7 +221,7 @@ impl Breaker {
     /// When to ask again. Half open with all probes under way, that is now: the next outcome decides.
     pub fn admit(&mut self, now: Instant) -> Result<Pass, Instant> {
         if let State::Open(until) = self.state {
-            if now < until {
+            if now < until || mutation::on(Mutation::NeverHalfOpen) {
                 return Err(until);
             }
             self.change(State::HalfOpen {
@@ -229,7 +230,8 @@ impl Breaker {
             });
         }
         if let State::HalfOpen { probes, .. } = &mut self.state {
-            if *probes >= self.config.probes.get() {
+            let enough = *probes >= self.config.probes.get();
+            if enough && !mutation::on(Mutation::EndlessProbes) {
                 return Err(now);
             }
             *probes += 1;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::backoff::{Backoff, date, retry_after};
 use super::breaker::Statuses;
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::proto::{Request, Response};
 
 /// Decides about a failure that neither is safe to repeat by itself nor has a rule: how long to wait before the next
@@ -256,15 +257,19 @@ impl Retry {
                 | ErrorKind::Cancelled
                 | ErrorKind::Timeout(TimeLimit::Total | TimeLimit::Queue)
         );
-        if is_final || failed.attempt >= self.max_attempts.get() || !failed.request.is_replayable()
-        {
+        let enough = failed.attempt >= self.max_attempts.get();
+        let enough = enough && !mutation::on(Mutation::EndlessAttempts);
+        if is_final || enough || !failed.request.is_replayable() {
             return Verdict::GiveUp;
         }
         let safe = self.stale
             && is_stale(failed)
             && match failed.error.sent() {
                 Sent::Nothing => true,
-                Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
+                Sent::NoReplyByte => {
+                    let harmless = failed.request.is_idempotent();
+                    (harmless || mutation::on(Mutation::RepeatedPost)) && !stale_before
+                }
                 Sent::Partial => false,
             };
         if safe {
@@ -313,6 +318,7 @@ impl Retry {
         let now = response.header("date").and_then(date);
         let value = response.header("retry-after");
         let told = value.and_then(|value| retry_after(value, now));
+        let told = told.filter(|_| !mutation::on(Mutation::IgnoredRetryAfter));
         if told.is_some_and(|told| told > self.max_retry_after) {
             return Verdict::GiveUp;
         }

@@ -27,6 +27,7 @@ pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
@@ -165,6 +166,7 @@ pub(crate) struct ActiveCall {
 
 impl ActiveCall {
     /// A call that nothing has been done for.
+    #[inline(always)] // it is made where it stays
     pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
         Self {
             request,
@@ -1167,6 +1169,9 @@ impl<N: Net> Reactor<N> {
 
     /// Any byte, the end of the stream or an error on an idle connection ends it.
     fn check_idle(&mut self, key: Key) {
+        if mutation::on(Mutation::StaleReuse) {
+            return;
+        }
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };

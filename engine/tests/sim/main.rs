@@ -18,10 +18,15 @@
 //! | it ends: after so many turns and so much time at the most | `run` |
 //! | one seed is one run | here |
 //!
+//! The checks are checked, too: with the feature `mutations`, faults are planted in the client, and each must be caught
+//! (`cargo test -p courser --release --features mutations --test sim -- planted`).
+//!
 //! In runs where the network only delays and cuts, every call must succeed.
 
 mod campaign;
 mod plan;
+#[cfg(feature = "mutations")]
+mod planted;
 mod run;
 mod torture;
 mod watch;
@@ -54,6 +59,8 @@ fn main() -> ExitCode {
             torture::every_call_of_the_network_fails_once,
         ));
     }
+    #[cfg(feature = "mutations")]
+    trials.extend(planted::trials(seeds));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

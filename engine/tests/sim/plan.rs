@@ -654,7 +654,6 @@ fn patient() -> Timeouts {
         first_byte: long,
         between_bytes: long,
         resolve: long,
-        ..Timeouts::none()
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, RetryCause, Timings};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::room;
 use crate::policy::{
@@ -383,6 +384,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(host) = self.hosts.get(at.host)
                 {
                     match host.pool.expired(now, at.slot) {
+                        Ok(()) if mutation::on(Mutation::SpinningTimer) => {
+                            self.reactor.idle(conn, now);
+                        }
                         Ok(()) => self.close(conn),
                         Err(later) => self.reactor.idle(conn, later),
                     }
@@ -413,6 +417,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         self.pipe_ended(at);
+        let reuse = match reuse {
+            Reuse::Close(CloseReason::ResponseSaidClose)
+                if mutation::on(Mutation::ReuseAfterClose) =>
+            {
+                Reuse::Keep
+            }
+            reuse => reuse,
+        };
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
@@ -727,7 +739,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        let until = later(now, pause);
+        let until = match mutation::on(Mutation::IgnoredBackoff) {
+            true => now,
+            false => later(now, pause),
+        };
         if call.deadline.is_some_and(|deadline| deadline <= until) {
             return false;
         }
@@ -774,7 +789,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return true;
         };
         let account = host.retries.get_or_insert_with(|| budget.start());
-        account.withdraw(now)
+        account.withdraw(now) || mutation::on(Mutation::IgnoredBudget)
     }
 
     /// The pause before a call's next attempt is over.
@@ -881,6 +896,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.leave_pipe(conn, key);
             return self.end_attempt(key, error);
         }
+        if mutation::on(Mutation::CrossedAnswer) {
+            self.release(conn, None, Reuse::Keep, None);
+            return self.end_attempt(key, error);
+        }
         let place = self.reactor.place(conn);
         let host = place.and_then(|at| Some((self.hosts.get(at.host)?, at.slot)));
         match (self.late, host) {
@@ -898,6 +917,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn detach(&mut self, key: Key) {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.place) {
+            Some(Place::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
             Some(Place::Waiting { id, .. }) => {
                 let host_key = call.map_or(Key::NONE, |call| call.host);
                 let surplus = self
@@ -1015,7 +1035,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut response = self.reactor.take_spare();
         let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
-        call.head = HeadState::Given;
+        call.head = match mutation::on(Mutation::CompletedTwice) {
+            true => HeadState::Awaited,
+            false => HeadState::Given,
+        };
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
