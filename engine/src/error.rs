@@ -264,7 +264,8 @@ pub enum Misuse {
     OneThread,
     /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
     OwnThread,
-    /// A [`Shared`](crate::Shared) client takes no streamed calls.
+    /// A streamed call was given to a [`Shared`](crate::Shared) client's verbs for whole responses, or to a
+    /// [`Batch`](crate::Batch).
     Streamed,
     /// A [`PipelineClient`](crate::PipelineClient) cannot send this: what it would hold up, or who it could not share
     /// its connection with.
@@ -311,7 +312,7 @@ impl fmt::Display for Misuse {
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
             Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
-            Self::Streamed => f.write_str("a shared client takes no streamed calls"),
+            Self::Streamed => f.write_str("no streamed calls are taken here"),
             Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
             Self::OneThread => {
                 f.write_str("a client of one upstream cannot be spread over several threads")
@@ -474,7 +475,7 @@ impl fmt::Display for LimitExceeded {
     }
 }
 
-/// Which time limit passed. All but `Total` are fields of [`Timeouts`](crate::Timeouts).
+/// Which time limit passed. All but `Total` and `Adaptive` are fields of [`Timeouts`](crate::Timeouts).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TimeLimit {
@@ -492,6 +493,9 @@ pub enum TimeLimit {
     Write,
     /// Waiting for the first byte of the response.
     FirstByte,
+    /// Waiting for the first byte of the response for longer than is usual for the host:
+    /// [`HostConfig::adaptive`](crate::HostConfig::adaptive).
+    Adaptive,
     /// Waiting for more of the response.
     BetweenBytes,
 }
@@ -506,6 +510,7 @@ impl fmt::Display for TimeLimit {
             Self::Handshake => "handshake limit",
             Self::Write => "write limit",
             Self::FirstByte => "first-byte limit",
+            Self::Adaptive => "adaptive first-byte limit",
             Self::BetweenBytes => "between-bytes limit",
         })
     }

@@ -128,11 +128,11 @@ mod time;
 #[cfg(feature = "http")]
 pub use client::Unfit;
 pub use client::{
-    Body, Call, CallId, Client, Completion, CompletionSender, Completions, Config, ConnectTo,
-    Drive, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
-    PipelineClient, PipelineConfig, PipelineCounters, Proxies, Proxy, ProxyKind, Read, Refused,
-    Report, RetryCause, Sending, Shared, SharedBody, SharedConfig, Stats, Streaming, Ticket,
-    Timings, Upstream, completions,
+    AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion,
+    CompletionSender, Completions, Config, ConnectTo, Drive, Engine, Failures, Histogram, Hop,
+    HostClient, HostConfig, Moment, Observer, PipelineClient, PipelineConfig, PipelineCounters,
+    Proxies, Proxy, ProxyKind, Read, Refused, Report, RetryCause, Sending, Shared, SharedBatch,
+    SharedBody, SharedConfig, Stats, Streaming, Ticket, Timings, Upstream, completions,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
@@ -151,8 +151,9 @@ pub use net::{Address, SocketOptions};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,
-    DnsCounters, FailedAttempt, FailureClass, Family, Health, LatePolicy, Latencies, Load, Network,
-    Overflow, Override, Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount, RetryBudget,
-    RetryHook, RetryOn, RetryRule, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy, Latencies,
+    Load, Network, Overflow, Override, Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount,
+    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts,
+    WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};

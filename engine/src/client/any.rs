@@ -16,7 +16,7 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, Overrides, PoolConfig, Redirects, literal,
+    AddressPolicy, DnsCounters, Follow, GateConfig, Overrides, PoolConfig, Redirects, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{Key, Step};
@@ -128,7 +128,11 @@ impl<N: Net> Client<N> {
             cookie: Vec::new(),
         };
         let mut hosts = Hosts::new(config.max_connections.get());
-        hosts.set_gates(config.host.gate(), config.rate);
+        let total = GateConfig {
+            rate: config.rate,
+            ..GateConfig::default()
+        };
+        hosts.set_gates(config.host.gate(), &total);
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host

@@ -9,8 +9,9 @@ use super::{ConnectTo, Observer, Proxies};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AddressPolicy, AimdConfig, BreakerConfig, DnsConfig, GateConfig, LatePolicy, PoolConfig, Rate,
-    Redirects, Retry, RetryBudget, ReuseOrder, Timeouts, WaitPolicy,
+    AdaptiveTimeout, AddressPolicy, AimdConfig, BalanceConfig, BreakerConfig, DnsConfig,
+    GateConfig, LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts,
+    WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 
@@ -80,6 +81,15 @@ pub struct HostConfig {
     /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
     /// number.
     pub concurrency: Option<AimdConfig>,
+    /// How calls are spread over the addresses of the upstream, each of which has a pool and a breaker of its own then.
+    /// [`max_connections`](Self::max_connections) is for all of them together, [`max_waiting`](Self::max_waiting) for
+    /// each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
+    /// and those who wait for it go to another address. Only for [`HostClient`](crate::HostClient). Default: they are
+    /// not; new connections go to the addresses in turn, and those that failed are tried last.
+    pub balance: Option<BalanceConfig>,
+    /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
+    /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
+    pub adaptive: Option<AdaptiveTimeout>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -176,6 +186,8 @@ impl Default for HostConfig {
             rate: None,
             min_delay: None,
             concurrency: None,
+            balance: None,
+            adaptive: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),

@@ -2,6 +2,9 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod adaptive;
+mod balanced;
+mod batch;
 mod gated;
 mod guarded;
 mod news;
@@ -15,6 +18,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::balanced::AddressState;
+pub(crate) use self::balanced::Balance;
+pub use self::batch::Batch;
 use self::news::News;
 use self::openings::{Naming, Opening};
 pub(crate) use self::pipelines::Pipelining;
@@ -29,11 +35,11 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides, PoolConfig, Retry,
-    RetryBudget, Timeouts,
+    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides,
+    PoolConfig, Retry, RetryBudget, Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, Armed, HeadState, Key, Marks, Place, Reactor, Settings, Slab};
+use crate::reactor::{ActiveCall, Armed, HeadState, Key, Place, Reactor, Settings, Slab};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
@@ -64,6 +70,10 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// Whether the number of requests in flight follows the answers.
     adapts: bool,
     breaker: Option<BreakerConfig>,
+    balance: Option<Box<Balance>>,
+    /// Whether attempts must be allowed.
+    guarded: bool,
+    adaptive: Option<AdaptiveTimeout>,
     late: LatePolicy,
     observer: Option<Observer>,
     /// Written by this client alone, and read by anybody.
@@ -109,7 +119,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             retries_answers: config.retry.looks_at_statuses(),
             looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
             adapts: config.concurrency.is_some(),
+            guarded: config.breaker.is_some(),
             breaker: config.breaker,
+            balance: None,
+            adaptive: config.adaptive,
             retry: config.retry,
             retry_budget: config.retry_budget,
             late: config.late,
@@ -328,31 +341,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         self.heed(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
-            deadline: None,
-            place: Place::New,
-            outcome: Ok(()),
-            request: call.request,
-            response: call.response,
             tag: call.tag,
-            host: Key::NONE,
             overrides: call.overrides,
             mode: if call.streaming {
                 BodyMode::Stream
             } else {
                 BodyMode::Buffer
             },
-            marks: Marks::new(now),
-            attempts: 0,
-            number: 0,
-            failures: 0,
-            stale_before: false,
-            pass: None,
-            sent_before: Sent::Nothing,
-            head: HeadState::Awaited,
-            rerouted: false,
-            taken: 0,
-            told: false,
-            armed: Armed::default(),
+            ..ActiveCall::new(now, call.request, call.response)
         });
         self.incoming.push((key, call.time));
         CallId(key)
@@ -383,9 +379,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut limit = timeout.map(TurnLimit::For);
         loop {
             let turned = self.turn(limit, |client| {
-                !client.done.is_empty()
-                    || !client.readable.is_empty()
-                    || client.reactor.calls() == 0
+                !client.done.is_empty() || !client.readable.is_empty() || client.in_flight() == 0
             });
             if let Some(key) = self.done.pop_front() {
                 return Ok(self.complete(key));
@@ -395,7 +389,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 limit = self.turn_began.checked_add(timeout).map(TurnLimit::Until);
             }
             let over = matches!(limit, Some(TurnLimit::Until(at)) if self.reactor.now() >= at);
-            if over || !self.readable.is_empty() || self.reactor.calls() == 0 {
+            if over || !self.readable.is_empty() || self.in_flight() == 0 {
                 return Ok(None);
             }
         }
@@ -453,6 +447,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let error =
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
+        if self.guards() {
+            self.give_leave_back(id.0);
+        }
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
                 if !matches!(call.place, Place::Ended) {
@@ -481,7 +478,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Calls whose completion [`wait`](Self::wait) has not given yet, and streamed bodies that are not read to their
     /// end.
     pub fn in_flight(&self) -> usize {
-        self.reactor.calls()
+        self.reactor.calls() - self.checking()
     }
 
     /// Connections by state, and calls that wait.

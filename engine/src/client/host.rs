@@ -1,13 +1,13 @@
 //! The client of one upstream.
 
-use super::engine::Engine;
+use super::engine::{Balance, Engine};
 use super::hosts::{Addresses, Hosts};
 use super::router::OneHost;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
-use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::PoolConfig;
+use crate::net::{Address, Net};
+use crate::policy::{Balancer, GateConfig, PoolConfig};
 use crate::proto::Defaults;
 use crate::reactor::Key;
 
@@ -49,9 +49,45 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
-        let (host, hosts) = one_host(&upstream, &config, config.pool())?;
-        Ok(Self::assemble(OneHost(host), hosts, config, net))
+        let Some(balance) = config.balance.clone() else {
+            let (host, hosts) = one_host(&upstream, &config, config.pool())?;
+            return Ok(Self::assemble(OneHost(host), hosts, config, net));
+        };
+        let (keys, hosts) = each_address(&upstream, &config)?;
+        let balancer = Balancer::new(balance, &upstream.weights());
+        let first = keys.first().copied().unwrap_or(Key::NONE);
+        let mut client = Self::assemble(OneHost(first), hosts, config, net);
+        client.set_balance(Balance::new(client.turn_time(), balancer, keys));
+        Ok(client)
     }
+}
+
+/// A host for each address; they share the cap on connections, and what their requests say by default.
+fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<Key>, Hosts), Error> {
+    check_addresses(upstream)?;
+    let defaults = defaults(upstream, config);
+    let pool = PoolConfig {
+        min_idle: config.min_idle.div_ceil(upstream.addresses().len()),
+        ..config.pool()
+    };
+    let mut hosts = Hosts::new(config.max_connections.get());
+    // The rates are the upstream's; how much it copes with is each address's own.
+    let gate = config.gate();
+    let each = GateConfig {
+        concurrency: gate.concurrency.clone(),
+        ..GateConfig::default()
+    };
+    let all = GateConfig {
+        concurrency: None,
+        ..gate
+    };
+    hosts.set_gates(each, &all);
+    let insert = |address: &Address| {
+        let only = Addresses::Known(vec![address.clone()]);
+        hosts.insert([].into(), pool.clone(), defaults.clone(), only, [].into())
+    };
+    let keys = upstream.addresses().iter().map(insert).collect();
+    Ok((keys, hosts))
 }
 
 /// The only host of a client.
@@ -60,14 +96,22 @@ pub(super) fn one_host(
     config: &HostConfig,
     pool: PoolConfig,
 ) -> Result<(Key, Hosts), Error> {
+    check_addresses(upstream)?;
+    let defaults = defaults(upstream, config);
+    let addresses = Addresses::Known(upstream.addresses().to_vec());
+    let mut hosts = Hosts::new(usize::MAX);
+    hosts.set_gates(config.gate(), &GateConfig::default());
+    let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
+    Ok((host, hosts))
+}
+
+fn check_addresses(upstream: &Upstream) -> Result<(), Error> {
     if upstream.addresses().is_empty() {
         return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
     }
-    let defaults =
-        Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings);
-    let addresses = Addresses::Known(upstream.addresses().to_vec());
-    let mut hosts = Hosts::new(usize::MAX);
-    hosts.set_gates(config.gate(), None);
-    let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
-    Ok((host, hosts))
+    Ok(())
+}
+
+fn defaults(upstream: &Upstream, config: &HostConfig) -> Defaults {
+    Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings)
 }

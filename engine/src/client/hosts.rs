@@ -12,7 +12,7 @@ use super::Proxy;
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    Breaker, Counters, Gate, GateConfig, Pool, PoolConfig, Rate, RetryAccount, Turns, later,
+    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, RetryAccount, Turns, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
@@ -60,6 +60,8 @@ pub(crate) struct Host {
     leave: Leave,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
+    /// How long its answers have taken of late, if that matters.
+    pub(crate) latencies: Option<Box<Latencies>>,
     /// Openings so far: each starts one address further.
     pub(crate) openings: usize,
     touched: bool,
@@ -77,6 +79,16 @@ pub(crate) enum Addresses {
     Known(Vec<Address>),
     /// Those of a name, on that port.
     Named(Box<str>, u16),
+}
+
+impl Addresses {
+    /// The address, if there is just one and it is known.
+    pub(crate) fn only(&self) -> Option<&Address> {
+        match self {
+            Self::Known(addresses) if addresses.len() == 1 => addresses.first(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -117,11 +129,11 @@ impl Hosts {
         }
     }
 
-    /// The hosts that come have gates, and a rate over all of them if there is a `total`.
-    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: Option<Rate>) {
-        if !gates.is_open() || total.is_some() {
+    /// The hosts that come have gates, and take turns at one that is for all of them.
+    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &GateConfig) {
+        if !gates.is_open() || !total.is_open() {
             self.gates = Some(gates);
-            self.turns = total.map(|rate| Box::new(Turns::new(rate)));
+            self.turns = (!total.is_open()).then(|| Box::new(Turns::new(total)));
         }
     }
 
@@ -149,6 +161,7 @@ impl Hosts {
             is_ready: false,
             leave: Leave::None,
             retries: None,
+            latencies: None,
             openings: 0,
             touched: false,
             counted: 0,
@@ -163,6 +176,10 @@ impl Hosts {
     #[inline]
     pub(crate) fn get(&mut self, host: Key) -> Option<&mut Host> {
         self.hosts.get_mut(host)
+    }
+
+    pub(crate) fn get_ref(&self, host: Key) -> Option<&Host> {
+        self.hosts.get(host)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! What a user holds: clients, calls and their completions.
 
 mod any;
+mod batch;
 mod config;
 #[cfg(feature = "cookies")]
 mod cookies;
@@ -23,10 +24,11 @@ mod upstream;
 use std::time::{Duration, Instant};
 
 pub use any::{Client, ConnectTo};
+pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{CookieJar, CookieLimits};
-pub use engine::{Body, Engine};
+pub use engine::{AddressState, Batch, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
@@ -34,8 +36,8 @@ pub use observe::{Moment, Observer, RetryCause};
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use shared::{
-    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBody, SharedConfig,
-    Streaming, Ticket, completions,
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
+    SharedConfig, Streaming, Ticket, completions,
 };
 #[cfg(feature = "tower")]
 pub use shared::{HttpService, ServiceError, ServiceFuture};
@@ -217,6 +219,28 @@ pub struct Completion {
     pub report: Report,
     /// Of a streaming call whose head is there: the body is to be read, or the call cancelled.
     pub body: Option<CallId>,
+}
+
+impl Completion {
+    /// Of a call that no client has taken up, or whose client is gone, perhaps with its buffers.
+    fn failed(tag: u64, error: Error, buffers: Option<(Request, Response)>) -> Self {
+        let (request, mut response) = buffers.unwrap_or_default();
+        response.clear();
+        let now = Time::of(Instant::now());
+        Self {
+            id: CallId::NONE,
+            tag,
+            outcome: Err(error),
+            request,
+            response,
+            report: Report::new(Marks::new(now), 0, now),
+            body: None,
+        }
+    }
+
+    fn unbegun(call: Call, error: Error) -> Self {
+        Self::failed(call.tag, error, Some((call.request, call.response)))
+    }
 }
 
 /// When what happened to a call, and on which connection.

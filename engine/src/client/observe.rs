@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::CallId;
 use crate::error::Error;
@@ -71,8 +71,8 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Something that happened. The first seven are about connections, which belong to no call while they are opened; the
-/// others are about a call, with its [tag](crate::Call::tag).
+/// Something that happened. The first seven are about connections, which belong to no call while they are opened, and
+/// [`Ejected`](Self::Ejected) and [`Readmitted`](Self::Readmitted) about an address; the others are about a call, with its [tag](crate::Call::tag).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Moment<'a> {
@@ -212,6 +212,18 @@ pub enum Moment<'a> {
         tag: u64,
         /// How many.
         limit: usize,
+    },
+    /// One of several addresses that share the calls gets none for a while.
+    Ejected {
+        /// The address.
+        remote: &'a Address,
+        /// Until when; `None`: until its [health check](crate::BalanceConfig::health_check) succeeds.
+        until: Option<Instant>,
+    },
+    /// Such an address is used again, because its health check has succeeded.
+    Readmitted {
+        /// The address.
+        remote: &'a Address,
     },
     /// The call, or its streamed body, is over.
     Ended {

@@ -7,7 +7,7 @@ use super::engine::{Engine, Pipelining};
 use super::host::one_host;
 use super::router::OneHost;
 use super::{HostConfig, Upstream};
-use crate::error::{Error, Phase, Sent};
+use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::policy::{Lanes, LatePolicy, Overflow, PoolConfig};
@@ -142,8 +142,12 @@ impl<N: Net> PipelineClient<N> {
     /// A client on that network.
     ///
     /// # Errors
-    /// An upstream without addresses.
+    /// An upstream without addresses; [`HostConfig::balance`], which this client cannot do.
     pub fn with_net(upstream: Upstream, config: PipelineConfig, net: N) -> Result<Self, Error> {
+        if config.host.balance.is_some() {
+            let misuse = Misuse::NotPipelined("calls that are spread over addresses");
+            return Err(Error::new(misuse, Phase::Queue, Sent::Nothing));
+        }
         let pool = PoolConfig {
             shared: true,
             ..config.host.pool()

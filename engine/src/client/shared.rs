@@ -4,6 +4,7 @@
 //! the only thing allocated for it. The loop is woken only when it sleeps. Which call goes to which thread depends on
 //! its host alone, so that the limits per host hold over all threads.
 
+mod batch;
 mod body;
 mod book;
 mod completions;
@@ -24,13 +25,14 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use batch::SharedBatch;
 pub use body::{SharedBody, Streaming};
 pub use completions::{CompletionSender, Completions, completions};
 pub use sending::{Sending, Ticket};
 #[cfg(feature = "tower")]
 pub use service::{HttpService, ServiceError, ServiceFuture};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 
 use super::engine::{Engine, Traveller};
 use super::router::Router;
@@ -39,6 +41,7 @@ use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
+use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;
 use thread::{Command, Crew, Desk, Order};
@@ -245,7 +248,12 @@ impl<C: Drive> Shared<C> {
     pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
         let slot = Arc::new(Slot::new());
         let call = buffered(call)?;
-        self.begin(call, Arc::clone(&slot), Some(to.0.clone()), None)?;
+        let sender = to.0.clone();
+        self.submit_as(call, slot, Recipient { sender, number: 0 })
+    }
+
+    fn submit_as(&self, call: Call, slot: Arc<Slot>, to: Recipient) -> Result<Ticket, Refused> {
+        self.begin(call, Arc::clone(&slot), Some(to), None)?;
         Ok(self.ticket(slot))
     }
 
@@ -356,7 +364,7 @@ impl<C: Drive> Shared<C> {
         &self,
         call: Call,
         slot: Arc<Slot>,
-        channel: Option<Sender<completions::Delivered>>,
+        channel: Option<Recipient>,
         permit: Option<Permit>,
     ) -> Result<(), Refused> {
         let Inner { crew, permits, .. } = &*self.inner;
@@ -505,11 +513,7 @@ pub struct Refused {
 
 impl Refused {
     fn into_completion(self) -> Completion {
-        let Self { error, call } = self;
-        Completion {
-            tag: call.tag,
-            ..slot::failed(error, Some((call.request, call.response)))
-        }
+        Completion::unbegun(self.call, self.error)
     }
 }
 

@@ -35,6 +35,12 @@ pub struct Stats {
     pub reused: u64,
     /// Calls that waited for a rate, or until fewer requests were in flight.
     pub held: u64,
+    /// Attempts that waited for the first byte for longer than is usual for their host: those that ended by
+    /// [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive).
+    pub adaptive_timeouts: u64,
+    /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the attempt that began last; the
+    /// longest, if these are the numbers of several clients. `None` if it sets none.
+    pub first_byte_limit: Option<Duration>,
     /// Calls that are not over.
     pub in_flight: usize,
     /// Time of a whole call, successful or not.
@@ -76,6 +82,8 @@ impl Stats {
         self.retries += other.retries;
         self.reused += other.reused;
         self.held += other.held;
+        self.adaptive_timeouts += other.adaptive_timeouts;
+        self.first_byte_limit = self.first_byte_limit.max(other.first_byte_limit);
         self.in_flight += other.in_flight;
         self.total.merge(&other.total);
         self.queued.merge(&other.queued);
@@ -250,6 +258,9 @@ pub struct Recorder {
     retries: AtomicU64,
     reused: AtomicU64,
     held: AtomicU64,
+    adaptive_timeouts: AtomicU64,
+    /// In microseconds, rounded up; 0 if there is none.
+    first_byte_limit: AtomicU64,
     total: Recording,
     queued: Recording,
     resolve: Recording,
@@ -266,6 +277,8 @@ impl Recorder {
             retries: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            adaptive_timeouts: AtomicU64::new(0),
+            first_byte_limit: AtomicU64::new(0),
             total: Recording::new(),
             queued: Recording::new(),
             resolve: Recording::new(),
@@ -306,6 +319,16 @@ impl Recorder {
         }
     }
 
+    pub(super) fn note_adaptive_timeout(&self) {
+        add(&self.adaptive_timeouts, 1);
+    }
+
+    pub(super) fn note_first_byte_limit(&self, limit: Duration) {
+        let micros = u64::try_from(limit.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
+        self.first_byte_limit
+            .store(micros.max(1), Ordering::Relaxed);
+    }
+
     /// A call failed of which nothing else is known.
     pub(super) fn failed(&self, kind: &ErrorKind) {
         add(&self.failures[failure_index(kind)], 1);
@@ -325,6 +348,10 @@ impl Recorder {
             retries: load(&self.retries),
             reused: load(&self.reused),
             held: load(&self.held),
+            adaptive_timeouts: load(&self.adaptive_timeouts),
+            first_byte_limit: Some(load(&self.first_byte_limit))
+                .filter(|micros| *micros > 0)
+                .map(Duration::from_micros),
             in_flight: 0,
             total: self.total.snapshot(),
             queued: self.queued.snapshot(),

@@ -54,6 +54,8 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
             debug!(%remote, status, "asked for a tunnel");
         }
         Moment::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
+        Moment::Ejected { remote, until } => debug!(%remote, ?until, "ejected"),
+        Moment::Readmitted { remote } => debug!(%remote, "readmitted"),
         Moment::Begun {
             call,
             tag,

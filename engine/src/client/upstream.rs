@@ -25,6 +25,7 @@ use crate::net::Address;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Upstream {
     addresses: Vec<Address>,
+    weights: Vec<u32>,
     host: String,
 }
 
@@ -36,13 +37,18 @@ impl Upstream {
             Some(Address::Tcp(address)) => authority(address),
             _ => String::new(),
         };
-        Self { addresses, host }
+        Self {
+            addresses,
+            weights: Vec::new(),
+            host,
+        }
     }
 
     /// A Unix socket. `Host` is `localhost`.
     pub fn unix(path: impl AsRef<Path>) -> Self {
         Self {
             addresses: vec![Address::Unix(path.as_ref().into())],
+            weights: Vec::new(),
             host: "localhost".into(),
         }
     }
@@ -51,6 +57,22 @@ impl Upstream {
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.host = host.into();
         self
+    }
+
+    /// Gives the addresses these parts of the calls, in their order, where [`HostConfig::balance`](crate::HostConfig::balance)
+    /// spreads them; 1 where there is none. An address with 0 gets calls only when no other is left.
+    pub fn with_weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
+        self.weights = weights.into_iter().take(self.addresses.len()).collect();
+        self
+    }
+
+    /// The weights of the addresses.
+    pub(crate) fn weights(&self) -> Vec<u32> {
+        let given = self.weights.iter().copied();
+        given
+            .chain(std::iter::repeat(1))
+            .take(self.addresses.len())
+            .collect()
     }
 
     /// The addresses, in the order in which they are tried.

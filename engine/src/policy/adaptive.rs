@@ -17,6 +17,24 @@ use std::time::{Duration, Instant};
 /// let timeout = limit.timeout();
 /// assert!(timeout >= Duration::from_millis(600) && timeout <= Duration::from_millis(700));
 /// ```
+///
+/// In a client, for each host, so that a call that is stuck is tried again rather than waited for:
+///
+/// ```
+/// # fn example(upstream: courser::Upstream) -> Result<(), courser::Error> {
+/// use courser::{AdaptiveTimeout, FailureClass, HostClient, HostConfig, Retry, RetryOn, RetryRule};
+///
+/// let rule = RetryRule::new(RetryOn::Failure(FailureClass::FirstByteTimeout));
+/// let config = HostConfig {
+///     adaptive: Some(AdaptiveTimeout::default()),
+///     retry: Retry { rules: vec![rule], ..Retry::default() },
+///     stats: true,
+///     ..HostConfig::default()
+/// };
+/// let client = HostClient::new(upstream, config)?;
+/// println!("{:?} at present", client.stats().first_byte_limit);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveTimeout {
     /// What the percentile is multiplied with; at least 1. Default 3.

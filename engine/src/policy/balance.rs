@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use super::breaker::Health;
+use super::breaker::{Health, Pass, Statuses};
 
 /// How calls are spread.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -35,11 +35,59 @@ pub struct BalanceConfig {
     pub eject_for: Duration,
     /// The longest. Default 5 minutes.
     pub max_eject_for: Duration,
-    /// While fewer than this part of the addresses are left, from 0 to 1, all are used. Default 0.5.
+    /// While fewer than this part of the addresses are left, from 0 to 1, all are used. Default 0.3.
     pub panic_below: f64,
     /// For so long after its return, an address gets a share that grows from a tenth to the whole. Default zero: the
     /// whole at once.
     pub slow_start: Duration,
+    /// Statuses that count as failures. Default 500 and 502 to 504, as for a [`BreakerConfig`](super::BreakerConfig).
+    pub statuses: Statuses,
+    /// Whether a call that failed at one address goes on at another at once, at each address once at the most: if
+    /// nothing of it was sent, or its method is idempotent (RFC 9110 §9.2.2) and the
+    /// [budget](crate::HostConfig::retry_budget) allows it. Default true.
+    pub fail_over: bool,
+    /// Whether addresses are asked regularly how they are, while the client is driven. Default: no.
+    pub health_check: Option<HealthCheck>,
+}
+
+/// How an address is asked how it is: `GET`, on a connection of its pool.
+///
+/// ```
+/// use std::time::Duration;
+/// use courser::{BalanceConfig, HealthCheck, HostConfig};
+///
+/// let check = HealthCheck { interval: Duration::from_secs(2), ..HealthCheck::new("/healthz") };
+/// let config = HostConfig {
+///     balance: Some(BalanceConfig { health_check: Some(check), ..BalanceConfig::default() }),
+///     ..HostConfig::default()
+/// };
+/// # let _ = config;
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct HealthCheck {
+    /// The target of the request.
+    pub target: String,
+    /// From the end of one check to the next. Default 5 s.
+    pub interval: Duration,
+    /// How long a check may take. Default 1 s.
+    pub timeout: Duration,
+    /// The statuses of an address that is well. Default 200 to 399.
+    pub expected: Statuses,
+    /// After so many failures in a row, an address is not used until a check succeeds. Default 2.
+    pub failures: NonZeroU32,
+}
+
+impl HealthCheck {
+    /// Asks for that target, every 5 seconds.
+    pub fn new(target: impl Into<String>) -> Self {
+        Self {
+            target: target.into(),
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(1),
+            expected: Statuses::none().and(200..=399),
+            failures: NonZeroU32::MIN.saturating_add(1),
+        }
+    }
 }
 
 impl Default for BalanceConfig {
@@ -50,8 +98,11 @@ impl Default for BalanceConfig {
             slow_factor: None,
             eject_for: Duration::from_secs(10),
             max_eject_for: Duration::from_secs(300),
-            panic_below: 0.5,
+            panic_below: 0.3,
             slow_start: Duration::ZERO,
+            statuses: Statuses::of_failures(),
+            fail_over: true,
+            health_check: None,
         }
     }
 }
@@ -65,7 +116,8 @@ impl Default for BalanceConfig {
 /// // Three addresses; the last one gets as much as the others together.
 /// let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 1, 2]);
 /// let now = Instant::now();
-/// let mut picks: Vec<_> = (0..4).filter_map(|_| balancer.pick(now, 0, None)).collect();
+/// let mut pick = |balancer: &mut Balancer| balancer.pick(now, 0, |_| false);
+/// let mut picks: Vec<_> = (0..4).filter_map(|_| pick(&mut balancer)).collect();
 /// picks.sort();
 /// assert_eq!(picks, [0, 1, 2, 2]);
 /// // The first one fails, five times in a row, and is left alone for ten seconds.
@@ -73,13 +125,15 @@ impl Default for BalanceConfig {
 ///     balancer.begin(0);
 ///     balancer.end(now, 0, Health::Failure, None);
 /// }
-/// assert!((0..8).all(|_| balancer.pick(now, 0, None) != Some(0)));
+/// assert!((0..8).all(|_| pick(&mut balancer) != Some(0)));
 /// assert_eq!(balancer.ejected_until(0), Some(now + Duration::from_secs(10)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Balancer {
     config: BalanceConfig,
     places: Vec<Place>,
+    /// For computing in.
+    shares: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +144,8 @@ struct Place {
     in_flight: u32,
     failures_in_a_row: u32,
     ejected_until: Option<Instant>,
+    /// Not used until it is said to be up again.
+    down: bool,
     /// How often it was ejected without being well for as long in between.
     ejections: u32,
     /// When it came back last.
@@ -108,6 +164,7 @@ impl Balancer {
             in_flight: 0,
             failures_in_a_row: 0,
             ejected_until: None,
+            down: false,
             ejections: 0,
             back_at: None,
             latency: 0.0,
@@ -116,43 +173,54 @@ impl Balancer {
         Self {
             config,
             places: weights.iter().map(place).collect(),
+            shares: Vec::with_capacity(weights.len()),
         }
     }
 
-    /// Picks an address, another one than `not` if there is one. `random` is any number, evenly distributed. `None` only
-    /// if there are no addresses.
-    pub fn pick(&mut self, now: Instant, random: u64, not: Option<usize>) -> Option<usize> {
+    /// Its configuration.
+    pub fn config(&self) -> &BalanceConfig {
+        &self.config
+    }
+
+    /// Picks an address, none of those that are to be skipped. `random` is any number, evenly distributed. `None` if there
+    /// is no other.
+    pub fn pick(
+        &mut self,
+        now: Instant,
+        random: u64,
+        skip: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         self.take_back(now);
         let panics = self.panics();
-        let share = |(at, place): (usize, &Place)| match place.ejected_until {
-            _ if not == Some(at) => 0.0,
-            Some(_) if !panics => 0.0,
-            _ => f64::from(place.weight) * self.grown(now, place),
-        };
-        let shares: Vec<f64> = self.places.iter().enumerate().map(share).collect();
-        if shares.iter().all(|share| *share <= 0.0) {
-            // Only what nobody wants is left.
-            let others = (0..self.places.len()).filter(|at| not != Some(*at));
-            let ready = others.min_by_key(|at| (self.places[*at].ejected_until, *at));
-            return ready.or(not.filter(|at| *at < self.places.len()));
-        }
-        match self.config.spread {
-            Spread::RoundRobin => self.in_turn(&shares),
-            Spread::LeastInFlight => {
-                let first = drawn(&shares, random as u32);
-                let mut rest = shares;
-                let share = std::mem::take(&mut rest[first]);
-                if rest.iter().all(|share| *share <= 0.0) {
-                    return Some(first);
-                }
-                let second = drawn(&rest, (random >> 32) as u32);
-                let load = |at: usize, share: f64| f64::from(self.places[at].in_flight + 1) / share;
-                match load(second, rest[second]) < load(first, share) {
-                    true => Some(second),
-                    false => Some(first),
-                }
+        let mut shares = std::mem::take(&mut self.shares);
+        shares.clear();
+        shares.extend(self.places.iter().enumerate().map(|(at, place)| {
+            if skip(at) || (place.is_out() && !panics) {
+                return 0.0;
             }
-        }
+            f64::from(place.weight) * self.grown(now, place)
+        }));
+        let pick = if shares.iter().all(|share| *share <= 0.0) {
+            // Only what nobody wants is left.
+            let others = (0..self.places.len()).filter(|at| !skip(*at));
+            others.min_by_key(|at| {
+                let place = &self.places[*at];
+                (place.down, place.ejected_until, *at)
+            })
+        } else {
+            match self.config.spread {
+                Spread::RoundRobin => self.in_turn(&shares),
+                Spread::LeastInFlight => Some(self.less_loaded(&mut shares, random)),
+            }
+        };
+        self.shares = shares;
+        pick
+    }
+
+    /// Whether there is an address in use that is not to be skipped.
+    pub fn has_other(&self, skip: impl Fn(usize) -> bool) -> bool {
+        let mut places = self.places.iter().enumerate();
+        places.any(|(at, place)| !skip(at) && !place.is_out() && place.weight > 0)
     }
 
     /// A call is on its way to that address.
@@ -193,8 +261,7 @@ impl Balancer {
         }
         let most = self.config.eject_after;
         let fails = most.is_some_and(|most| place.failures_in_a_row >= most.get());
-        let away = place.ejected_until.is_some();
-        if away || !(fails || self.is_slow(at)) {
+        if place.ejected_until.is_some() || !(fails || self.is_slow(at)) {
             return false;
         }
         self.eject(now, at);
@@ -206,8 +273,7 @@ impl Balancer {
         self.places.get(at)?.ejected_until
     }
 
-    /// Ejects an address, as a health check that has failed does.
-    pub fn eject(&mut self, now: Instant, at: usize) {
+    fn eject(&mut self, now: Instant, at: usize) {
         let Some(place) = self.places.get_mut(at) else {
             return;
         };
@@ -218,14 +284,27 @@ impl Balancer {
         place.ejected_until = Some(until.unwrap_or(now));
     }
 
-    /// Takes an address back at once, as a health check that has succeeded does.
-    pub fn readmit(&mut self, now: Instant, at: usize) {
-        if let Some(place) = self.places.get_mut(at)
-            && place.ejected_until.take().is_some()
-        {
-            place.back_at = Some(now);
-            place.owed = 0.0;
-        }
+    /// Takes an address out until it is [up](Self::set_up) again. Returns whether it was not out for that before.
+    pub fn set_down(&mut self, at: usize) -> bool {
+        let place = self.places.get_mut(at);
+        place.is_some_and(|place| !std::mem::replace(&mut place.down, true))
+    }
+
+    /// Takes an address back at once, whatever it was out for. Returns whether it was.
+    pub fn set_up(&mut self, now: Instant, at: usize) -> bool {
+        let Some(place) = self.places.get_mut(at).filter(|place| place.is_out()) else {
+            return false;
+        };
+        place.down = false;
+        place.ejected_until = None;
+        place.back_at = Some(now);
+        place.owed = 0.0;
+        true
+    }
+
+    /// Whether an address is out until it is said to be up.
+    pub fn is_down(&self, at: usize) -> bool {
+        self.places.get(at).is_some_and(|place| place.down)
     }
 
     /// Calls on their way to an address.
@@ -233,23 +312,18 @@ impl Balancer {
         self.places.get(at).map_or(0, |place| place.in_flight)
     }
 
-    /// Whether so many are ejected that all are used.
+    /// Whether so many are out that all are used.
     fn panics(&self) -> bool {
-        let left = self
-            .places
-            .iter()
-            .filter(|place| place.ejected_until.is_none());
+        let left = self.places.iter().filter(|place| !place.is_out());
         (left.count() as f64) < self.config.panic_below * self.places.len() as f64
     }
 
     /// Those whose time is over come back.
     fn take_back(&mut self, now: Instant) {
-        for at in 0..self.places.len() {
-            if self.places[at]
-                .ejected_until
-                .is_some_and(|until| until <= now)
-            {
-                self.readmit(now, at);
+        for place in &mut self.places {
+            if place.ejected_until.take_if(|until| *until <= now).is_some() {
+                place.back_at = Some(now);
+                place.owed = 0.0;
             }
         }
     }
@@ -280,12 +354,28 @@ impl Balancer {
         most
     }
 
+    /// The one with fewer calls in flight, of two that are drawn by their shares.
+    fn less_loaded(&self, shares: &mut [f64], random: u64) -> usize {
+        let first = drawn(shares, random as u32);
+        let share = std::mem::take(&mut shares[first]);
+        if shares.iter().all(|share| *share <= 0.0) {
+            return first;
+        }
+        let second = drawn(shares, (random >> 32) as u32);
+        let load = |at: usize, share: f64| f64::from(self.places[at].in_flight + 1) / share;
+        if load(second, shares[second]) < load(first, share) {
+            second
+        } else {
+            first
+        }
+    }
+
     /// Whether its answers take much longer than those of the others.
     fn is_slow(&self, at: usize) -> bool {
         let Some(factor) = self.config.slow_factor else {
             return false;
         };
-        let known = |place: &&Place| place.answers >= AVERAGED && place.ejected_until.is_none();
+        let known = |place: &&Place| place.answers >= AVERAGED && !place.is_out();
         let place = &self.places[at];
         let mut all: Vec<f64> = self
             .places
@@ -299,6 +389,22 @@ impl Balancer {
         all.sort_by(f64::total_cmp);
         place.latency > factor * all[all.len() / 2]
     }
+}
+
+impl Place {
+    /// Whether it is not used, unless too many are not.
+    fn is_out(&self) -> bool {
+        self.down || self.ejected_until.is_some()
+    }
+}
+
+/// What an attempt was let through with, to be given back with its outcome.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leave {
+    /// Of its host's breaker, if that has one.
+    pub(crate) breaker: Option<Pass>,
+    /// The address that was picked, if there was a choice.
+    pub(crate) address: Option<u32>,
 }
 
 /// How long an ejection takes, after so many in a row.
@@ -342,7 +448,7 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let mixed = random ^ random.rotate_left(32);
-            let at = balancer.pick(now, mixed, None).expect("an address");
+            let at = balancer.pick(now, mixed, |_| false).expect("an address");
             counts[at] += 1;
         }
         counts
@@ -361,12 +467,14 @@ mod tests {
     fn in_turn_by_weight_and_never_twice_in_a_row_without_need() {
         let now = Instant::now();
         let mut balancer = Balancer::new(BalanceConfig::default(), &[5, 1, 1]);
-        let picks: Vec<_> = (0..7).filter_map(|_| balancer.pick(now, 0, None)).collect();
+        let picks: Vec<_> = (0..7)
+            .filter_map(|_| balancer.pick(now, 0, |_| false))
+            .collect();
         assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
         let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 0, 1]);
         assert_eq!(counts(&mut balancer, now, 10), [5, 0, 5]);
         assert_eq!(
-            Balancer::new(BalanceConfig::default(), &[]).pick(now, 0, None),
+            Balancer::new(BalanceConfig::default(), &[]).pick(now, 0, |_| false),
             None
         );
     }
@@ -427,6 +535,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_down_stays_so_until_it_is_up() {
+        let now = Instant::now();
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[1; 3]);
+        assert!(balancer.set_down(1) && !balancer.set_down(1));
+        let later = now + Duration::from_secs(10_000);
+        assert_eq!(counts(&mut balancer, later, 4), [2, 0, 2]);
+        assert!(balancer.set_up(later, 1) && !balancer.set_up(later, 1));
+        assert_eq!(counts(&mut balancer, later, 6), [2, 2, 2]);
+    }
+
+    #[test]
     fn another_one_than_the_one_that_failed() {
         let now = Instant::now();
         for spread in [Spread::RoundRobin, Spread::LeastInFlight] {
@@ -435,12 +554,14 @@ mod tests {
                 ..BalanceConfig::default()
             };
             let mut balancer = Balancer::new(config, &[1, 1, 0]);
-            assert!((0..20).all(|random| balancer.pick(now, random << 30, Some(0)) == Some(1)));
+            assert!(
+                (0..20).all(|random| balancer.pick(now, random << 30, |at| at == 0) == Some(1))
+            );
             // Rather one that is ejected, or has no weight, than the same again.
             fail(&mut balancer, now, 1, 5);
-            assert_eq!(balancer.pick(now, 7, Some(0)), Some(2));
-            let mut alone = Balancer::new(BalanceConfig::default(), &[1]);
-            assert_eq!(alone.pick(now, 7, Some(0)), Some(0));
+            assert!(!balancer.has_other(|at| at == 0));
+            assert_eq!(balancer.pick(now, 7, |at| at == 0), Some(2));
+            assert_eq!(balancer.pick(now, 7, |_| true), None);
         }
     }
 
@@ -501,13 +622,20 @@ mod tests {
             let mut last = None;
             for (pause, random, health, avoid) in steps {
                 now += Duration::from_millis(pause);
-                let not = last.filter(|_| avoid);
-                let at = balancer.pick(now, random, not).expect("an address");
-                prop_assert!(weights.len() == 1 || not != Some(at));
-                let away = balancer.ejected_until(at).is_some_and(|until| until > now);
-                let usable = (0..weights.len()).filter(|other| weights[*other] > 0 && not != Some(*other) && balancer.ejected_until(*other).is_none()).count();
-                prop_assert!(!away || balancer.panics() || usable == 0);
+                let not = last.filter(|_| avoid && weights.len() > 1);
+                let at = balancer.pick(now, random, |at| not == Some(at)).expect("an address");
+                prop_assert!(not != Some(at));
+                let away = balancer.is_down(at) || balancer.ejected_until(at).is_some_and(|until| until > now);
+                prop_assert!(!away || balancer.panics() || !balancer.has_other(|at| not == Some(at)));
                 balancer.begin(at);
+                match random % 16 {
+                    0 => prop_assert_ne!(balancer.is_down(at), balancer.set_down(at)),
+                    1 => {
+                        balancer.set_up(now, at);
+                        prop_assert!(!balancer.is_down(at) && balancer.ejected_until(at).is_none());
+                    }
+                    _ => {}
+                }
                 balancer.end(now, at, [Health::Success, Health::Failure, Health::Unknown][usize::from(health)], None);
                 last = Some(at);
             }

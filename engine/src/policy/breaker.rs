@@ -49,7 +49,7 @@ impl Default for BreakerConfig {
             max_open_for: Duration::from_secs(60),
             probes: NonZeroU32::MIN,
             successes: NonZeroU32::MIN,
-            statuses: Statuses::none().and(500..=500).and(502..=504),
+            statuses: Statuses::of_failures(),
         }
     }
 }
@@ -69,6 +69,11 @@ impl Statuses {
     /// No status.
     pub const fn none() -> Self {
         Self(Vec::new())
+    }
+
+    /// Of peers that did not do their work: 500, and 502 to 504.
+    pub(crate) fn of_failures() -> Self {
+        Self::none().and(500..=500).and(502..=504)
     }
 
     /// These as well.

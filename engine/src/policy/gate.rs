@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Aimd, AimdConfig, Load, Rate, RateLimiter};
+use super::{Aimd, AimdConfig, Load, Rate, RateLimiter, later};
 use crate::time::Time;
 
 /// The rules of one gate; the fields are those of `HostConfig`.
@@ -64,10 +64,12 @@ impl Gate {
 
     /// When its rates allow one, if they do not now.
     pub(crate) fn opens_at(&mut self, now: Time) -> Option<Time> {
-        let instant = now.instant();
         let rates = self.rates.iter_mut().flatten();
-        let at = rates.filter_map(|rate| rate.ready_at(instant, 1)).max()?;
-        (at > instant).then(|| Time::of(at))
+        let at = rates.map(|rate| match rate.ready_at(now.instant(), 1) {
+            Some(at) => Time::of(at),
+            None => later(now, Duration::MAX),
+        });
+        at.max().filter(|at| *at > now)
     }
 
     /// Until when it must be remembered: a new one would let more pass; `None` if it need not.
@@ -100,14 +102,14 @@ impl Gate {
     }
 }
 
-/// A rate over many hosts, which take turns. `H` names a host.
+/// Rates over many hosts, which take turns. `H` names a host.
 #[derive(Debug)]
 pub(crate) struct Turns<H> {
-    requests: RateLimiter,
+    requests: Gate,
     /// Connections that are opened for these requests come at no higher rate, so that not all hosts open one for the one
-    /// request that may begin. None is kept for them: a host that is not reached keeps nobody back.
-    openings: RateLimiter,
-    /// Hosts with calls that wait, the next one in front. An entry counts once, if the host says so.
+    /// request that may begin. No token is kept for them: a host that is not reached keeps nobody back.
+    openings: Gate,
+    /// Hosts with calls that wait, the next one in front.
     pub(crate) ready: VecDeque<H>,
     /// Hosts that need a connection.
     pub(crate) opening: VecDeque<H>,
@@ -118,10 +120,10 @@ pub(crate) struct Turns<H> {
 }
 
 impl<H> Turns<H> {
-    pub(crate) fn new(rate: Rate) -> Self {
+    pub(crate) fn new(config: &GateConfig) -> Self {
         Self {
-            requests: RateLimiter::new(rate),
-            openings: RateLimiter::new(rate),
+            requests: Gate::new(config),
+            openings: Gate::new(config),
             ready: VecDeque::new(),
             opening: VecDeque::new(),
             alarm: None,
@@ -131,26 +133,29 @@ impl<H> Turns<H> {
 
     /// Whether a request may begin now.
     pub(crate) fn has_room(&mut self, now: Time) -> bool {
-        self.requests.available(now.instant()) > 0
+        self.requests.room(now, 0) > 0
     }
 
     /// One begins; there was room for it.
     pub(crate) fn pass(&mut self, now: Time) {
-        self.requests.charge(now.instant(), 1);
+        self.requests.pass(now, 0);
     }
 
     /// Whether an opening may begin now, which then does.
     pub(crate) fn open(&mut self, now: Time) -> bool {
-        self.openings.take(now.instant(), 1).is_ok()
+        let may = self.openings.room(now, 0) > 0;
+        if may {
+            self.openings.pass(now, 0);
+        }
+        may
     }
 
     /// When a host that waits may have its turn.
     pub(crate) fn next_at(&mut self, now: Time) -> Option<Time> {
-        let instant = now.instant();
-        let request = (!self.ready.is_empty()).then(|| self.requests.ready_at(instant, 1));
-        let opening = (!self.opening.is_empty()).then(|| self.openings.ready_at(instant, 1));
-        let both = [request, opening].into_iter().flatten().flatten();
-        both.min().map(Time::of)
+        let request = (!self.ready.is_empty()).then(|| self.requests.opens_at(now).unwrap_or(now));
+        let opening =
+            (!self.opening.is_empty()).then(|| self.openings.opens_at(now).unwrap_or(now));
+        request.into_iter().chain(opening).min()
     }
 }
 
@@ -209,6 +214,22 @@ mod tests {
         });
         assert_eq!((gate.room(now, 1), gate.room(now, 3)), (2, 0));
         assert_eq!((gate.room(now, 4), gate.opens_at(now)), (0, None));
+    }
+
+    #[test]
+    fn never_is_late_and_not_now() {
+        let now = Time::now();
+        let config = GateConfig {
+            min_delay: Some(Duration::MAX),
+            ..GateConfig::default()
+        };
+        let (mut gate, mut turns) = (Gate::new(&config), Turns::new(&config));
+        gate.pass(now, 1);
+        turns.pass(now);
+        turns.ready.push_back(1);
+        let year = now + Duration::from_secs(31_536_000);
+        assert!(gate.opens_at(now).is_some_and(|at| at > year));
+        assert!(turns.next_at(now).is_some_and(|at| at > year));
     }
 
     proptest! {

@@ -550,8 +550,12 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.oldest_waiter()
     }
 
-    /// Takes out the call that has waited for longest.
-    pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
+    /// Takes out the call that is next.
+    pub(crate) fn take_oldest(&mut self) -> Option<W> {
+        self.oldest_waiter()
+    }
+
+    fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();
         fresh.or_else(|| self.waiting.pop_front())
     }

@@ -118,8 +118,8 @@ pub struct RetryRule {
     /// Whether requests that are not idempotent are repeated, although the server may have done what they say.
     /// Default false.
     pub any_method: bool,
-    /// Whether the next attempt takes a new connection, though others may be idle. Default false.
-    pub fresh: bool,
+    /// Where the next attempt goes. Default on any connection.
+    pub via: RetryVia,
 }
 
 impl RetryRule {
@@ -130,9 +130,24 @@ impl RetryRule {
             attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
             backoff: Backoff::default(),
             any_method: false,
-            fresh: false,
+            via: RetryVia::default(),
         }
     }
+}
+
+/// Where a call goes when it is tried again. With [`HostConfig::balance`](crate::HostConfig::balance), that is another
+/// address in any case, if there is one.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum RetryVia {
+    /// On any connection, one that is idle or a new one.
+    #[default]
+    Any,
+    /// On a new connection.
+    Fresh,
+    /// On a new connection, for which the address that failed is tried last, if its host has others; so are all new ones
+    /// for the time of [`HostConfig::avoid_failed`](crate::HostConfig::avoid_failed).
+    OtherAddress,
 }
 
 /// What a [`RetryRule`] is for.
@@ -181,7 +196,9 @@ impl FailureClass {
             (ErrorKind::Timeout(TimeLimit::Connect | TimeLimit::Handshake), _) => {
                 Self::ConnectTimeout
             }
-            (ErrorKind::Timeout(TimeLimit::FirstByte), _) => Self::FirstByteTimeout,
+            (ErrorKind::Timeout(TimeLimit::FirstByte | TimeLimit::Adaptive), _) => {
+                Self::FirstByteTimeout
+            }
             (ErrorKind::Timeout(TimeLimit::BetweenBytes | TimeLimit::Write), _) => {
                 Self::ReadTimeout
             }
@@ -214,7 +231,7 @@ pub(crate) enum Verdict {
     /// Again after a pause.
     After {
         pause: Duration,
-        fresh: bool,
+        via: RetryVia,
     },
 }
 
@@ -256,12 +273,12 @@ impl Retry {
         let pause = match rule {
             Some(rule) => rule
                 .allows(failed.request, failed.error.sent(), failed.attempt)
-                .then(|| (rule.backoff.delay(failed.attempt, random), rule.fresh)),
+                .then(|| (rule.backoff.delay(failed.attempt, random), rule.via)),
             None => self
                 .hook
                 .as_ref()
                 .and_then(|hook| hook(failed))
-                .map(|pause| (pause, true)),
+                .map(|pause| (pause, RetryVia::Fresh)),
         };
         self.in_time(pause, failed.elapsed)
     }
@@ -297,7 +314,7 @@ impl Retry {
         let pause = rule.backoff.delay(attempt, random);
         // Not all of those that are told the same come back at the same moment.
         let pause = told.map_or(pause, |told| told.saturating_add(pause.min(told / 10)));
-        self.in_time(Some((pause, rule.fresh)), elapsed)
+        self.in_time(Some((pause, rule.via)), elapsed)
     }
 
     /// Whether some answers are repeated.
@@ -306,15 +323,15 @@ impl Retry {
         rules.any(|rule| matches!(rule.on, RetryOn::Status(_)))
     }
 
-    fn in_time(&self, pause: Option<(Duration, bool)>, elapsed: Duration) -> Verdict {
-        let Some((pause, fresh)) = pause else {
+    fn in_time(&self, pause: Option<(Duration, RetryVia)>, elapsed: Duration) -> Verdict {
+        let Some((pause, via)) = pause else {
             return Verdict::GiveUp;
         };
         let begins = elapsed.saturating_add(pause);
         if self.max_elapsed.is_some_and(|most| begins > most) {
             return Verdict::GiveUp;
         }
-        Verdict::After { pause, fresh }
+        Verdict::After { pause, via }
     }
 }
 
@@ -393,7 +410,10 @@ mod tests {
         };
         let error = Error::new(PeerFault::Truncated, Phase::Body, Sent::Partial);
         let mut request = Request::get("/");
-        let after = |pause| Verdict::After { pause, fresh: true };
+        let after = |pause| Verdict::After {
+            pause,
+            via: RetryVia::Fresh,
+        };
         let decide =
             |request: &Request, attempt| retry.decide(&failed(&error, request, attempt), false, 0);
         assert_eq!(decide(&request, 2), after(2 * MS));
@@ -520,7 +540,7 @@ mod tests {
     fn pauses_grow_and_end_with_the_time_that_there_is() {
         let rule = RetryRule {
             attempts: NonZeroU32::new(100).expect("not zero"),
-            fresh: true,
+            via: RetryVia::Fresh,
             ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
         };
         let retry = Retry {
@@ -544,10 +564,13 @@ mod tests {
             retry.decide(&failed, false, u64::MAX)
         };
         for (attempt, bound) in [(1, 100), (2, 200), (3, 400)] {
-            let Verdict::After { pause, fresh } = decide(attempt, Duration::ZERO) else {
+            let Verdict::After { pause, via } = decide(attempt, Duration::ZERO) else {
                 panic!("attempt {attempt} was the last");
             };
-            assert!(fresh && pause.abs_diff(bound * MS) < MS, "{pause:?}");
+            assert!(
+                via == RetryVia::Fresh && pause.abs_diff(bound * MS) < MS,
+                "{pause:?}"
+            );
         }
         assert_ne!(decide(3, 600 * MS), Verdict::GiveUp);
         assert_eq!(decide(3, 601 * MS), Verdict::GiveUp);
@@ -583,7 +606,7 @@ mod tests {
         let (get, post) = (Request::get("/"), Request::post("/", "x"));
         let after = |seconds| Verdict::After {
             pause: Duration::from_secs(seconds),
-            fresh: false,
+            via: RetryVia::Any,
         };
         assert_eq!(decide(&get, 503, "", 1), after(0));
         assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 1), after(7));

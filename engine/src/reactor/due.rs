@@ -1,5 +1,7 @@
 //! When waits end: a connection's timer and a call's, and what happens when they come up.
 
+use std::time::Duration;
+
 use super::timers::{Armed, Owner};
 use super::{Conn, Happened, Key, Place, Reactor, State, Unread};
 use crate::error::{Phase, TimeLimit};
@@ -32,7 +34,16 @@ impl<N: Net> Reactor<N> {
                             Some(call) => call.timeouts(&self.settings),
                             None => &self.settings.timeouts,
                         };
-                        timeouts.due(exchange.phase(), conn.since, deadline)
+                        let due = timeouts.due(exchange.phase(), conn.since, deadline);
+                        match conn.patience {
+                            Some(patience)
+                                if exchange.phase() == Phase::FirstByte
+                                    && own.is_none_or(|call| !call.has_own_first_byte()) =>
+                            {
+                                earlier(due, conn.since, patience)
+                            }
+                            _ => due,
+                        }
                     }
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
@@ -161,5 +172,20 @@ impl<N: Net> Reactor<N> {
             }
             (State::Settled, _) => {}
         }
+    }
+}
+
+/// When a wait for a first byte ends, by the limits that are set or by what is usual.
+fn earlier(
+    due: Option<(Time, TimeLimit)>,
+    since: Time,
+    patience: Duration,
+) -> Option<(Time, TimeLimit)> {
+    let usual = since
+        .checked_add(patience)
+        .map(|at| (at, TimeLimit::Adaptive));
+    match (due, usual) {
+        (Some(due), Some(usual)) if due.0 <= usual.0 => Some(due),
+        (due, usual) => usual.or(due),
     }
 }

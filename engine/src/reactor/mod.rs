@@ -31,7 +31,7 @@ use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::queue::{Queue, Ticket};
-use crate::policy::{Overrides, Pass, SlotId, Timeouts, WaitId, later};
+use crate::policy::{Leave, Overrides, SlotId, Timeouts, WaitId, later};
 use crate::proto::{BodyMode, Decoder, Exchange, Limits, Request, Response, Reuse, SendStep};
 use crate::time::Time;
 use timers::Timers;
@@ -145,8 +145,12 @@ pub(crate) struct ActiveCall {
     pub(crate) failures: u32,
     /// An earlier attempt met a connection that had died.
     pub(crate) stale_before: bool,
-    /// The leave of its host's breaker for the present attempt.
-    pub(crate) pass: Option<Pass>,
+    /// What the present attempt was let through with.
+    pub(crate) leave: Option<Leave>,
+    /// The addresses where it has failed, of those that share the calls: a bit for each.
+    pub(crate) tried: u64,
+    /// It is nobody's, and asks the address with this number how it is.
+    pub(crate) check: Option<u32>,
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,
@@ -160,6 +164,35 @@ pub(crate) struct ActiveCall {
 }
 
 impl ActiveCall {
+    /// A call that nothing has been done for.
+    pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
+        Self {
+            request,
+            response,
+            tag: 0,
+            mode: BodyMode::Buffer,
+            host: Key::NONE,
+            overrides: None,
+            deadline: None,
+            place: Place::New,
+            outcome: Ok(()),
+            marks: Marks::new(now),
+            attempts: 0,
+            number: 0,
+            failures: 0,
+            stale_before: false,
+            leave: None,
+            tried: 0,
+            check: None,
+            sent_before: Sent::Nothing,
+            head: HeadState::Awaited,
+            rerouted: false,
+            taken: 0,
+            told: false,
+            armed: Armed::default(),
+        }
+    }
+
     /// Whether its deadline has passed.
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
@@ -173,6 +206,13 @@ impl ActiveCall {
     /// Whether it is to be sent, for the first time or to where it has been redirected.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.place, Place::New)
+    }
+
+    /// Whether it has a limit on the wait for the first byte instead of the client's.
+    pub(crate) fn has_own_first_byte(&self) -> bool {
+        let own = self.overrides.as_deref();
+        own.and_then(|own| own.timeouts.as_ref())
+            .is_some_and(|own| own.first_byte.is_some())
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -323,8 +363,10 @@ struct Conn<S> {
     continue_at: Option<Time>,
     /// Of the call that it serves.
     deadline: Option<Time>,
-    /// That call may have limits of its own.
+    /// That call, or its host, may have limits of its own.
     hurried: bool,
+    /// The longest wait for a first byte, by what is usual for the host.
+    patience: Option<Duration>,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
     unread: Option<Unread>,
     /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
@@ -672,6 +714,7 @@ impl<N: Net> Reactor<N> {
             continue_at: None,
             deadline: None,
             hurried: false,
+            patience: None,
             unread: None,
             set_up,
             closed: false,
@@ -745,6 +788,13 @@ impl<N: Net> Reactor<N> {
         self.conns.get(conn).map(|conn| conn.at)
     }
 
+    /// Limits waits for first bytes on a connection, unless the call has a limit of its own.
+    pub(crate) fn set_patience(&mut self, conn: Key, limit: Duration) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            conn.patience = Some(limit);
+        }
+    }
+
     /// Gives a connection to a call and begins to send the request.
     pub(crate) fn start(&mut self, conn_key: Key, call_key: Key) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
@@ -767,7 +817,7 @@ impl<N: Net> Reactor<N> {
         conn.since = self.now;
         conn.continue_at = None;
         conn.deadline = call.deadline;
-        conn.hurried = call.overrides.is_some();
+        conn.hurried = call.overrides.is_some() || conn.patience.is_some();
         conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);

@@ -388,6 +388,10 @@ impl<N: Net> Reactor<N> {
             }
             pipe.sent_whole += 1;
         }
+        if conn.hurried {
+            // Now it waits for an answer, perhaps for less time than for room to send.
+            self.arm_conn(key);
+        }
     }
 
     // ---- answers
@@ -754,7 +758,7 @@ impl<S> Conn<S> {
             Whose::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
                     call.marks.in_front = Some(now);
-                    self.hurried = call.overrides.is_some();
+                    self.hurried = call.overrides.is_some() || self.patience.is_some();
                     self.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
                 }
                 None => self.state = State::Settled,

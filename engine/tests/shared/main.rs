@@ -1,5 +1,6 @@
 //! `Shared` over real sockets: every call completes once, with its own answer, however the client and its callers end.
 
+mod batch;
 mod bodies;
 mod many;
 mod server;

@@ -10,6 +10,9 @@
 //! COURSER_SIM_SEED=17 cargo test -p courser --test sim -- --exact replay --nocapture  # one of them, told in full
 //! ```
 
+mod adaptive;
+mod balance;
+mod batch;
 mod hosts;
 mod plan;
 mod rates;

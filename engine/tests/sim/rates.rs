@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use courser::net::sim::{Asked, Faults, Link, Odds, Peer, Random, SimNet, SimResolver, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    AimdConfig, Answer, Backoff, Call, CallId, Client, Completion, Config, Counters, ErrorKind,
-    FailureClass, HostClient, HostConfig, LimitExceeded, Moment, Observer, Phase, PipelineClient,
-    PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses,
-    TimeLimit, Upstream, WaitPolicy,
+    AimdConfig, Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
+    ErrorKind, FailureClass, HostClient, HostConfig, LimitExceeded, Moment, Observer, Phase,
+    PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule,
+    RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -685,13 +685,13 @@ fn run_any(seed: u64, told: bool) {
     let net = SimNet::new(seed);
     net.set_tracing(told);
     let log = Log::new(&net);
-    let kind = random.within(0..=2);
+    let kind = random.within(0..=3);
     let foul = random.roll(Odds::per_mille(600));
     let odds = |random: &mut Random, most| match foul {
         true => Odds::per_mille(random.within(0..=most) as u16),
         false => Odds::NEVER,
     };
-    let hosts = if kind == 1 { 4 } else { 1 };
+    let hosts = [1, 4, 1, 3][kind];
     // The same for all, so that what is sent at a rate arrives at that rate.
     let latency = random.within(0..=20) as u32 * MS;
     for host in 1..=hosts {
@@ -730,7 +730,10 @@ fn run_any(seed: u64, told: bool) {
     config.timeouts.connect = Some(1000 * MS);
     config.timeouts.first_byte = Some(2000 * MS);
     let rule = |on| RetryRule {
-        fresh: seed.is_multiple_of(2),
+        via: match seed % 2 {
+            0 => RetryVia::Fresh,
+            _ => RetryVia::Any,
+        },
         ..RetryRule::new(on)
     };
     if random.roll(Odds::per_mille(500)) {
@@ -755,9 +758,11 @@ fn run_any(seed: u64, told: bool) {
         None
     };
     let rates = [config.rate, config.min_delay.map(Rate::every)];
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let all = (1..=hosts).map(|host| ([10, 0, 0, host], 80).into());
+    let upstream = Upstream::tcp(all);
+    config.balance = (kind == 3).then(BalanceConfig::default);
     let mut client: Box<dyn Drive> = match kind {
-        0 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
+        0 | 3 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
         1 => {
             let config = Config {
                 host: config,
@@ -816,17 +821,43 @@ fn run_any(seed: u64, told: bool) {
     assert!(ends.iter().all(|ends| *ends == 1), "{ends:?}");
     assert_eq!((client.in_flight(), client.counters().waiting), (0, 0));
     net.trace().iter().for_each(|entry| println!("{entry}"));
-    for host in 1..=hosts {
-        for rate in rates.into_iter().flatten() {
+    for rate in rates.into_iter().flatten() {
+        for host in 1..=hosts {
             log.keeps(rate, Some(host));
+        }
+        if kind == 3 {
+            log.keeps(rate, None);
         }
     }
     if let Some(total) = total {
         log.keeps(total, None);
     }
     // First come, first served, at each host.
-    if patient && kind != 1 {
+    if patient && hosts == 1 {
         let order = order.lock().unwrap();
         assert!(order.is_sorted(), "{order:?}");
     }
+}
+
+#[test]
+fn a_rate_is_for_all_addresses_together() {
+    let net = SimNet::new(1);
+    let log = Log::new(&net);
+    let mut all = Vec::new();
+    for n in 1..=3 {
+        net.listen(place(n), near(), Server::new(&log, n));
+        all.push(([10, 0, 0, n], 80).into());
+    }
+    let config = HostConfig {
+        rate: Some(rate(10, 1000 * MS, 2)),
+        balance: Some(BalanceConfig::default()),
+        ..HostConfig::default()
+    };
+    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
+    for _ in 0..9 {
+        client.submit(get("/"));
+    }
+    finish!(client);
+    assert_eq!(log.times(), [0, 0, 100, 200, 300, 400, 500, 600, 700]);
+    assert_eq!((1..=3).filter(|n| log.hosts().contains(n)).count(), 3);
 }

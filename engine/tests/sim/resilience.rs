@@ -363,3 +363,31 @@ fn a_cancelled_probe_makes_room_for_another() {
     client.wait(None).unwrap().unwrap().outcome.unwrap_err();
     client.get("/", &mut Response::new()).unwrap();
 }
+
+/// Its first answer never ends.
+struct BeginsEndless(bool);
+
+impl SimServer for BeginsEndless {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        let length = if std::mem::take(&mut self.0) { 100 } else { 2 };
+        peer.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nhi"
+        ));
+    }
+}
+
+#[test]
+fn a_probe_whose_streamed_body_nobody_wants_makes_room_too() {
+    let net = SimNet::new(1);
+    let config = HostConfig {
+        breaker: Some(breaker(1)),
+        ..HostConfig::default()
+    };
+    let mut client = client(&net, config);
+    client.get("/", &mut Response::new()).unwrap_err();
+    client.maintain(5000 * MS).unwrap();
+    net.listen(here(), near(), BeginsEndless(true));
+    let mut response = Response::new();
+    drop(client.open(&mut Request::get("/"), &mut response).unwrap());
+    client.get("/", &mut response).unwrap();
+}

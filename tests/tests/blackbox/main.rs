@@ -3,6 +3,7 @@
 //! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
 //! fasthttp's client has; `rfc_`, `fault_` and `leak_` ones are what no suite should be without.
 
+mod batch;
 mod client;
 mod codings;
 mod dns;

@@ -80,7 +80,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
         while may
             && let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
-            && let Some(key) = host.pool.oldest_waiter()
+            && let Some(key) = host.pool.take_oldest()
         {
             if self.is_too_late(key) {
                 continue;

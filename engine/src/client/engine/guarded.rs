@@ -1,36 +1,30 @@
-//! Attempts that the breaker of their host must allow.
+//! Attempts that must be allowed: their breaker lets them pass, and an address is chosen if there are several that share
+//! the calls.
+
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::client::router::Router;
 use crate::client::{CallId, Moment};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
-use crate::policy::{Breaker, BreakerState, Health, health_of};
+use crate::policy::{Breaker, BreakerState, Health, Leave, health_of};
 use crate::reactor::Key;
+use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Whether attempts must be allowed at all.
     #[inline]
     pub(super) fn guards(&self) -> bool {
-        self.breaker.is_some()
+        self.guarded
     }
 
-    /// Whether an attempt of a call may begin now. If not, the call has failed.
+    /// Whether an attempt of a call may begin now; its host is the address that it goes to. If it may not, the call has
+    /// failed.
     #[cold]
     pub(super) fn admits(&mut self, key: Key) -> bool {
-        let now = self.reactor.now().instant();
-        let (Some(config), Some(call)) = (&self.breaker, self.reactor.call(key)) else {
-            return true;
-        };
-        let Some(host) = self.hosts.get(call.host) else {
-            return true;
-        };
-        let new = || Box::new(Breaker::new(config.clone()));
-        match host.breaker.get_or_insert_with(new).admit(now) {
-            Ok(pass) => {
-                call.pass = Some(pass);
-                true
-            }
+        match self.choose(key) {
+            Ok(()) => true,
             Err(until) => {
                 let open = ErrorKind::BreakerOpen(until);
                 self.end_call(key, Err(Error::new(open, Phase::Queue, Sent::Nothing)));
@@ -39,39 +33,139 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Tells the breaker how an attempt ended; an answer by its status.
+    fn choose(&mut self, key: Key) -> Result<(), Instant> {
+        let now = self.reactor.now().instant();
+        let random = self.reactor.random();
+        let Some(call) = self.reactor.call(key) else {
+            return Ok(());
+        };
+        let mut admit = |host: Key| {
+            let (Some(config), Some(host)) = (&self.breaker, self.hosts.get(host)) else {
+                return Ok(None);
+            };
+            let new = || Box::new(Breaker::new(config.clone()));
+            let breaker = host.breaker.get_or_insert_with(new);
+            breaker.admit(now).map(Some)
+        };
+        let Some(balance) = &mut self.balance else {
+            call.leave = Some(Leave {
+                breaker: admit(call.host)?,
+                address: None,
+            });
+            return Ok(());
+        };
+        if let Some(at) = call.check {
+            call.host = balance.host(at);
+            return Ok(());
+        }
+        let mut denied = 0;
+        let mut soonest = None;
+        loop {
+            let skip = call.tried | denied;
+            let mut at = balance.balancer.pick(now, random, |at| skip & bit(at) != 0);
+            if at.is_none() {
+                call.tried = 0;
+                at = balance
+                    .balancer
+                    .pick(now, random, |at| denied & bit(at) != 0);
+            }
+            let Some(at) = at else {
+                return Err(soonest.unwrap_or(now));
+            };
+            call.host = balance.host(at as u32);
+            match admit(call.host) {
+                Ok(breaker) => {
+                    balance.balancer.begin(at);
+                    let address = Some(at as u32);
+                    call.leave = Some(Leave { breaker, address });
+                    return Ok(());
+                }
+                Err(until) => {
+                    denied |= bit(at);
+                    soonest = Some(soonest.map_or(until, |soonest| until.min(soonest)));
+                }
+            }
+        }
+    }
+
+    /// Heeds how an attempt ended; an answer by its status. The call's next attempt goes to another address.
     #[cold]
     pub(super) fn note_health(&mut self, key: Key, error: Option<&Error>) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        let (Some(pass), Some(host)) = (call.pass.take(), self.hosts.get(call.host)) else {
+        let Some(leave) = call.leave.take() else {
             return;
         };
-        let Some(breaker) = &mut host.breaker else {
-            return;
+        let (tag, status, host) = (call.tag, call.response.status(), call.host);
+        let latency = match (call.marks.assigned, call.marks.first_byte) {
+            (Some(from), Some(to)) if error.is_none() => Some(to.saturating_duration_since(from)),
+            _ => None,
         };
-        let health = match error {
-            Some(error) => health_of(error),
-            None => breaker.judge(call.response.status()),
+        if let Some(at) = leave.address {
+            call.tried |= bit(at as usize);
+        }
+        let state = match (leave.breaker, self.hosts.get(host)) {
+            (Some(pass), Some(host)) => host.breaker.as_mut().and_then(|breaker| {
+                let health = error.map_or_else(|| breaker.judge(status), health_of);
+                breaker.record(now.instant(), pass, health)
+            }),
+            _ => None,
         };
-        let tag = call.tag;
-        if let Some(state) = breaker.record(now.instant(), pass, health) {
+        if let Some(state) = state {
             self.tell_of_breaker(key, tag, state);
+        }
+        if let (Some(at), Some(balance)) = (leave.address, &self.balance) {
+            let failures = &balance.balancer.config().statuses;
+            let health = match error {
+                Some(error) => health_of(error),
+                None if failures.contains(status) => Health::Failure,
+                None => Health::Success,
+            };
+            self.note_address(now, at as usize, health, latency);
         }
     }
 
     /// An attempt has ended that says nothing about the host.
     #[cold]
-    pub(super) fn give_pass_back(&mut self, key: Key) {
+    pub(super) fn give_leave_back(&mut self, key: Key) {
         let now = self.reactor.now();
-        if let Some(call) = self.reactor.call(key)
-            && let Some(pass) = call.pass.take()
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let Some(leave) = call.leave.take() else {
+            return;
+        };
+        if let Some(pass) = leave.breaker
             && let Some(host) = self.hosts.get(call.host)
             && let Some(breaker) = &mut host.breaker
         {
             breaker.record(now.instant(), pass, Health::Unknown);
+        }
+        if let Some(at) = leave.address {
+            self.note_address(now, at as usize, Health::Unknown, None);
+        }
+    }
+
+    /// An attempt at one of several addresses has ended.
+    pub(super) fn note_address(
+        &mut self,
+        now: Time,
+        at: usize,
+        health: Health,
+        latency: Option<Duration>,
+    ) {
+        let Some(balance) = &mut self.balance else {
+            return;
+        };
+        let ejected = balance.balancer.end(now.instant(), at, health, latency);
+        let until = balance.balancer.ejected_until(at);
+        if ejected && let Some(observer) = &self.observer {
+            let host = self.hosts.get(balance.host(at as u32));
+            if let Some(remote) = host.and_then(|host| host.addresses.only()) {
+                observer.tell(&Moment::Ejected { remote, until });
+            }
         }
     }
 
@@ -84,4 +178,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             });
         }
     }
+}
+
+/// The mark of an address among those that a call has tried; with more than 64, some have the same.
+pub(super) fn bit(at: usize) -> u64 {
+    1 << (at % 64)
 }

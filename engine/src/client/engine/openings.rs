@@ -13,7 +13,7 @@ use crate::client::names::Names;
 use crate::client::router::Router;
 use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
-use crate::policy::{Found, Race, RaceStep, literal, rotate};
+use crate::policy::{Found, Race, RaceStep, later, literal, rotate};
 use crate::proto::{ProxyFault, SocksReply};
 use crate::reactor::{At, Key, Owner, Step};
 use crate::time::Time;
@@ -56,6 +56,8 @@ pub(crate) struct Opening {
     behind_left: Vec<IpAddr>,
     /// Why the last address was not reached.
     error: Option<Error>,
+    /// When those who wait for it are to go to another address instead, if there is one; again and again.
+    patience: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             behind: None,
             behind_left: Vec::new(),
             error: None,
+            patience: None,
         });
         host.pool.set_conn(at.slot, key);
         self.hosts.use_host(host_key);
@@ -285,7 +288,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let share = limit.map(|limit| limit / order.len().max(1) as u32);
         let delay = share.into_iter().chain([self.attempt_delay]).min();
         let delay = delay.unwrap_or_default();
+        let balanced = self.balance.is_some();
         if let Some(opening) = self.openings.get_mut(key) {
+            opening.patience = balanced.then(|| later(now, self.attempt_delay));
             opening.stage = Stage::Racing {
                 race: Race::new(now, order, delay),
                 running: Vec::new(),
@@ -352,7 +357,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     continue;
                 }
                 RaceStep::Wait(next) => {
-                    let due = next.into_iter().chain(*until).min();
+                    let due = next.into_iter().chain(*until).chain(opening.patience).min();
                     if let (Some(due), Some(&conn)) = (due, running.last()) {
                         self.reactor.set_connect_due(conn, due);
                     }
@@ -394,7 +399,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .with_remote(remote.cloned());
             return self.fail_opening(key, Some(late));
         }
+        let host = opening.at.host;
+        let impatient = opening.patience.is_some_and(|until| until <= now);
+        if impatient {
+            opening.patience = Some(later(now, self.attempt_delay));
+        }
         self.race_on(key);
+        if impatient {
+            self.move_waiting(host);
+        }
     }
 
     /// An address was not reached.

@@ -124,6 +124,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
+        if self.adapts() {
+            self.set_patience(conn);
+        }
         self.reactor.ride(conn, key);
         self.retire_if_last(at, key);
     }

@@ -9,7 +9,9 @@ use crate::client::{CallId, CallTime, Completion, Moment, Report, RetryCause, Ti
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::room;
-use crate::policy::{Checkout, FailedAttempt, LatePolicy, Next, Verdict, is_stale, later};
+use crate::policy::{
+    Checkout, FailedAttempt, LatePolicy, Next, RetryVia, Verdict, is_stale, later,
+};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place, Said};
 use crate::time::Time;
@@ -142,9 +144,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             retries.note_request();
         }
-        if self.guards() && !self.admits(key) {
-            return;
-        }
+        let host_key = match self.guards() {
+            false => host_key,
+            true if self.admits(key) => self.host_of(key),
+            true => return,
+        };
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
@@ -185,6 +189,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
+        if self.adapts() {
+            self.set_patience(conn);
+        }
         self.reactor.start(conn, key);
         if R::PIPELINES {
             self.pipe_begun(conn, key);
@@ -195,6 +202,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn tell_of_start(&self, conn: Key, key: Key) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key))
             && let Some(remote) = self.reactor.remote(conn)
+            && call.check.is_none()
         {
             observer.tell(&Moment::Sending {
                 call: CallId(key),
@@ -251,6 +259,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if gated {
             self.begin_waiting(key);
         }
+        if self.balance.is_some() {
+            self.check_health(key);
+        }
         while let Some(host) = self.hosts.get(key) {
             if host.pool.wants_open(now) && (!gated || self.hosts.may_open(now, key)) {
                 if !self.hosts.is_full() {
@@ -275,6 +286,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // What is due already waits for room, or for its turn.
         let mut at = host.pool.poll_timeout().filter(|at| *at > now);
+        at = at.into_iter().chain(self.next_check(key)).min();
         if gated {
             at = at.into_iter().chain(self.keep_back(key)).min();
         }
@@ -300,6 +312,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
+                    if self.adapts() {
+                        self.note_latency(call);
+                    }
                     self.finish(call);
                 }
             }
@@ -334,6 +349,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(call) = self.reactor.call_ref(key)
                     && matches!(call.place, Place::OnConn(_))
                 {
+                    if self.adapts() {
+                        self.note_latency(key);
+                    }
                     self.finish(key);
                 }
                 self.pipe_answered(at, conn);
@@ -635,32 +653,60 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.end_call(key, Err(error));
         }
         let verdict = retry.decide(&failed, call.stale_before, random);
-        call.stale_before |= is_stale(&failed);
+        let (is_stale, most) = (is_stale(&failed), retry.max_attempts.get());
+        call.stale_before |= is_stale;
         match verdict {
             Verdict::AtOnce => {
-                call.sent_before = call.sent_before.max(error.sent());
-                call.response.clear();
-                self.tell_of_retry(key, RetryCause::Failure(&error), Duration::ZERO);
+                self.note_again(key, &error);
                 self.requeue(key);
             }
-            Verdict::After { pause, fresh }
-                if self.pause(key, RetryCause::Failure(&error), pause, fresh) => {}
+            _ if self.balance.is_some() && self.fails_over(key, &error, most) => {
+                self.note_health(key, Some(&error));
+                self.note_again(key, &error);
+                if error.sent() == Sent::Nothing {
+                    self.send_again(key);
+                } else {
+                    // One that is idle there may be dead as well.
+                    self.requeue(key);
+                }
+            }
+            Verdict::After { pause, via }
+                if self.pause(key, RetryCause::Failure(&error), pause, via) => {}
             Verdict::After { .. } | Verdict::GiveUp => self.end_call(key, Err(error)),
         }
     }
 
+    /// A call is tried again at once.
+    fn note_again(&mut self, key: Key, error: &Error) {
+        if let Some(call) = self.reactor.call(key) {
+            call.sent_before = call.sent_before.max(error.sent());
+            call.response.clear();
+        }
+        self.tell_of_retry(key, RetryCause::Failure(error), Duration::ZERO);
+    }
+
+    /// Tries a call again on any connection.
+    fn send_again(&mut self, key: Key) {
+        if let Some(call) = self.reactor.call(key) {
+            call.place = Place::New;
+            self.following.push_back(key);
+        }
+    }
+
+    fn host_of(&self, key: Key) -> Key {
+        let call = self.reactor.call_ref(key);
+        call.map_or(Key::NONE, |call| call.host)
+    }
+
     /// Tries a call again on a new connection.
-    fn requeue(&mut self, key: Key) {
+    pub(super) fn requeue(&mut self, key: Key) {
         if self.guards() {
-            self.give_pass_back(key);
+            self.give_leave_back(key);
             if !self.admits(key) {
                 return;
             }
         }
-        let host_key = self
-            .reactor
-            .call_ref(key)
-            .map_or(Key::NONE, |call| call.host);
+        let host_key = self.host_of(key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             let held = host.gate.is_some() && !host.pool.has_room();
@@ -673,7 +719,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Tries a call again after a pause; false if there is no time for it, or no budget.
-    fn pause(&mut self, key: Key, cause: RetryCause<'_>, pause: Duration, fresh: bool) -> bool {
+    fn pause(&mut self, key: Key, cause: RetryCause<'_>, pause: Duration, via: RetryVia) -> bool {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return false;
@@ -682,11 +728,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         if call.deadline.is_some_and(|deadline| deadline <= until) {
             return false;
         }
-        if let (Some(budget), Some(host)) = (self.retry_budget, self.hosts.get(call.host)) {
-            let account = host.retries.get_or_insert_with(|| budget.start());
-            if !account.withdraw(now.instant()) {
-                return false;
-            }
+        let host = call.host;
+        if !self.withdraw(host) {
+            return false;
         }
         if self.guards() {
             self.note_health(
@@ -700,15 +744,34 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        let sent = match cause {
-            RetryCause::Failure(error) => error.sent(),
-            RetryCause::Status(_) => Sent::Partial,
+        let (sent, remote) = match cause {
+            RetryCause::Failure(error) => (error.sent(), error.remote()),
+            RetryCause::Status(_) => {
+                let ends = call.marks.ends.as_deref();
+                (Sent::Partial, ends.map(|ends| &ends.remote))
+            }
         };
+        if via == RetryVia::OtherAddress
+            && let Some(remote) = remote
+        {
+            self.avoided.note_failed(now, remote);
+        }
         call.sent_before = call.sent_before.max(sent);
         call.response.clear();
         self.tell_of_retry(key, cause, pause);
-        self.reactor.pause(key, until, fresh);
+        self.reactor.pause(key, until, via != RetryVia::Any);
         true
+    }
+
+    /// Takes a retry from the budget of a call's host; false if there is none left.
+    pub(super) fn withdraw(&mut self, host: Key) -> bool {
+        let now = self.reactor.now().instant();
+        let lead = self.leader(host);
+        let (Some(budget), Some(host)) = (self.retry_budget, self.hosts.get(lead)) else {
+            return true;
+        };
+        let account = host.retries.get_or_insert_with(|| budget.start());
+        account.withdraw(now)
     }
 
     /// The pause before a call's next attempt is over.
@@ -719,11 +782,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Place::Pausing { fresh, .. } = call.place else {
             return; // cancelled
         };
-        call.place = Place::New;
-        if fresh && !R::PIPELINES && self.hosts.get(call.host).is_some() {
+        let host = call.host;
+        if fresh && !R::PIPELINES && self.hosts.get(host).is_some() {
             self.requeue(key);
         } else {
-            self.following.push_back(key);
+            self.send_again(key);
         }
     }
 
@@ -756,7 +819,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             now.saturating_duration_since(call.marks.begun),
             random,
         );
-        let Verdict::After { pause, fresh } = verdict else {
+        let Verdict::After { pause, via } = verdict else {
             return false;
         };
         call.failures += 1;
@@ -766,7 +829,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Place::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
             _ => None,
         };
-        let again = self.pause(key, status, pause, fresh);
+        let again = self.pause(key, status, pause, via);
         if let Some(conn) = conn.filter(|_| again) {
             self.close(conn);
         }
@@ -802,6 +865,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
+        if self.adapts() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
+            // So the limit grows when the host has become slower than it.
+            self.note_latency(key);
+        }
+        if limit == TimeLimit::Adaptive
+            && let Some(recorder) = &self.recorder
+        {
+            recorder.note_adaptive_timeout();
+        }
         if R::PIPELINES {
             self.leave_pipe(conn, key);
             return self.end_attempt(key, error);
@@ -858,7 +930,11 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline(always)] // most end well, which leaves little of it
     fn end_call_as(&mut self, key: Key, outcome: Result<(), Error>) {
         if self.guards() {
-            self.note_health(key, outcome.as_ref().err());
+            let error = outcome.as_ref().err();
+            self.note_health(key, error);
+            if self.ends_check(key, error) {
+                return;
+            }
         }
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {

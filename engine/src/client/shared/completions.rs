@@ -64,10 +64,19 @@ impl Iterator for Completions {
     }
 }
 
+/// Where a completion goes, and which one it is there.
+#[derive(Debug)]
+pub(super) struct Recipient {
+    pub(super) sender: Sender<Delivered>,
+    /// Of a batch's call, within the batch.
+    pub(super) number: usize,
+}
+
 /// A completion on its way. It keeps the call's permit until it is received, so that completions which nobody
 /// receives end in a limit rather than in memory.
 #[derive(Debug)]
 pub(super) struct Delivered {
+    pub(super) number: usize,
     pub(super) completion: Completion,
     #[expect(dead_code, reason = "held until the completion is received")]
     pub(super) permit: Permit,

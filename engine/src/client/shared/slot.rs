@@ -4,17 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task;
 use std::thread::{self, Thread};
-use std::time::Instant;
 
-use crossbeam_channel::Sender;
-
-use super::completions::Delivered;
+use super::completions::{Delivered, Recipient};
 use super::thread::Counted;
 use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
-use crate::reactor::{Key, Marks};
-use crate::time::Time;
+use crate::reactor::Key;
 
 /// One call, seen from both threads. The only thing that is allocated for it, unless its body is streamed.
 #[derive(Debug)]
@@ -237,7 +233,7 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Delivery {
     slot: Arc<Slot>,
-    channel: Option<Sender<Delivered>>,
+    channel: Option<Recipient>,
     /// The caller's.
     tag: u64,
     /// `None` when the call is completed.
@@ -248,7 +244,7 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn new(
         slot: Arc<Slot>,
-        channel: Option<Sender<Delivered>>,
+        channel: Option<Recipient>,
         tag: u64,
         permit: Permit,
         counted: Option<Counted>,
@@ -298,7 +294,8 @@ impl Delivery {
             let error = Error::new(kind, Phase::Body, Sent::Partial);
             self.slot.put_end(None, Err(error));
         } else {
-            self.deliver(failed(cut_off(kind), buffers), permit);
+            let failed = Completion::failed(self.tag, cut_off(kind), buffers);
+            self.deliver(failed, permit);
         }
     }
 
@@ -306,7 +303,11 @@ impl Delivery {
         completion.tag = self.tag;
         match &self.channel {
             // If there is no receiver any more, nobody wants to know.
-            Some(channel) => drop(channel.send(Delivered { completion, permit })),
+            Some(Recipient { sender, number }) => drop(sender.send(Delivered {
+                number: *number,
+                completion,
+                permit,
+            })),
             None => {
                 drop(permit);
                 self.slot.fill(completion);
@@ -331,22 +332,6 @@ fn cut_off(kind: ErrorKind) -> Error {
         _ => Sent::Nothing,
     };
     Error::new(kind, Phase::Queue, sent)
-}
-
-/// The completion of a call that no client has completed.
-pub(super) fn failed(error: Error, buffers: Option<(Request, Response)>) -> Completion {
-    let (request, mut response) = buffers.unwrap_or_default();
-    response.clear();
-    let now = Time::of(Instant::now());
-    Completion {
-        id: CallId::NONE,
-        tag: 0,
-        outcome: Err(error),
-        request,
-        response,
-        report: Report::new(Marks::new(now), 0, now),
-        body: None,
-    }
 }
 
 /// How many calls may be with a shared client at a time.

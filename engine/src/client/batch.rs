@@ -1,0 +1,198 @@
+//! The options of a batch, and the order in which its results are given: what [`Engine`](crate::Engine)'s and
+//! [`Shared`](crate::Shared)'s `call_many` have in common.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+
+use super::Completion;
+
+/// How [`Engine::call_many`](crate::Engine::call_many) runs its calls.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use courser::{BatchConfig, BatchOrder};
+///
+/// let config = BatchConfig {
+///     max_in_flight: NonZeroUsize::new(16).unwrap(),
+///     order: BatchOrder::Input,
+///     ..BatchConfig::default()
+/// };
+/// assert_eq!(config.max_ahead.get(), 1024);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BatchConfig {
+    /// Calls of the batch that are in flight at a time. Default 64.
+    pub max_in_flight: NonZeroUsize,
+    /// In which order the results are given. Default: as the calls end.
+    pub order: BatchOrder,
+    /// In [`BatchOrder::Input`], the most calls that have been begun and whose results have not been given: while one
+    /// takes long, the results of those behind it are kept, and nothing beyond this is begun. Default 1024.
+    pub max_ahead: NonZeroUsize,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self {
+            max_in_flight: NonZeroUsize::MIN.saturating_add(63),
+            order: BatchOrder::default(),
+            max_ahead: NonZeroUsize::MIN.saturating_add(1023),
+        }
+    }
+}
+
+/// The order in which a batch gives its results.
+///
+/// ```
+/// assert_eq!(courser::BatchOrder::default(), courser::BatchOrder::Completion);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum BatchOrder {
+    /// That in which the calls end.
+    #[default]
+    Completion,
+    /// That in which the calls were given.
+    Input,
+}
+
+/// Numbers calls as they are taken, and gives their results in order. Invariant: every number below `taken` is given
+/// once, or is in flight, or has its result here.
+#[derive(Debug)]
+pub(super) struct Lineup {
+    config: BatchConfig,
+    /// Calls so far, those whose results are here or given included.
+    taken: usize,
+    in_flight: usize,
+    /// In the order of completion: results. In that of the input: all numbers from `given` on, with the results that
+    /// are there.
+    kept: VecDeque<(usize, Option<Completion>)>,
+}
+
+impl Lineup {
+    pub(super) fn new(config: BatchConfig) -> Self {
+        Self {
+            config,
+            taken: 0,
+            in_flight: 0,
+            kept: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether another call may be taken now.
+    pub(super) fn has_room(&self) -> bool {
+        let most_kept = match self.config.order {
+            BatchOrder::Completion => self.config.max_in_flight,
+            BatchOrder::Input => self.config.max_ahead,
+        };
+        self.in_flight < self.config.max_in_flight.get() && self.kept.len() < most_kept.get()
+    }
+
+    /// The number of the call that is taken next.
+    pub(super) fn upcoming(&self) -> usize {
+        self.taken
+    }
+
+    /// The number of a call that is in flight from now on.
+    pub(super) fn take(&mut self) -> usize {
+        let number = self.taken;
+        self.taken += 1;
+        self.in_flight += 1;
+        if self.config.order == BatchOrder::Input {
+            self.kept.push_back((number, None));
+        }
+        number
+    }
+
+    /// A call is over.
+    pub(super) fn put(&mut self, number: usize, completion: Completion) {
+        self.in_flight -= 1;
+        match self.config.order {
+            BatchOrder::Completion => self.kept.push_back((number, Some(completion))),
+            BatchOrder::Input => {
+                let first = self.kept.front().map_or(number, |(first, _)| *first);
+                if let Some((_, place)) = self.kept.get_mut(number - first) {
+                    *place = Some(completion);
+                }
+            }
+        }
+    }
+
+    /// The next result, if it is there.
+    pub(super) fn give(&mut self) -> Option<(usize, Completion)> {
+        let (number, completion) = self.kept.front_mut()?;
+        let result = (*number, completion.take()?);
+        self.kept.pop_front();
+        Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::client::{CallId, Report};
+    use crate::proto::{Request, Response};
+    use crate::reactor::Marks;
+    use crate::time::Time;
+
+    fn completion(tag: u64) -> Completion {
+        let now = Time::now();
+        Completion {
+            id: CallId::NONE,
+            tag,
+            outcome: Ok(()),
+            request: Request::default(),
+            response: Response::new(),
+            report: Report::new(Marks::new(now), 0, now),
+            body: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_result_is_given_once_in_order_and_within_bounds(
+            max_in_flight in 1usize..9,
+            max_ahead in 1usize..9,
+            input in any::<bool>(),
+            count in 0usize..60,
+            picks in proptest::collection::vec(any::<prop::sample::Index>(), 60),
+        ) {
+            let order = if input { BatchOrder::Input } else { BatchOrder::Completion };
+            let config = BatchConfig {
+                max_in_flight: NonZeroUsize::new(max_in_flight).unwrap(),
+                max_ahead: NonZeroUsize::new(max_ahead).unwrap(),
+                order,
+            };
+            let mut lineup = Lineup::new(config);
+            let (mut running, mut ended, mut given) = (Vec::new(), Vec::new(), Vec::new());
+            let mut picks = picks.into_iter();
+            loop {
+                while lineup.taken < count && lineup.has_room() {
+                    running.push(lineup.take());
+                }
+                prop_assert_eq!(lineup.in_flight(), running.len());
+                prop_assert!(running.len() <= max_in_flight);
+                prop_assert!(!input || lineup.taken - given.len() <= max_ahead);
+                if running.is_empty() {
+                    break;
+                }
+                let number = running.swap_remove(picks.next().unwrap().index(running.len()));
+                lineup.put(number, completion(number as u64));
+                ended.push(number);
+                while let Some((number, completion)) = lineup.give() {
+                    prop_assert_eq!(completion.tag, number as u64);
+                    given.push(number);
+                }
+            }
+            if input {
+                ended.sort_unstable();
+            }
+            prop_assert_eq!(&given, &ended);
+            prop_assert_eq!(given.len(), count);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Many calls and a result for each, without more than so many in flight.
+
+use std::io;
+use std::iter::Fuse;
+
+use super::Engine;
+use crate::client::batch::{BatchConfig, Lineup};
+use crate::client::router::Router;
+use crate::client::{Call, CallId, Completion};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::net::Net;
+use crate::net::os::OsNet;
+use crate::reactor::Key;
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// Runs calls, and gives a result for each: its number among `calls`, from 0 on, and its completion, which may well
+    /// be a failure while others succeed.
+    ///
+    /// Calls are taken from `calls` when there is room for them, so an endless iterator is fine, and the time of a call
+    /// begins when it is taken. The batch is driven by asking for its results; between two of these nothing moves.
+    /// Dropped half way, it takes no more calls and cancels those in flight. Other calls of the client go on meanwhile,
+    /// and their completions are kept for [`wait`](Self::wait).
+    ///
+    /// A [streaming](Call::streaming) call fails with [`Misuse::Streamed`], because nobody could read its body.
+    ///
+    /// ```
+    /// use courser::{BatchConfig, Call, Client, Config, Request, Response};
+    /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let there = format!("http://{}/", server.local_addr()?);
+    /// # std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+    /// #     let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+    /// #         if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+    ///
+    /// let mut client = Client::new(Config::default())?;
+    /// let urls = [&there, "http://nowhere.invalid:x/", &there];
+    /// let calls = urls.iter().map(|url| Call::new(Request::get(*url), Response::new()));
+    /// let mut good = 0;
+    /// for (number, done) in client.call_many(calls, BatchConfig::default()) {
+    ///     match done.outcome {
+    ///         Ok(()) => good += 1,
+    ///         Err(error) => println!("{}: {error}", urls[number]),
+    ///     }
+    /// }
+    /// assert_eq!(good, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn call_many<I>(&mut self, calls: I, config: BatchConfig) -> Batch<'_, I::IntoIter, R, N>
+    where
+        I: IntoIterator<Item = Call>,
+    {
+        Batch {
+            client: self,
+            calls: calls.into_iter().fuse(),
+            lineup: Lineup::new(config),
+            numbers: Numbers::default(),
+            looked_at: 0,
+        }
+    }
+}
+
+/// The results of [`Engine::call_many`], which has an example: numbers of calls, and completions.
+///
+/// ```
+/// # fn example(client: &mut courser::HostClient) {
+/// use courser::{BatchConfig, Call, Request, Response};
+///
+/// let calls = (0..).map(|page| Call::new(Request::get(format!("/page/{page}")), Response::new()));
+/// let mut pages = client.call_many(calls, BatchConfig::default());
+/// // Dropped with the loop, the batch cancels what is still in flight.
+/// let missing = pages.find(|(_, done)| done.response.status() == 404);
+/// # }
+/// ```
+#[must_use = "a batch runs while its results are asked for"]
+pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
+    client: &'a mut Engine<R, N>,
+    calls: Fuse<I>,
+    lineup: Lineup,
+    numbers: Numbers,
+    /// How many of the client's completions, from the first on, are known not to be ours. Nobody else takes any while
+    /// we have the client.
+    looked_at: usize,
+}
+
+impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
+    /// Calls of the batch that have been begun and are not over.
+    pub fn in_flight(&self) -> usize {
+        self.lineup.in_flight()
+    }
+
+    /// The client that runs it, for its counters and statistics.
+    pub fn client(&self) -> &Engine<R, N> {
+        self.client
+    }
+
+    /// Begins as many calls as there is room for.
+    fn fill(&mut self) {
+        while self.lineup.has_room() {
+            let Some(call) = self.calls.next() else {
+                return;
+            };
+            let number = self.lineup.take();
+            if call.streaming {
+                let error = Error::new(Misuse::Streamed, Phase::Queue, Sent::Nothing);
+                self.lineup.put(number, Completion::unbegun(call, error));
+            } else {
+                let id = self.client.submit(call);
+                self.numbers.insert(id.0, number);
+            }
+        }
+    }
+
+    /// Takes our completions out of the client's, and leaves the others in their order.
+    fn take_done(&mut self) {
+        let mut kept = self.looked_at;
+        for at in self.looked_at..self.client.done.len() {
+            let key = self.client.done[at];
+            let number = self.numbers.remove(key);
+            match number.and_then(|number| Some((number, self.client.complete(key)?))) {
+                Some((number, completion)) => self.lineup.put(number, completion),
+                None => {
+                    self.client.done[kept] = key;
+                    kept += 1;
+                }
+            }
+        }
+        self.client.done.truncate(kept);
+        self.looked_at = kept;
+    }
+
+    /// The system cannot wait for events at all: no call goes on.
+    fn fail_all(&mut self, error: &io::Error) {
+        for key in self.numbers.keys() {
+            // The error cannot be cloned.
+            let again = match error.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::from(error.kind()),
+            };
+            self.client.detach(key);
+            let error = Error::new(ErrorKind::Io(again), Phase::Queue, Sent::Nothing);
+            self.client.end_call(key, Err(error));
+        }
+        self.client.settle();
+    }
+}
+
+impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N> {
+    type Item = (usize, Completion);
+
+    /// The next result; drives the client until there is one. `None` when there are no more calls.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(result) = self.lineup.give() {
+                return Some(result);
+            }
+            self.fill();
+            if self.lineup.in_flight() == 0 {
+                return self.lineup.give();
+            }
+            let known = self.looked_at;
+            let turned = self.client.turn(None, |client| {
+                client.done.len() > known || client.reactor.calls() == 0
+            });
+            if let Err(error) = turned {
+                self.take_done();
+                self.fail_all(&error);
+            }
+            self.take_done();
+        }
+    }
+}
+
+impl<I: Iterator<Item = Call>, R: Router, N: Net> Drop for Batch<'_, I, R, N> {
+    fn drop(&mut self) {
+        for key in self.numbers.keys() {
+            self.client.cancel(CallId(key));
+        }
+        self.take_done();
+    }
+}
+
+/// The numbers of the calls in flight, by the places that the client gives them: these are few and used again, so that
+/// a vector holds them.
+#[derive(Debug, Default)]
+struct Numbers {
+    places: Vec<Option<(Key, usize)>>,
+}
+
+impl Numbers {
+    fn insert(&mut self, key: Key, number: usize) {
+        let place = key.place();
+        if place >= self.places.len() {
+            self.places.resize(place + 1, None);
+        }
+        self.places[place] = Some((key, number));
+    }
+
+    fn remove(&mut self, key: Key) -> Option<usize> {
+        let place = self.places.get_mut(key.place())?;
+        place
+            .take_if(|(of, _)| *of == key)
+            .map(|(_, number)| number)
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.places.iter().flatten().map(|(key, _)| *key).collect()
+    }
+}

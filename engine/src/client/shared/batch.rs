@@ -1,0 +1,156 @@
+//! Many calls and a result for each, without more than so many in flight, of a client on threads of its own.
+
+use std::collections::HashMap;
+use std::iter::Fuse;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::completions::{Delivered, Recipient};
+use super::slot::Slot;
+use super::{Drive, Refused, Shared, Ticket, buffered, early};
+use crate::client::batch::{BatchConfig, Lineup};
+use crate::client::{Call, Completion};
+use crate::error::{ErrorKind, LimitExceeded, Misuse};
+
+impl<C: Drive> Shared<C> {
+    /// Runs calls, and gives a result for each: its number among `calls`, from 0 on, and its completion, which may well
+    /// be a failure while others succeed. As [`Engine::call_many`](crate::Engine::call_many), but that the calls in
+    /// flight go on by themselves; those that are to follow are taken when results are asked for.
+    ///
+    /// A batch has no more in flight than [`max_in_flight`](crate::SharedConfig::max_in_flight) leaves for it, and fails
+    /// a call with [`LimitExceeded::InFlight`] only if that is nothing at all.
+    ///
+    /// ```
+    /// use courser::{BatchConfig, BatchOrder, Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
+    /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let upstream: courser::Upstream = server.local_addr()?.to_string().parse()?;
+    /// # std::thread::spawn(move || for stream in server.incoming() { std::thread::spawn(move || { use std::io::*;
+    /// #     let mut s = stream.unwrap(); let mut b = [0; 999]; while s.read(&mut b).is_ok_and(|n| n > 0) {
+    /// #         if s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err() { break } } }); });
+    ///
+    /// let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+    /// let client = Shared::spawn(SharedConfig::default(), build)?;
+    /// let calls = (0..100).map(|page| Call::new(Request::get(format!("/{page}")), Response::new()));
+    /// let config = BatchConfig { order: BatchOrder::Input, ..BatchConfig::default() };
+    /// for (expected, (number, done)) in client.call_many(calls, config).enumerate() {
+    ///     assert_eq!((number, done.response.body()), (expected, &b"hi"[..]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn call_many<I>(&self, calls: I, config: BatchConfig) -> SharedBatch<I::IntoIter, C>
+    where
+        I: IntoIterator<Item = Call>,
+    {
+        let (sender, arrived) = unbounded();
+        SharedBatch {
+            client: self.clone(),
+            calls: calls.into_iter().fuse(),
+            lineup: Lineup::new(config),
+            held_back: None,
+            tickets: HashMap::new(),
+            sender,
+            arrived,
+        }
+    }
+}
+
+/// The results of [`Shared::call_many`], which has an example: numbers of calls, and completions. Dropped half way, it
+/// takes no more calls and cancels those in flight.
+///
+/// ```
+/// # fn example(client: &courser::Shared<courser::HostClient>, calls: Vec<courser::Call>) {
+/// let batch = client.call_many(calls, courser::BatchConfig::default());
+/// let (good, bad): (Vec<_>, Vec<_>) = batch.partition(|(_, done)| done.outcome.is_ok());
+/// println!("{} good, {} bad", good.len(), bad.len());
+/// # }
+/// ```
+#[must_use = "a batch begins calls while its results are asked for"]
+pub struct SharedBatch<I: Iterator<Item = Call>, C> {
+    client: Shared<C>,
+    calls: Fuse<I>,
+    lineup: Lineup,
+    /// A call for which the client had no permit left.
+    held_back: Option<Call>,
+    /// Of the calls in flight.
+    tickets: HashMap<usize, Ticket>,
+    /// Kept, so that the channel is open as long as we are.
+    sender: Sender<Delivered>,
+    arrived: Receiver<Delivered>,
+}
+
+impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
+    /// Calls of the batch that have been begun and whose completions have not been looked at.
+    pub fn in_flight(&self) -> usize {
+        self.lineup.in_flight()
+    }
+
+    /// Begins as many calls as there is room for.
+    fn fill(&mut self) {
+        while self.lineup.has_room() {
+            let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
+                return;
+            };
+            if let Err(Refused { error, call }) = self.begin(call) {
+                let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
+                if is_full && self.lineup.in_flight() > 0 {
+                    // One of ours will give its permit back.
+                    self.held_back = Some(call);
+                    return;
+                }
+                let number = self.lineup.take();
+                self.lineup.put(number, Completion::unbegun(call, error));
+            }
+        }
+    }
+
+    fn begin(&mut self, call: Call) -> Result<(), Refused> {
+        if self.client.inner.crew.is_own_thread() {
+            let error = early(Misuse::OwnThread);
+            return Err(Refused { error, call });
+        }
+        let (call, slot) = (buffered(call)?, Arc::new(Slot::new()));
+        let number = self.lineup.upcoming();
+        let sender = self.sender.clone();
+        let ticket = self
+            .client
+            .submit_as(call, slot, Recipient { sender, number })?;
+        self.lineup.take();
+        self.tickets.insert(number, ticket);
+        Ok(())
+    }
+
+    fn put(&mut self, delivered: Delivered) {
+        self.tickets.remove(&delivered.number);
+        self.lineup.put(delivered.number, delivered.completion);
+    }
+}
+
+impl<I: Iterator<Item = Call>, C: Drive> Iterator for SharedBatch<I, C> {
+    type Item = (usize, Completion);
+
+    /// The next result; blocks until there is one. `None` when there are no more calls.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            while let Ok(delivered) = self.arrived.try_recv() {
+                self.put(delivered);
+            }
+            self.fill();
+            if let Some(result) = self.lineup.give() {
+                return Some(result);
+            }
+            if self.lineup.in_flight() == 0 {
+                return None;
+            }
+            // Each call completes, whatever becomes of its thread.
+            let delivered = self.arrived.recv().ok()?;
+            self.put(delivered);
+        }
+    }
+}
+
+impl<I: Iterator<Item = Call>, C> Drop for SharedBatch<I, C> {
+    fn drop(&mut self) {
+        self.tickets.values().for_each(Ticket::cancel);
+    }
+}

@@ -1,0 +1,143 @@
+//! `Shared::call_many`.
+
+use courser::{BatchConfig, BatchOrder};
+
+use super::*;
+
+fn batch(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
+    BatchConfig {
+        max_in_flight: NonZeroUsize::new(max_in_flight).unwrap(),
+        order,
+        ..BatchConfig::default()
+    }
+}
+
+#[test]
+fn a_batch_gives_a_result_for_each_call() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let calls = |count: usize| {
+        (0..count).map(|n| match n % 10 {
+            3 => call("/cut").tag(3),
+            7 => call("/streamed").streaming(true).tag(7),
+            tag => call(&format!("/{n}")).tag(tag as u64),
+        })
+    };
+    for order in [BatchOrder::Completion, BatchOrder::Input] {
+        let mut numbers = Vec::new();
+        let mut results = client.call_many(calls(500), batch(16, order));
+        while let Some((number, done)) = results.next() {
+            assert!(results.in_flight() <= 16 && client.in_flight() <= 16);
+            assert_eq!(done.tag, number as u64 % 10);
+            match (number % 10, done.outcome) {
+                (3, Err(error)) => assert_eq!(error.sent(), Sent::Partial),
+                (7, Err(error)) => {
+                    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)));
+                }
+                (_, outcome) => {
+                    outcome.unwrap();
+                    assert_eq!(done.response.body(), format!("/{number}").as_bytes());
+                }
+            }
+            numbers.push(number);
+        }
+        if order == BatchOrder::Completion {
+            numbers.sort_unstable();
+        }
+        assert_eq!(numbers, Vec::from_iter(0..500));
+        assert_eq!(client.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_batch_makes_do_with_the_permits_that_there_are() {
+    let server = Server::start();
+    let config = SharedConfig {
+        max_in_flight: 3,
+        ..SharedConfig::default()
+    };
+    let client = server.client(config, HostConfig::default());
+    let calls = (0..100).map(|n| call(&format!("/{n}")));
+    let results = client.call_many(calls, batch(50, BatchOrder::Completion));
+    assert_eq!(
+        results.filter(|(_, done)| done.outcome.is_ok()).count(),
+        100
+    );
+    // With none at all it fails rather than waits for others.
+    let held: Vec<_> = (0..3).map(|_| client.send(call("/held"))).collect();
+    server.wait_held(3);
+    for (_, done) in client.call_many((0..2).map(|_| call("/")), BatchConfig::default()) {
+        let error = done.outcome.unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Limit(LimitExceeded::InFlight(3))
+        ));
+    }
+    drop(held);
+}
+
+#[test]
+fn a_batch_that_is_dropped_cancels_its_calls_and_no_others() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let other = client.send(call("/held/other"));
+    let calls = std::iter::once(call("/first")).chain(std::iter::repeat_with(|| call("/held")));
+    let mut results = client.call_many(calls, batch(4, BatchOrder::Completion));
+    assert_eq!(results.next().unwrap().1.response.body(), b"/first");
+    server.wait_held(4);
+    drop(results);
+    // The three connections, or more, on which they waited are closed.
+    while client.in_flight() > 1 {
+        thread::yield_now();
+    }
+    server.release();
+    let done = block_on(other);
+    done.outcome.unwrap();
+    assert_eq!(done.response.body(), b"/held/other");
+    assert_eq!(client.stats().failures.cancelled, client.stats().failed());
+    assert_eq!(client.shutdown(LONG), 0);
+}
+
+#[test]
+fn a_batch_ends_when_its_client_does() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let calls = (0..20).map(|_| call("/held"));
+    let mut results = client.call_many(calls, batch(5, BatchOrder::Input));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            server.wait_held(5);
+            client.shutdown_now();
+        });
+        let mut failed = 0;
+        for (_, done) in results.by_ref() {
+            let error = done.outcome.unwrap_err();
+            assert!(matches!(
+                error.kind(),
+                ErrorKind::Cancelled | ErrorKind::Stopped(Stopped::ShutDown)
+            ));
+            failed += 1;
+        }
+        assert_eq!(failed, 20);
+    });
+}
+
+#[test]
+fn a_batch_does_not_wait_on_the_clients_own_thread() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let (found, finds) = std::sync::mpsc::channel();
+    let inner = client.clone();
+    let retry = Retry {
+        hook: Some(Arc::new(move |_| {
+            let mut batch = inner.call_many([call("/")], BatchConfig::default());
+            found.send(batch.next().unwrap().1.outcome).unwrap();
+            None
+        })),
+        ..Retry::default()
+    };
+    let done = block_on(client.send(call("/cut").retry(retry)));
+    done.outcome.unwrap_err();
+    let error = finds.recv().unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::OwnThread)));
+}

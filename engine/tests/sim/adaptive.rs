@@ -1,0 +1,359 @@
+//! Waits for first bytes that follow what is usual for the host: to the millisecond of virtual time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    AdaptiveTimeout, Answer, Call, Client, Config, Error, ErrorKind, FailureClass, HostClient,
+    HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response, Retry, RetryOn,
+    RetryRule, Sent, TimeLimit, Timeouts, Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Answers after a pause, of which more comes between head and body.
+#[derive(Clone, Default)]
+struct Slow {
+    before: Rc<Cell<Duration>>,
+    within: Rc<Cell<Duration>>,
+    /// What the next answer takes instead.
+    once: Rc<Cell<Option<Duration>>>,
+    requests: Rc<Cell<usize>>,
+}
+
+impl SimServer for Slow {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        for _ in String::from_utf8_lossy(data).matches(" HTTP/1.1\r\n") {
+            self.requests.set(self.requests.get() + 1);
+            peer.wait(self.once.take().unwrap_or(self.before.get()));
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+            peer.wait(self.within.get());
+            peer.send("hi");
+        }
+    }
+}
+
+fn served(n: u8, net: &SimNet) -> Slow {
+    let server = Slow::default();
+    server.before.set(100 * MS);
+    let link = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        segment: usize::MAX..=usize::MAX,
+        ..Link::default()
+    };
+    net.listen(
+        Address::Tcp(([10, 0, 0, n], 80).into()),
+        link,
+        server.clone(),
+    );
+    server
+}
+
+fn upstream() -> Upstream {
+    Upstream::tcp([([10, 0, 0, 1], 80).into()])
+}
+
+fn rules() -> AdaptiveTimeout {
+    AdaptiveTimeout {
+        factor: 2.0,
+        min: 20 * MS,
+        max: 5_000 * MS,
+        min_samples: 10,
+        ..AdaptiveTimeout::default()
+    }
+}
+
+fn config() -> HostConfig {
+    HostConfig {
+        adaptive: Some(rules()),
+        stats: true,
+        ..HostConfig::default()
+    }
+}
+
+fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
+    HostClient::with_net(upstream(), config, net.clone()).unwrap()
+}
+
+/// Makes the next answer take for ever, and returns the error that a call then gets, and after how long.
+fn cut_off(client: &mut HostClient<SimNet>, net: &SimNet, server: &Slow) -> (Error, Duration) {
+    server.once.set(Some(3_600_000 * MS));
+    let began = net.now();
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    (error, net.now() - began)
+}
+
+fn assert_adaptive(error: &Error) {
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Adaptive)),
+        "{error:?}"
+    );
+    assert_eq!(
+        (error.phase(), error.sent()),
+        (Phase::FirstByte, Sent::NoReplyByte)
+    );
+}
+
+fn learn(client: &mut HostClient<SimNet>) {
+    for _ in 0..30 {
+        client.get("/", &mut Response::new()).unwrap();
+    }
+}
+
+/// Twice that, rounded up by an eighth at most.
+fn is_twice(limit: Duration, usual: Duration) -> bool {
+    limit >= 2 * usual && limit <= 2 * usual * 9 / 8 + MS
+}
+
+#[test]
+fn what_is_not_usual_is_cut_off() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    // The time of the body does not count.
+    server.within.set(900 * MS);
+    let mut client = client(&net, config());
+    // Nothing is known yet: the most that there can be.
+    let (error, took) = cut_off(&mut client, &net, &server);
+    assert_adaptive(&error);
+    assert_eq!(took, 5_000 * MS);
+    assert_eq!(
+        error.to_string(),
+        "waiting for the first byte timed out (adaptive first-byte limit)"
+    );
+    learn(&mut client);
+    let (error, took) = cut_off(&mut client, &net, &server);
+    assert_adaptive(&error);
+    assert!(is_twice(took, 100 * MS), "{took:?}");
+    let stats = client.stats();
+    assert_eq!((stats.adaptive_timeouts, stats.failures.timeout), (2, 2));
+    assert_eq!(stats.first_byte_limit, Some(took));
+    assert_eq!((client.counters().open, net.open_streams()), (0, 0));
+}
+
+#[test]
+fn it_stays_within_its_bounds() {
+    for (before, limit) in [(MS, 20 * MS), (4_000 * MS, 5_000 * MS)] {
+        let net = SimNet::new(1);
+        let server = served(1, &net);
+        server.before.set(before);
+        let mut client = client(&net, config());
+        learn(&mut client);
+        assert_eq!(cut_off(&mut client, &net, &server).1, limit);
+    }
+}
+
+#[test]
+fn it_is_never_longer_than_what_is_configured() {
+    let first_byte = |ms| Timeouts {
+        first_byte: Some(ms * MS),
+        ..Timeouts::default()
+    };
+    let total = |ms| Timeouts {
+        total: Some(ms * MS),
+        ..Timeouts::default()
+    };
+    for (timeouts, limit, name) in [
+        (first_byte(150), 150, TimeLimit::FirstByte),
+        (first_byte(5_000), 0, TimeLimit::Adaptive),
+        (total(150), 150, TimeLimit::Total),
+        (total(5_000), 0, TimeLimit::Adaptive),
+    ] {
+        let net = SimNet::new(1);
+        let server = served(1, &net);
+        let mut client = client(
+            &net,
+            HostConfig {
+                timeouts,
+                ..config()
+            },
+        );
+        learn(&mut client);
+        let (error, took) = cut_off(&mut client, &net, &server);
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(by) if *by == name),
+            "{error:?}"
+        );
+        assert!(
+            took == limit * MS || limit == 0 && is_twice(took, 100 * MS),
+            "{took:?}"
+        );
+    }
+}
+
+#[test]
+fn it_follows_a_host_that_becomes_slow() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let mut client = client(&net, config());
+    learn(&mut client);
+    // Slower than the limit: some calls fail, until the limit has grown beyond it.
+    server.before.set(1_000 * MS);
+    let mut failed = 0;
+    while let Err(error) = client.get("/", &mut Response::new()) {
+        assert_adaptive(&error);
+        failed += 1;
+        assert!(failed < 50);
+    }
+    assert!(failed > 0);
+    // And fast again: the limit comes down as what was slow is forgotten.
+    server.before.set(100 * MS);
+    for _ in 0..3_000 {
+        client.get("/", &mut Response::new()).unwrap();
+    }
+    let (_, took) = cut_off(&mut client, &net, &server);
+    assert!(is_twice(took, 100 * MS), "{took:?}");
+}
+
+#[test]
+fn a_call_with_a_limit_of_its_own_has_that_and_does_not_count() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let mut client = client(&net, config());
+    learn(&mut client);
+    let patient = Timeouts {
+        first_byte: Some(60_000 * MS),
+        ..Timeouts::default()
+    };
+    for _ in 0..100 {
+        server.once.set(Some(10_000 * MS));
+        let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
+        client.submit(call);
+        client.wait(None).unwrap().unwrap().outcome.unwrap();
+    }
+    // Other limits of its own change nothing.
+    let other = Timeouts {
+        between_bytes: None,
+        ..Timeouts::default()
+    };
+    server.once.set(Some(10_000 * MS));
+    let began = net.now();
+    client.submit(Call::new(Request::get("/"), Response::new()).timeouts(other));
+    assert_adaptive(&client.wait(None).unwrap().unwrap().outcome.unwrap_err());
+    assert!(is_twice(net.now() - began, 100 * MS));
+}
+
+#[test]
+fn only_what_is_complete_and_was_waited_for_counts() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let mut client = client(&net, config());
+    learn(&mut client);
+    // Deadlines and cancelled calls say nothing about what is usual.
+    for _ in 0..100 {
+        server.once.set(Some(10_000 * MS));
+        client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
+        client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        server.once.set(Some(10_000 * MS));
+        let id = client.submit(Call::new(Request::get("/"), Response::new()));
+        assert!(client.wait(Some(MS)).unwrap().is_none());
+        assert!(client.cancel(id));
+        client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    }
+    assert!(is_twice(cut_off(&mut client, &net, &server).1, 100 * MS));
+    // Streamed answers count when they have been read.
+    server.before.set(400 * MS);
+    for _ in 0..600 {
+        let mut response = Response::new();
+        if let Ok(body) = client.open(&mut Request::get("/"), &mut response) {
+            body.finish().unwrap();
+        }
+    }
+    assert!(is_twice(cut_off(&mut client, &net, &server).1, 400 * MS));
+}
+
+#[test]
+fn it_can_be_a_reason_to_try_again() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let rule = RetryRule::new(RetryOn::Failure(FailureClass::FirstByteTimeout));
+    let retry = Retry {
+        rules: vec![rule],
+        ..Retry::default()
+    };
+    let mut client = client(&net, HostConfig { retry, ..config() });
+    learn(&mut client);
+    server.once.set(Some(3_600_000 * MS));
+    let report = client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(report.attempts(), 2);
+    assert_eq!(client.stats().adaptive_timeouts, 1);
+}
+
+#[test]
+fn each_host_has_its_own() {
+    let net = SimNet::new(1);
+    let servers = [served(1, &net), served(2, &net)];
+    servers[1].before.set(500 * MS);
+    let resolver = net.resolver(|_, name| {
+        let n = name[..1].parse().unwrap();
+        let found = Answer::found([[10, 0, 0, n].into()], 3_600_000 * MS);
+        Asked::After(Duration::ZERO, found)
+    });
+    let config = Config {
+        host: config(),
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let urls = ["http://1.sim/", "http://2.sim/"];
+    for _ in 0..30 {
+        for url in urls {
+            client.get(url, &mut Response::new()).unwrap();
+        }
+    }
+    for (at, usual) in [(0, 100 * MS), (1, 500 * MS)] {
+        servers[at].once.set(Some(3_600_000 * MS));
+        let began = net.now();
+        let error = client.get(urls[at], &mut Response::new()).unwrap_err();
+        assert_adaptive(&error);
+        assert!(is_twice(net.now() - began, usual));
+    }
+}
+
+#[test]
+fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let mut config = PipelineConfig {
+        host: config(),
+        ..PipelineConfig::default()
+    };
+    config.host.max_connections = 1.try_into().unwrap();
+    let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
+    let call = || Call::new(Request::get("/"), Response::new());
+    // The last one waits for three seconds, most of it for the others.
+    for _ in 0..30 {
+        client.submit(call());
+    }
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+    }
+    server.once.set(Some(3_600_000 * MS));
+    let began = net.now();
+    client.submit(call());
+    let error = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    assert_adaptive(&error);
+    assert!(
+        is_twice(net.now() - began, 100 * MS),
+        "{:?}",
+        net.now() - began
+    );
+}
+
+#[test]
+fn off_it_limits_nothing() {
+    let net = SimNet::new(1);
+    let server = served(1, &net);
+    let off = HostConfig {
+        adaptive: None,
+        ..config()
+    };
+    let mut client = client(&net, off);
+    learn(&mut client);
+    let (error, took) = cut_off(&mut client, &net, &server);
+    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
+    assert_eq!(took, 60_000 * MS);
+    let stats = client.stats();
+    assert_eq!((stats.first_byte_limit, stats.adaptive_timeouts), (None, 0));
+}

@@ -1,0 +1,481 @@
+//! Calls spread over several addresses: who gets them, and where they go when an address fails.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    Backoff, BalanceConfig, BreakerConfig, Call, Completion, ErrorKind, HealthCheck, HostClient,
+    HostConfig, Moment, Observer, PipelineClient, PipelineConfig, Request, Response, Retry,
+    RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What a backend does with a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Does {
+    Answer,
+    After(Duration),
+    Status(u16),
+    Reset,
+    Nothing,
+}
+
+/// A server whose ways can be changed, and that counts its requests.
+#[derive(Clone)]
+struct Backend(Arc<Mutex<(Does, usize)>>);
+
+impl Backend {
+    fn set(&self, does: Does) {
+        self.0.lock().unwrap().0 = does;
+    }
+
+    /// Requests since this was asked last.
+    fn requests(&self) -> usize {
+        std::mem::take(&mut self.0.lock().unwrap().1)
+    }
+}
+
+impl SimServer for Backend {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        let mut state = self.0.lock().unwrap();
+        state.1 += 1;
+        let mut answer = |status| {
+            peer.send(format!(
+                "HTTP/1.1 {status} X\r\nContent-Length: 2\r\n\r\nhi"
+            ));
+        };
+        match state.0 {
+            Does::Answer => answer(200),
+            Does::Status(status) => answer(status),
+            Does::After(time) => {
+                peer.wait(time);
+                peer.send("HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\nhi");
+            }
+            Does::Reset => peer.reset(),
+            Does::Nothing => {}
+        }
+    }
+}
+
+struct World {
+    net: SimNet,
+    backends: Vec<Backend>,
+    moments: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    fn new(count: u8) -> Self {
+        let world = Self {
+            net: SimNet::new(1),
+            backends: (0..count)
+                .map(|_| Backend(Arc::new(Mutex::new((Does::Answer, 0)))))
+                .collect(),
+            moments: Arc::default(),
+        };
+        for at in 0..count {
+            world.way(at, Faults::default());
+        }
+        world
+    }
+
+    fn address(at: u8) -> std::net::SocketAddr {
+        ([10, 0, 0, at], 80).into()
+    }
+
+    /// New connections to an address fare like this.
+    fn way(&self, at: u8, faults: Faults) {
+        let link = Link {
+            faults,
+            ..Link::default()
+        };
+        let backend = self.backends[usize::from(at)].clone();
+        self.net
+            .listen(Address::Tcp(Self::address(at)), link, backend);
+    }
+
+    /// An address has no server any more, and its connections break.
+    fn kill(&self, at: u8) {
+        self.backends[usize::from(at)].set(Does::Reset);
+        self.way(at, refused());
+    }
+
+    fn revive(&self, at: u8) {
+        self.backends[usize::from(at)].set(Does::Answer);
+        self.way(at, Faults::default());
+    }
+
+    fn upstream(&self) -> Upstream {
+        Upstream::tcp((0..self.backends.len() as u8).map(Self::address))
+    }
+
+    fn client(&self, balance: BalanceConfig, config: HostConfig) -> HostClient<SimNet> {
+        self.client_of(self.upstream(), balance, config)
+    }
+
+    fn client_of(
+        &self,
+        upstream: Upstream,
+        balance: BalanceConfig,
+        config: HostConfig,
+    ) -> HostClient<SimNet> {
+        let moments = Arc::clone(&self.moments);
+        let config = HostConfig {
+            balance: Some(balance),
+            observer: Some(Observer::new(move |moment| {
+                let told = match moment {
+                    Moment::Ejected { remote, until } => {
+                        format!("{remote} out, {}", until.is_some())
+                    }
+                    Moment::Readmitted { remote } => format!("{remote} back"),
+                    _ => return,
+                };
+                moments.lock().unwrap().push(told);
+            })),
+            ..config
+        };
+        HostClient::with_net(upstream, config, self.net.clone()).unwrap()
+    }
+
+    fn requests(&self) -> Vec<usize> {
+        self.backends.iter().map(Backend::requests).collect()
+    }
+
+    fn moments(&self) -> Vec<String> {
+        std::mem::take(&mut self.moments.lock().unwrap())
+    }
+}
+
+fn refused() -> Faults {
+    Faults {
+        refused: Odds::ALWAYS,
+        ..Faults::default()
+    }
+}
+
+fn black_hole() -> Faults {
+    Faults {
+        black_hole: Odds::ALWAYS,
+        ..Faults::default()
+    }
+}
+
+fn get(client: &mut HostClient<SimNet>) -> u16 {
+    let mut response = Response::new();
+    client.get("/", &mut response).unwrap();
+    response.status()
+}
+
+fn post() -> Request {
+    Request::post("/", "x")
+}
+
+/// Makes so many calls at a time.
+fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
+    for tag in 0..calls {
+        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+    }
+    std::iter::from_fn(|| client.wait(None).unwrap()).collect()
+}
+
+#[test]
+fn calls_are_spread_by_weight_and_connections_kept_for_each_address() {
+    let world = World::new(3);
+    let upstream = world.upstream().with_weights([1, 2]);
+    let mut client = world.client_of(upstream, BalanceConfig::default(), HostConfig::default());
+    for _ in 0..40 {
+        assert_eq!(get(&mut client), 200);
+    }
+    assert_eq!(world.requests(), [10, 20, 10]);
+    let counters = client.counters();
+    assert_eq!((counters.opened, counters.idle), (3, 3));
+    let addresses: Vec<_> = client.addresses().collect();
+    assert_eq!(addresses.len(), 3);
+    assert!(addresses.iter().all(|a| a.in_flight == 0 && !a.is_out()));
+    assert_eq!(addresses[1].remote, Address::Tcp(World::address(1)));
+}
+
+#[test]
+fn the_cap_is_for_all_addresses_together() {
+    let world = World::new(3);
+    let config = HostConfig {
+        max_connections: 2.try_into().unwrap(),
+        ..HostConfig::default()
+    };
+    let mut client = world.client(BalanceConfig::default(), config);
+    let done = together(&mut client, 30);
+    assert!(done.len() == 30 && done.iter().all(|done| done.outcome.is_ok()));
+    assert_eq!(world.net.peak_streams(), 2);
+    assert_eq!(world.requests(), [10; 3]);
+}
+
+#[test]
+fn a_slow_address_gets_less_where_load_counts() {
+    let world = World::new(2);
+    world.backends[0].set(Does::After(50 * MS));
+    let balance = BalanceConfig {
+        spread: Spread::LeastInFlight,
+        ..BalanceConfig::default()
+    };
+    let mut client = world.client(balance, HostConfig::default());
+    for tag in 0..10 {
+        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+    }
+    for tag in 10..500 {
+        client.wait(None).unwrap().unwrap().outcome.unwrap();
+        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+    }
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+    }
+    let requests = world.requests();
+    assert!(requests[0] * 5 < requests[1], "{requests:?}");
+}
+
+#[test]
+fn what_was_not_sent_goes_elsewhere_at_once_whatever_its_method() {
+    let world = World::new(3);
+    world.kill(1);
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    let began = world.net.now();
+    let mut response = Response::new();
+    for _ in 0..30 {
+        assert_eq!(get(&mut client), 200);
+        client.call(&mut post(), &mut response).unwrap();
+    }
+    assert_eq!(world.requests()[1], 0);
+    // Five round trips in vain, one for each call, and two connects.
+    assert_eq!(world.net.now() - began, (5 + 60 + 2) * 2 * MS);
+    assert_eq!(world.moments(), ["10.0.0.1:80 out, true"]);
+    let out: Vec<_> = client.addresses().map(|a| a.is_out()).collect();
+    assert_eq!(out, [false, true, false]);
+    // Its time over, it gets its share again.
+    world.revive(1);
+    world.net.advance(11 * SECOND);
+    let _ = world.requests();
+    for _ in 0..30 {
+        get(&mut client);
+    }
+    assert_eq!(world.requests(), [10; 3]);
+}
+
+#[test]
+fn a_backend_that_dies_under_load_costs_no_idempotent_call_and_little_time() {
+    let world = World::new(3);
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    let done = together(&mut client, 60);
+    assert!(done.iter().all(|done| done.outcome.is_ok()));
+    world.kill(2);
+    for _ in 0..5 {
+        for done in together(&mut client, 60) {
+            done.outcome.unwrap();
+            assert!(done.report.timings().total <= 100 * MS);
+        }
+    }
+    let _ = world.requests();
+    world.revive(2);
+    world.net.advance(11 * SECOND);
+    together(&mut client, 60);
+    assert_eq!(world.requests(), [20; 3]);
+}
+
+#[test]
+fn what_may_have_been_done_stays_failed() {
+    let world = World::new(2);
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    world.backends[0].set(Does::Reset);
+    world.backends[1].set(Does::Reset);
+    let error = client.call(&mut post(), &mut Response::new()).unwrap_err();
+    assert_eq!(error.sent(), Sent::NoReplyByte);
+    assert_eq!(world.requests().iter().sum::<usize>(), 1);
+    // An idempotent one has been everywhere, once.
+    client.get("/", &mut Response::new()).unwrap_err();
+    assert_eq!(world.requests(), [1, 1]);
+    // Unless it is not wanted.
+    let balance = BalanceConfig {
+        fail_over: false,
+        ..BalanceConfig::default()
+    };
+    let mut client = world.client(balance, HostConfig::default());
+    client.get("/", &mut Response::new()).unwrap_err();
+    assert_eq!(world.requests().iter().sum::<usize>(), 1);
+}
+
+#[test]
+fn going_elsewhere_does_not_multiply_an_outage() {
+    let world = World::new(4);
+    for backend in &world.backends {
+        backend.set(Does::Reset);
+    }
+    let config = HostConfig {
+        retry_budget: Some(RetryBudget::default()),
+        ..HostConfig::default()
+    };
+    let mut client = world.client(BalanceConfig::default(), config);
+    for _ in 0..1000 {
+        client.get("/", &mut Response::new()).unwrap_err();
+    }
+    let requests: usize = world.requests().iter().sum();
+    assert!((1100..=1240).contains(&requests), "{requests}");
+}
+
+#[test]
+fn who_waits_for_an_address_that_is_not_reached_goes_elsewhere() {
+    let world = World::new(2);
+    world.way(0, black_hole());
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    for _ in 0..20 {
+        let report = client.call(&mut post(), &mut Response::new()).unwrap();
+        let took = report.timings().total;
+        assert!(took <= 254 * MS, "{took:?}");
+    }
+    assert_eq!(world.requests(), [0, 20]);
+    assert_eq!(world.moments(), ["10.0.0.0:80 out, true"]);
+    // If it is the only one, it is waited for.
+    let world = World::new(2);
+    world.way(0, black_hole());
+    world.way(1, black_hole());
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    let began = world.net.now();
+    client.get("/", &mut Response::new()).unwrap_err();
+    assert!(world.net.now() - began > SECOND);
+    client.close_idle();
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn an_address_that_is_only_far_away_is_reached_and_used_later() {
+    let world = World::new(2);
+    let far = Link {
+        latency: 200 * MS..=200 * MS,
+        ..Link::default()
+    };
+    world.net.listen(
+        Address::Tcp(World::address(0)),
+        far,
+        world.backends[0].clone(),
+    );
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    for _ in 0..10 {
+        get(&mut client);
+    }
+    let requests = world.requests();
+    assert!(requests[0] >= 3, "{requests:?}");
+}
+
+#[test]
+fn each_address_has_a_breaker() {
+    let world = World::new(2);
+    let config = HostConfig {
+        breaker: Some(BreakerConfig {
+            consecutive: NonZeroU32::new(3),
+            ..BreakerConfig::default()
+        }),
+        ..HostConfig::default()
+    };
+    let balance = BalanceConfig {
+        eject_after: None,
+        ..BalanceConfig::default()
+    };
+    let mut client = world.client(balance, config);
+    world.backends[0].set(Does::Status(503));
+    let statuses: Vec<_> = (0..20).map(|_| get(&mut client)).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 3);
+    assert_eq!(world.requests(), [3, 17]);
+    world.backends[1].set(Does::Status(503));
+    for _ in 0..3 {
+        assert_eq!(get(&mut client), 503);
+    }
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::BreakerOpen(until) if *until > world.net.now()));
+    assert_eq!(world.requests(), [0, 3]);
+    assert!(client.addresses().all(|address| address.in_flight == 0));
+    world.revive(0);
+    world.net.advance(5 * SECOND);
+    assert_eq!(get(&mut client), 200);
+}
+
+#[test]
+fn an_address_is_asked_how_it_is() {
+    let world = World::new(3);
+    let check = HealthCheck {
+        interval: SECOND,
+        ..HealthCheck::new("/healthz")
+    };
+    let balance = BalanceConfig {
+        health_check: Some(check),
+        ..BalanceConfig::default()
+    };
+    let mut client = world.client(balance, HostConfig::default());
+    client.maintain(3500 * MS).unwrap();
+    assert_eq!(world.requests(), [4; 3], "at once, and every second");
+    assert_eq!(client.wait(None).unwrap().map(|done| done.tag), None);
+    assert_eq!(client.in_flight(), 0);
+    // In whatever way it is not well: two checks in a row, and it is out until one succeeds.
+    for (does, way) in [
+        (Does::Status(500), Faults::default()),
+        (Does::Nothing, Faults::default()),
+        (Does::Reset, Faults::default()),
+        (Does::Reset, refused()),
+        (Does::Nothing, black_hole()),
+    ] {
+        world.backends[1].set(does);
+        world.way(1, way);
+        client.close_idle();
+        client.maintain(6000 * MS).unwrap();
+        let told = world.moments();
+        assert_eq!(told.last().unwrap(), "10.0.0.1:80 out, false", "{does:?}");
+        let _ = world.requests();
+        for _ in 0..8 {
+            assert_eq!(get(&mut client), 200);
+        }
+        let requests = world.requests();
+        assert!(requests[0] >= 4 && requests[2] >= 4 && requests[1] <= 1);
+        assert!(client.addresses().any(|address| address.down));
+        world.revive(1);
+        client.maintain(3000 * MS).unwrap();
+        assert_eq!(world.moments(), ["10.0.0.1:80 back"], "{does:?}");
+    }
+    assert_eq!(client.counters().waiting + client.in_flight(), 0);
+}
+
+#[test]
+fn a_rule_may_send_a_call_to_another_address_without_balance_too() {
+    let world = World::new(2);
+    let rule = RetryRule {
+        backoff: Backoff::NONE,
+        via: RetryVia::OtherAddress,
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    let config = HostConfig {
+        retry: Retry {
+            rules: vec![rule],
+            ..Retry::default()
+        },
+        ..HostConfig::default()
+    };
+    for sick in 0..2 {
+        world.backends[sick].set(Does::Status(503));
+        let net = world.net.clone();
+        let mut client = HostClient::with_net(world.upstream(), config.clone(), net).unwrap();
+        for _ in 0..6 {
+            assert_eq!(get(&mut client), 200);
+        }
+        let requests = world.requests();
+        assert!(requests[sick] <= 1, "{requests:?}");
+        world.backends[sick].set(Does::Answer);
+    }
+}
+
+#[test]
+fn a_pipeline_has_no_choice() {
+    let world = World::new(2);
+    let mut config = PipelineConfig::default();
+    config.host.balance = Some(BalanceConfig::default());
+    let made = PipelineClient::with_net(world.upstream(), config, world.net.clone());
+    assert!(matches!(made, Err(error) if matches!(error.kind(), ErrorKind::Misuse(_))));
+}

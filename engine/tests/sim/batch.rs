@@ -1,0 +1,381 @@
+//! Batches: a result for each call, bounds, order, and what is left when one is dropped.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer, SimStream};
+use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use courser::{
+    Answer, BatchConfig, BatchOrder, Call, Client, Completion, Config, ErrorKind, HostClient,
+    HostConfig, Misuse, PeerFault, PipelineClient, PipelineConfig, Request, Response, TimeLimit,
+    Upstream,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Answers `/N` after N milliseconds with its target; `/cut` with less than it promises, `/never` not at all. Notes
+/// how many requests it has at a time.
+#[derive(Clone, Default)]
+struct Echo {
+    heard: Rc<RefCell<Vec<String>>>,
+    at_work: Rc<Cell<usize>>,
+    most: Rc<Cell<usize>>,
+    answers: Rc<RefCell<Vec<(u64, String)>>>,
+}
+
+impl SimServer for Echo {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        let text = String::from_utf8_lossy(data);
+        for line in text.lines() {
+            let Some(target) = line
+                .strip_suffix(" HTTP/1.1")
+                .and_then(|l| l.split(' ').nth(1))
+            else {
+                continue;
+            };
+            self.heard.borrow_mut().push(target.to_owned());
+            self.at_work.set(self.at_work.get() + 1);
+            self.most.set(self.most.get().max(self.at_work.get()));
+            let pause = target[1..].parse().unwrap_or(0);
+            if target != "/never" {
+                let mut answers = self.answers.borrow_mut();
+                answers.push((peer.connection(), target.to_owned()));
+                peer.timer(pause * MS, answers.len() as u64 - 1);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, peer: &mut Peer<'_>, timer: u64) {
+        let (_, target) = self.answers.borrow()[timer as usize].clone();
+        self.at_work.set(self.at_work.get() - 1);
+        if target == "/cut" {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nless");
+            return peer.close();
+        }
+        let length = target.len();
+        peer.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}"
+        ));
+    }
+}
+
+fn served() -> (SimNet, Echo) {
+    let (net, server) = (SimNet::new(1), Echo::default());
+    let link = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        segment: usize::MAX..=usize::MAX,
+        ..Link::default()
+    };
+    let here = Address::Tcp(([10, 0, 0, 1], 80).into());
+    net.listen(here, link, server.clone());
+    (net, server)
+}
+
+fn upstream() -> Upstream {
+    Upstream::tcp([([10, 0, 0, 1], 80).into()])
+}
+
+fn host_client(net: &SimNet) -> HostClient<SimNet> {
+    HostClient::with_net(upstream(), HostConfig::default(), net.clone()).unwrap()
+}
+
+fn call(target: &str) -> Call {
+    Call::new(Request::get(target), Response::new())
+}
+
+fn config(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
+    BatchConfig {
+        max_in_flight: NonZeroUsize::new(max_in_flight).unwrap(),
+        order,
+        ..BatchConfig::default()
+    }
+}
+
+fn numbers(results: impl Iterator<Item = (usize, Completion)>) -> Vec<usize> {
+    results.map(|(number, _)| number).collect()
+}
+
+#[test]
+fn results_come_as_the_calls_end_or_as_they_were_given() {
+    let (net, server) = served();
+    let mut client = host_client(&net);
+    let targets = ["/50", "/10", "/40", "/20", "/30"];
+    let results = client.call_many(targets.map(call), config(5, BatchOrder::Completion));
+    assert_eq!(numbers(results), [1, 3, 4, 2, 0]);
+    let results = client.call_many(targets.map(call), config(5, BatchOrder::Input));
+    let results: Vec<_> = results.collect();
+    for (at, (number, done)) in results.iter().enumerate() {
+        assert_eq!(
+            (at, done.response.body()),
+            (*number, targets[at].as_bytes())
+        );
+    }
+    assert_eq!(server.most.get(), 5);
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn failures_are_results_among_others() {
+    let (net, _) = served();
+    let mut client = host_client(&net);
+    let calls = [
+        call("/1"),
+        call("/cut"),
+        call("not a target"),
+        call("/never").timeout(100 * MS),
+        call("/2").streaming(true),
+        call("/3"),
+    ];
+    let results = client.call_many(calls, config(2, BatchOrder::Input));
+    let outcomes: Vec<_> = results.map(|(_, done)| done.outcome).collect();
+    assert_eq!(outcomes.len(), 6);
+    let kind = |at: usize| outcomes[at].as_ref().unwrap_err().kind();
+    assert!(outcomes[0].is_ok() && outcomes[5].is_ok());
+    assert!(matches!(kind(1), ErrorKind::Peer(PeerFault::Truncated)));
+    assert!(matches!(kind(2), ErrorKind::Misuse(_)));
+    assert!(matches!(kind(3), ErrorKind::Timeout(TimeLimit::Total)));
+    assert!(matches!(kind(4), ErrorKind::Misuse(Misuse::Streamed)));
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn no_more_than_allowed_are_in_flight_and_calls_are_taken_as_there_is_room() {
+    for order in [BatchOrder::Completion, BatchOrder::Input] {
+        let (net, server) = served();
+        let mut client = host_client(&net);
+        let taken = Rc::new(Cell::new(0));
+        let calls = (0..200).map(|number| {
+            taken.set(taken.get() + 1);
+            call(&format!("/{}", (number * 37) % 50))
+        });
+        let mut batch = client.call_many(calls, config(7, order));
+        let mut given = 0;
+        while let Some((_, done)) = batch.next() {
+            done.outcome.unwrap();
+            assert!(batch.in_flight() <= 7);
+            assert!(order == BatchOrder::Input || taken.get() <= given + 14);
+            given += 1;
+        }
+        assert_eq!((given, taken.get()), (200, 200));
+        assert_eq!(server.most.get(), 7);
+    }
+}
+
+#[test]
+fn what_waits_for_an_earlier_result_is_bounded() {
+    let (net, server) = served();
+    let mut client = host_client(&net);
+    let taken = Cell::new(0);
+    // The first one holds up an endless row.
+    let calls = (0..).map(|number| {
+        taken.set(taken.get() + 1);
+        call(if number == 0 { "/1000" } else { "/1" })
+    });
+    let config = BatchConfig {
+        max_ahead: NonZeroUsize::new(10).unwrap(),
+        ..config(4, BatchOrder::Input)
+    };
+    let mut batch = client.call_many(calls, config);
+    let (number, done) = batch.next().unwrap();
+    assert_eq!((number, done.response.body()), (0, &b"/1000"[..]));
+    assert_eq!(taken.get(), 10);
+    assert_eq!(server.heard.borrow().len(), 10);
+    assert_eq!(numbers(batch.take(100)), Vec::from_iter(1..=100));
+}
+
+#[test]
+fn a_batch_that_is_dropped_leaves_nothing() {
+    let (net, server) = served();
+    let mut client = host_client(&net);
+    let calls = std::iter::repeat_with(|| call("/100"));
+    let mut batch = client.call_many(calls, config(8, BatchOrder::Completion));
+    assert!(batch.next().unwrap().1.outcome.is_ok());
+    // Seven more have ended in the same turn, and are not given either.
+    drop(batch);
+    let calls = std::iter::once(call("/1")).chain(std::iter::repeat_with(|| call("/never")));
+    let mut batch = client.call_many(calls, config(8, BatchOrder::Input));
+    assert!(batch.next().unwrap().1.outcome.is_ok());
+    assert_eq!(batch.in_flight(), 7);
+    drop(batch);
+    assert_eq!(client.in_flight(), 0);
+    assert!(client.wait(None).unwrap().is_none());
+    let counters = client.counters();
+    assert_eq!((counters.busy, counters.waiting), (0, 0));
+    // Connections that waited for an answer are closed; one that had its answer is kept.
+    assert_eq!(net.open_streams(), counters.idle);
+    let heard = server.heard.borrow().len();
+    client.maintain(10_000 * MS).unwrap();
+    assert_eq!(server.heard.borrow().len(), heard);
+    client.get("/5", &mut Response::new()).unwrap();
+    drop(client);
+    assert_eq!(net.open_streams(), 0);
+}
+
+#[test]
+fn a_batch_that_was_never_asked_begins_nothing() {
+    let (net, server) = served();
+    let mut client = host_client(&net);
+    drop(client.call_many([call("/1")], BatchConfig::default()));
+    assert!(client.wait(None).unwrap().is_none());
+    assert_eq!(server.heard.borrow().len(), 0);
+    assert_eq!(numbers(client.call_many([], BatchConfig::default())), []);
+}
+
+#[test]
+fn other_calls_of_the_client_are_left_alone() {
+    let (net, _) = served();
+    let mut client = host_client(&net);
+    for tag in 0..5 {
+        client.submit(call(&format!("/{}", 10 + 20 * tag)).tag(100 + tag));
+    }
+    let slow = client.submit(call("/3000").tag(7));
+    let streamed = client.submit(call("/15").tag(8).streaming(true));
+    let calls = (0..20).map(|number| call(&format!("/{}", 5 * number)).tag(1));
+    let results = client.call_many(calls, config(3, BatchOrder::Completion));
+    assert_eq!(
+        results
+            .filter(|(_, done)| done.tag == 1 && done.outcome.is_ok())
+            .count(),
+        20
+    );
+    // A batch that is cut off cancels its own calls only.
+    let mut cut_off = client.call_many(
+        std::iter::repeat_with(|| call("/20")),
+        config(3, BatchOrder::Completion),
+    );
+    cut_off.next().unwrap();
+    drop(cut_off);
+    let mut tags = Vec::new();
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+        assert_eq!(done.id == slow, done.tag == 7);
+        assert_eq!(done.id == streamed, done.tag == 8);
+        tags.push(done.tag);
+    }
+    assert_eq!(tags, [100, 8, 101, 102, 103, 104]);
+    assert_eq!(client.readable_body(), Some(streamed));
+    assert!(client.cancel(streamed));
+    assert_eq!(client.wait(None).unwrap().unwrap().tag, 7);
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn every_client_has_batches() {
+    let input = config(20, BatchOrder::Input);
+    let calls = |before: &'static str| (0..50).map(move |n| call(&format!("{before}/{n}")));
+    let check = |results: &mut dyn Iterator<Item = (usize, Completion)>| {
+        for expected in 0..50 {
+            let (number, done) = results.next().unwrap();
+            done.outcome.unwrap();
+            assert_eq!(number, expected);
+            assert_eq!(done.response.body(), format!("/{number}").as_bytes());
+        }
+        assert!(results.next().is_none() && results.next().is_none());
+    };
+    let (net, server) = served();
+    check(&mut host_client(&net).call_many(calls(""), input));
+    assert_eq!(server.most.get(), 20);
+
+    let resolver = net.resolver(|_, _| {
+        let found = Answer::found([[10, 0, 0, 1].into()], 3_600_000 * MS);
+        Asked::After(Duration::ZERO, found)
+    });
+    let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
+    check(&mut client.call_many(calls("http://one.sim"), input));
+
+    let mut client =
+        PipelineClient::with_net(upstream(), PipelineConfig::default(), net.clone()).unwrap();
+    server.most.set(0);
+    // Answers of this server overtake each other, which a pipeline does not bear: one call a connection.
+    check(&mut client.call_many(calls(""), config(4, BatchOrder::Input)));
+    assert_eq!(server.most.get(), 4);
+}
+
+/// A network that stops telling of events when it is told to.
+struct Failing(SimNet, Rc<Cell<bool>>);
+
+impl Net for Failing {
+    type Stream = SimStream;
+
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn connect(
+        &mut self,
+        token: Token,
+        to: &Address,
+        with: &SocketOptions,
+    ) -> io::Result<SimStream> {
+        self.0.connect(token, to, with)
+    }
+
+    fn connected(&mut self, stream: &SimStream) -> io::Result<bool> {
+        self.0.connected(stream)
+    }
+
+    fn read(&mut self, stream: &mut SimStream, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(stream, buf)
+    }
+
+    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
+        self.0.read_append(stream, buf)
+    }
+
+    fn write(&mut self, stream: &mut SimStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.write(stream, parts)
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        match self.1.get() {
+            true => Err(io::ErrorKind::OutOfMemory.into()),
+            false => self.0.poll(events, timeout),
+        }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.0.waker()
+    }
+
+    fn close(&mut self, stream: SimStream) {
+        self.0.close(stream);
+    }
+
+    fn local_address(&self, stream: &SimStream) -> Option<Address> {
+        self.0.local_address(stream)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.0.random()
+    }
+}
+
+#[test]
+fn each_call_fails_when_the_system_fails() {
+    let (net, _) = served();
+    let fails = Rc::new(Cell::new(false));
+    let failing = Failing(net.clone(), Rc::clone(&fails));
+    let mut client = HostClient::with_net(upstream(), HostConfig::default(), failing).unwrap();
+    let foreign = client.submit(call("/100"));
+    let calls = (0..10).map(|n| call(if n == 0 { "/1" } else { "/50" }));
+    let mut batch = client.call_many(calls, config(4, BatchOrder::Completion));
+    assert!(batch.next().unwrap().1.outcome.is_ok());
+    fails.set(true);
+    let failed: Vec<_> = batch.collect();
+    assert_eq!(failed.len(), 9);
+    for (_, done) in failed {
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
+        );
+    }
+    assert_eq!(client.in_flight(), 1);
+    fails.set(false);
+    let done = client.wait(None).unwrap().unwrap();
+    assert!(done.id == foreign && done.outcome.is_ok());
+    drop(client);
+    assert_eq!(net.open_streams(), 0);
+}
