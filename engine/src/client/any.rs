@@ -19,7 +19,7 @@ use crate::policy::{
     AddressPolicy, DnsCounters, Follow, GateConfig, Overrides, PoolConfig, Redirects, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
-use crate::reactor::{Key, Step};
+use crate::reactor::{ByteRates, Key, Step};
 
 /// A client of any `http` or `https` URL.
 ///
@@ -132,12 +132,20 @@ impl<N: Net> Client<N> {
             rate: config.rate,
             ..GateConfig::default()
         };
-        hosts.set_gates(config.host.gate(), &total);
+        let each = GateConfig {
+            counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
+            ..config.host.gate()
+        };
+        hosts.set_gates(each, &total);
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host
         };
-        let mut client = Self::assemble(router, hosts, host_config, net);
+        let bytes = ByteRates {
+            host: [host_config.bytes_in, host_config.bytes_out],
+            total: [config.bytes_in, config.bytes_out],
+        };
+        let mut client = Self::assemble(router, hosts, host_config, bytes, net);
         let names = Names::new(config.dns, Box::new(resolver));
         client
             .set_names(names, config.addresses)

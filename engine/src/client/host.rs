@@ -51,12 +51,14 @@ impl<N: Net> HostClient<N> {
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
         let Some(balance) = config.balance.clone() else {
             let (host, hosts) = one_host(&upstream, &config, config.pool())?;
-            return Ok(Self::assemble(OneHost(host), hosts, config, net));
+            let bytes = config.bytes();
+            return Ok(Self::assemble(OneHost(host), hosts, config, bytes, net));
         };
         let (keys, hosts) = each_address(&upstream, &config)?;
         let balancer = Balancer::new(balance, &upstream.weights());
         let first = keys.first().copied().unwrap_or(Key::NONE);
-        let mut client = Self::assemble(OneHost(first), hosts, config, net);
+        let bytes = config.bytes();
+        let mut client = Self::assemble(OneHost(first), hosts, config, bytes, net);
         client.set_balance(Balance::new(client.turn_time(), balancer, keys));
         Ok(client)
     }

@@ -131,7 +131,7 @@ impl Hosts {
 
     /// The hosts that come have gates, and take turns at one that is for all of them.
     pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &GateConfig) {
-        if !gates.is_open() || !total.is_open() {
+        if !gates.is_open() || !total.is_open() || gates.counts_bytes {
             self.gates = Some(gates);
             self.turns = (!total.is_open()).then(|| Box::new(Turns::new(total)));
         }
@@ -463,14 +463,14 @@ impl Hosts {
     }
 
     /// Takes out a host that has been unused for long enough, or that is one too many of those.
-    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<Host> {
+    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(Key, Host)> {
         let front = self.unused.front()?;
         if front.until > now && self.unused.len() <= MOST_UNUSED {
             return None;
         }
         self.unused.pop_front();
         self.hosts.get_mut(front.host)?.unused = None;
-        self.hosts.remove(front.host)
+        Some((front.host, self.hosts.remove(front.host)?))
     }
 }
 

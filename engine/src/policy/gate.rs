@@ -13,6 +13,8 @@ pub(crate) struct GateConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) min_delay: Option<Duration>,
     pub(crate) concurrency: Option<AimdConfig>,
+    /// The host has rates of bytes as well. They keep no call back, but the host is remembered for them.
+    pub(crate) counts_bytes: bool,
 }
 
 impl GateConfig {
@@ -183,7 +185,7 @@ mod tests {
         let mut gate = Gate::new(&GateConfig {
             rate: Some(rate(2, 1000, 2)),
             min_delay: Some(Duration::from_millis(100)),
-            concurrency: None,
+            ..GateConfig::default()
         });
         assert_eq!((gate.room(at(0), 7), gate.opens_at(at(0))), (1, None));
         assert_eq!(gate.counts_until(at(0)), None);
@@ -243,7 +245,7 @@ mod tests {
             let mut gate = Gate::new(&GateConfig {
                 rate: Some(rate(count, per, burst)),
                 min_delay: Some(Duration::from_millis(delay)),
-                concurrency: None,
+                ..GateConfig::default()
             });
             let start = Time::now();
             let (mut now, mut passed) = (start, Vec::new());

@@ -59,7 +59,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     fn begin_incoming(&mut self) {
-        while let Some(host) = self.hosts.drop_unused(self.reactor.now()) {
+        while let Some((key, host)) = self.hosts.drop_unused(self.reactor.now()) {
+            self.reactor.forget_host(key);
             self.router.forget(&host.name);
         }
         for at in 0..self.incoming.len() {
