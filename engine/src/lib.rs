@@ -123,6 +123,7 @@ pub mod net;
 mod policy;
 pub mod proto;
 mod reactor;
+mod sync;
 mod time;
 
 #[cfg(feature = "http")]

@@ -7,6 +7,8 @@
 mod body;
 mod book;
 mod completions;
+#[cfg(all(test, feature = "models"))]
+mod models;
 mod sending;
 #[cfg(feature = "tower")]
 mod service;
@@ -19,8 +21,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;
 use thread::{Command, Crew, Desk, Order};
