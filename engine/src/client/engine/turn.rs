@@ -722,6 +722,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         let host_key = self.host_of(key);
+        // It may have had nothing to do while the call paused.
+        self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             let held = host.gate.is_some() && !host.pool.has_room();
