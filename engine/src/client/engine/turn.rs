@@ -662,6 +662,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             attempt: call.failures,
             // Those that share a connection are as if it had served before: they do not know its state.
             reused: call.marks.reused || R::PIPELINES,
+            bytes_sent: call.marks.bytes_out,
             elapsed: now.saturating_duration_since(call.marks.begun),
         };
         if late || call.head != HeadState::Awaited {
