@@ -7,7 +7,7 @@ use super::Engine;
 use super::guarded::bit;
 use crate::client::Moment;
 use crate::client::router::Router;
-use crate::error::{Error, Sent};
+use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Overrides, Retry, later};
 use crate::proto::{BodyMode, Request, Response};
@@ -224,18 +224,20 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         let well = error.is_none() && check.expected.contains(status);
+        // One that a rate has kept back until its time was over says nothing.
+        let unasked = call.marks.held && error.is_some_and(|error| error.phase() == Phase::Queue);
         let (interval, most) = (check.interval, check.failures.get());
         let known = &mut balance.checks[at];
         known.next = Some(later(now, interval));
-        known.failures = if well {
-            0
-        } else {
-            known.failures.saturating_add(1)
+        known.failures = match (well, unasked) {
+            (true, _) => 0,
+            (false, true) => known.failures,
+            (false, false) => known.failures.saturating_add(1),
         };
         let changed = if well {
             balance.balancer.set_up(now.instant(), at)
         } else {
-            known.failures >= most && balance.balancer.set_down(at)
+            known.failures >= most && !unasked && balance.balancer.set_down(at)
         };
         balance.checking -= 1;
         let host = balance.hosts[at];
