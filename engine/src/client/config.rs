@@ -74,8 +74,10 @@ pub struct HostConfig {
     /// Whether a host that fails is left alone for a while: calls fail at once then, with
     /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: no.
     pub breaker: Option<BreakerConfig>,
-    /// How many requests are sent to a host in a time; retries and redirects count as any others do. A call that must wait
-    /// for it has no connection, and waits as one does while all connections are in use. Default: without limit.
+    /// How many requests are sent to a host in a time, each attempt and each redirect counted when it gets its connection. A
+    /// call that must wait for it has none, and waits as one does while all connections are in use: in its turn, until its
+    /// deadline, [`max_waiting`](Self::max_waiting) of them at the most. The addresses of a
+    /// [`HostClient`](crate::HostClient) have one rate together. Default: without limit.
     pub rate: Option<Rate>,
     /// The least time between two requests to a host, which holds beside `rate`. Default none.
     pub min_delay: Option<Duration>,

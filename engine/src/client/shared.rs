@@ -74,9 +74,10 @@ use thread::{Command, Crew, Desk, Order};
 /// # Ok::<(), courser::Error>(())
 /// ```
 ///
-/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps of
-/// a host hold as they do with one thread. What a client has for all its hosts together, each thread has for its own:
-/// [`Config::max_connections`](crate::Config::max_connections) and the cache of names. A cookie jar is shared if the
+/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps
+/// and the rates of a host hold as they do with one thread. What a client has for all its hosts together, each thread has
+/// for its own: [`Config::max_connections`](crate::Config::max_connections), [`Config::rate`](crate::Config::rate), the
+/// rates of bytes beside it, and the cache of names. A cookie jar is shared if the
 /// configurations have clones of it.
 ///
 /// ```

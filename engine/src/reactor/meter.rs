@@ -182,6 +182,71 @@ impl<N: Net> Metered<N> {
         }
         stream.into_stream()
     }
+
+    #[cold]
+    fn read_metered(
+        &mut self,
+        stream: &mut MeteredStream<N::Stream>,
+        buf: &mut [u8],
+    ) -> io::Result<usize> {
+        let now = self.net.now();
+        let most = match &mut self.meters {
+            Some(meters) => meters.allow(IN, stream.tag, buf.len(), now)?,
+            None => buf.len(),
+        };
+        let read = self.net.read(&mut stream.stream, &mut buf[..most]);
+        if let (Ok(n), Some(meters)) = (&read, &mut self.meters) {
+            meters.charge(IN, stream.tag, *n, now);
+            meters.set_cut(stream.tag, *n == most && most < buf.len());
+        }
+        read
+    }
+
+    #[cold]
+    fn write_metered(
+        &mut self,
+        stream: &mut MeteredStream<N::Stream>,
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let now = self.net.now();
+        let length = parts.iter().map(|part| part.len()).sum();
+        let most = match &mut self.meters {
+            Some(meters) => meters.allow(OUT, stream.tag, length, now)?,
+            None => length,
+        };
+        let mut left = most;
+        let cut = parts.iter().map(|part| {
+            let n = part.len().min(left);
+            left -= n;
+            IoSlice::new(&part[..n])
+        });
+        let cut: Vec<IoSlice<'_>> = cut.filter(|part| !part.is_empty()).collect();
+        let written = self.net.write(&mut stream.stream, &cut);
+        if let (Ok(n), Some(meters)) = (&written, &mut self.meters) {
+            meters.charge(OUT, stream.tag, *n, now);
+            if *n == most && most < length {
+                // The socket took it all, so no event of its own will come.
+                meters.wait(OUT, stream.tag, now);
+            }
+        }
+        written
+    }
+
+    #[cold]
+    fn poll_metered(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        let due = self.meters.as_ref().and_then(|meters| meters.due.peek());
+        let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(self.net.now()));
+        let timeout = timeout.into_iter().chain(wait).min();
+        let polled = self.net.poll(events, timeout);
+        if let Some(meters) = &mut self.meters {
+            meters.call(self.net.now(), events);
+        }
+        polled
+    }
 }
 
 impl<N: Net> Net for Metered<N> {
@@ -206,68 +271,40 @@ impl<N: Net> Net for Metered<N> {
         self.net.connected(&stream.stream)
     }
 
-    #[inline]
+    #[inline(always)] // as is what it stands before
     fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize> {
-        let Some(meters) = &mut self.meters else {
+        if self.meters.is_none() {
             return self.net.read(&mut stream.stream, buf);
-        };
-        let now = self.net.now();
-        let most = meters.allow(IN, stream.tag, buf.len(), now)?;
-        let read = self.net.read(&mut stream.stream, &mut buf[..most]);
-        if let Ok(n) = read {
-            meters.charge(IN, stream.tag, n, now);
-            meters.set_cut(stream.tag, n == most && most < buf.len());
         }
-        read
+        self.read_metered(stream, buf)
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
         if self.meters.is_none() {
             return self.net.read_append(&mut stream.stream, buf);
         }
         let start = buf.len();
         buf.resize(buf.capacity(), 0);
-        let read = self.read(stream, &mut buf[start..]);
+        let read = self.read_metered(stream, &mut buf[start..]);
         buf.truncate(start + read.as_ref().map_or(0, |n| *n));
         read
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let Some(meters) = &mut self.meters else {
+        if self.meters.is_none() {
             return self.net.write(&mut stream.stream, parts);
-        };
-        let now = self.net.now();
-        let length = parts.iter().map(|part| part.len()).sum();
-        let most = meters.allow(OUT, stream.tag, length, now)?;
-        let mut left = most;
-        let cut = parts.iter().map(|part| {
-            let n = part.len().min(left);
-            left -= n;
-            IoSlice::new(&part[..n])
-        });
-        let cut: Vec<IoSlice<'_>> = cut.filter(|part| !part.is_empty()).collect();
-        let written = self.net.write(&mut stream.stream, &cut);
-        if let Ok(n) = written {
-            meters.charge(OUT, stream.tag, n, now);
-            if n == most && most < length {
-                // The socket took it all, so no event of its own will come.
-                meters.wait(OUT, stream.tag, now);
-            }
         }
-        written
+        self.write_metered(stream, parts)
     }
 
+    #[inline(always)]
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let Some(meters) = &mut self.meters else {
+        if self.meters.is_none() {
             return self.net.poll(events, timeout);
-        };
-        let next = meters.due.peek().map(|Reverse((at, _))| *at);
-        let wait = next.map(|at| at.saturating_duration_since(self.net.now()));
-        let polled = self.net.poll(events, timeout.into_iter().chain(wait).min());
-        meters.call(self.net.now(), events);
-        polled
+        }
+        self.poll_metered(events, timeout)
     }
 
     fn waker(&mut self) -> io::Result<Waker> {
@@ -287,9 +324,9 @@ impl<N: Net> Net for Metered<N> {
         self.net.random()
     }
 
-    #[inline]
+    #[inline(always)]
     fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
-        n < room
+        self.net.left_nothing(&stream.stream, n, room)
             && self.meters.as_ref().is_none_or(|meters| {
                 let tag = meters.tags.get(stream.tag);
                 tag.is_none_or(|tag| !tag.cut)

@@ -13,9 +13,9 @@ use courser::net::sim::{
 use courser::net::{Address, Net as _};
 use courser::{
     AimdConfig, Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
-    ErrorKind, FailureClass, HostClient, HostConfig, LimitExceeded, Moment, Observer, Phase,
-    PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule,
-    RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
+    ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Moment, Observer,
+    Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn,
+    RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -1140,4 +1140,30 @@ fn a_rate_is_for_all_addresses_together() {
     finish!(client);
     assert_eq!(log.times(), [0, 0, 100, 200, 300, 400, 500, 600, 700]);
     assert_eq!((1..=3).filter(|n| log.hosts().contains(n)).count(), 3);
+}
+
+#[test]
+fn a_health_check_that_waits_for_a_rate_says_nothing() {
+    let net = SimNet::new(1);
+    let log = Log::new(&net);
+    for n in 1..=2 {
+        net.listen(place(n), near(), Server::new(&log, n));
+    }
+    let check = HealthCheck {
+        interval: 1000 * MS,
+        ..HealthCheck::new("/")
+    };
+    let config = HostConfig {
+        min_delay: Some(60_000 * MS),
+        balance: Some(BalanceConfig {
+            health_check: Some(check),
+            ..BalanceConfig::default()
+        }),
+        ..HostConfig::default()
+    };
+    let all = (1..=2).map(|n| ([10, 0, 0, n], 80).into());
+    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
+    client.maintain(30_000 * MS).unwrap();
+    assert_eq!(log.times(), [0]);
+    assert!(client.addresses().all(|address| !address.is_out()));
 }
