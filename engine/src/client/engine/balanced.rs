@@ -244,7 +244,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let changed = if well {
             balance.balancer.set_up(now.instant(), at)
         } else {
-            known.failures >= most && !unasked && balance.balancer.set_down(at)
+            known.failures >= most && asked && balance.balancer.set_down(at)
         };
         balance.checking -= 1;
         let host = balance.hosts[at];
