@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use courser::net::sim::{Odds, Random};
 use courser::{
     Backoff, Call, Completion, FailureClass, HostClient, HostConfig, Request, Response, Retry,
-    RetryOn, RetryRule, Statuses, Timeouts, Upstream,
+    RetryOn, RetryRule, RetryVia, Statuses, Timeouts, Upstream,
 };
 
 use crate::process::tool;
@@ -162,7 +162,7 @@ fn config(connections: NonZeroUsize) -> HostConfig {
             max: Duration::from_millis(200),
             ..Backoff::default()
         },
-        fresh: true,
+        via: RetryVia::Fresh,
         ..RetryRule::new(on)
     };
     HostConfig {
