@@ -167,7 +167,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             if call.check.is_none() && self.balance.as_deref().is_some_and(others) {
                 call.tried = tried;
                 self.give_leave_back(key);
-                self.requeue(key);
+                match fresh {
+                    true => self.requeue(key),
+                    false => self.send_again(key),
+                }
             } else {
                 staying.push((key, fresh));
             }

@@ -702,7 +702,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Tries a call again on any connection.
-    fn send_again(&mut self, key: Key) {
+    pub(super) fn send_again(&mut self, key: Key) {
         if let Some(call) = self.reactor.call(key) {
             call.place = Place::New;
             self.following.push_back(key);
