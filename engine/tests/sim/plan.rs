@@ -11,9 +11,9 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
-    Answer, Backoff, BreakerConfig, DnsConfig, DnsError, FailureClass, HostConfig, LatePolicy,
-    Limits, Overflow, PipelineConfig, Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule,
-    RetryVia, ReuseOrder, Statuses, Timeouts, WaitPolicy,
+    AdaptiveTimeout, Answer, Backoff, BreakerConfig, DnsConfig, DnsError, FailureClass, HostConfig,
+    LatePolicy, Limits, Overflow, PipelineConfig, Rate, Retry, RetryBudget, RetryHook, RetryOn,
+    RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -527,7 +527,19 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
         retry_budget: draw_budget(random),
         breaker: random.roll(OFTEN).then(|| draw_breaker(random, mood)),
         limits: draw_limits(random, mood),
+        adaptive: (foul && random.roll(OFTEN)).then(|| draw_adaptive(random)),
         ..HostConfig::default()
+    }
+}
+
+fn draw_adaptive(random: &mut Random) -> AdaptiveTimeout {
+    let min = random.duration(&span(1, 300));
+    AdaptiveTimeout {
+        factor: 1.0 + random.within(0..=30) as f64 / 10.0,
+        min,
+        max: min + random.duration(&span(0, 3000)),
+        min_samples: random.within(1..=10) as u32,
+        half_life: random.duration(&span(1, 5000)),
     }
 }
 

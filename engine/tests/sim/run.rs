@@ -811,6 +811,7 @@ impl Run<'_> {
                     TimeLimit::Queue => timeouts.queue,
                     TimeLimit::Write => timeouts.write,
                     TimeLimit::FirstByte => timeouts.first_byte,
+                    TimeLimit::Adaptive => self.plan.config.adaptive.map(|rules| rules.min),
                     _ => timeouts.between_bytes,
                 };
                 // An opening that another call began can serve this one, so its time may have begun before.
