@@ -174,6 +174,7 @@ pub mod net;
 mod policy;
 pub mod proto;
 mod reactor;
+mod sync;
 mod time;
 
 #[cfg(feature = "http")]

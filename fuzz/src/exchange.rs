@@ -12,7 +12,7 @@ use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, Call, CallId, Codings, Completion, Error, ErrorKind, FailureClass,
     HostClient, HostConfig, LatePolicy, Limits, Read, Request, Response, Retry, RetryBudget,
-    RetryOn, RetryRule, ReuseOrder, Statuses, Timeouts, Upstream, WaitPolicy,
+    RetryOn, RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, Upstream, WaitPolicy,
 };
 
 /// The beginning chooses the client's policies, the calls and the ways to the servers; the rest is a script of what the
@@ -233,7 +233,7 @@ fn retry(choices: &mut Choices<'_>) -> Retry {
             0 => Backoff::NONE,
             _ => Backoff::default(),
         },
-        fresh: how & 16 != 0,
+        via: [RetryVia::Any, RetryVia::Fresh][usize::from(how & 16 != 0)],
         ..RetryRule::new(on)
     });
     Retry {

@@ -17,10 +17,10 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, Overrides, PoolConfig, Redirects, literal,
+    AddressPolicy, DnsCounters, Follow, GateConfig, Overrides, PoolConfig, Redirects, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
-use crate::reactor::{Key, Step};
+use crate::reactor::{ByteRates, Key, Step};
 
 /// A client of any `http` or `https` URL.
 ///
@@ -129,12 +129,24 @@ impl<N: Net> Client<N> {
             cookie: Vec::new(),
         };
         let mut hosts = Hosts::new(config.max_connections.get());
-        hosts.set_gates(config.host.gate(), config.rate.as_slice());
+        let total = GateConfig {
+            rate: config.rate,
+            ..GateConfig::default()
+        };
+        let each = GateConfig {
+            counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
+            ..config.host.gate()
+        };
+        hosts.set_gates(each, &total);
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host
         };
-        let mut client = Self::assemble(router, hosts, host_config, net);
+        let bytes = ByteRates {
+            host: [host_config.bytes_in, host_config.bytes_out],
+            total: [config.bytes_in, config.bytes_out],
+        };
+        let mut client = Self::assemble(router, hosts, host_config, bytes, net);
         let names = Names::new(config.dns, Box::new(resolver));
         client
             .set_names(names, config.addresses)

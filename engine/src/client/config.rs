@@ -14,6 +14,7 @@ use crate::policy::{
     WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
+use crate::reactor::ByteRates;
 
 /// The options of a [`HostClient`](crate::HostClient).
 ///
@@ -73,6 +74,22 @@ pub struct HostConfig {
     /// Whether a host that fails is left alone for a while: calls fail at once then, with
     /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: no.
     pub breaker: Option<BreakerConfig>,
+    /// How many requests are sent to a host in a time, each attempt and each redirect counted when it gets its connection. A
+    /// call that must wait for it has none, and waits as one does while all connections are in use: in its turn, until its
+    /// deadline, [`max_waiting`](Self::max_waiting) of them at the most. The addresses of a
+    /// [`HostClient`](crate::HostClient) have one rate together. Default: without limit.
+    pub rate: Option<Rate>,
+    /// The least time between two requests to a host, which holds beside `rate`. Default none.
+    pub min_delay: Option<Duration>,
+    /// How many bytes are read from a host in a time, heads, TLS and handshakes included. The server is slowed down by what it
+    /// cannot send; limits in time do not count while bytes are held back, but for the call's deadline. A burst of less
+    /// than 16 KiB counts as one of 16 KiB. Default: without limit.
+    pub bytes_in: Option<Rate>,
+    /// How many bytes are written to a host in a time, likewise.
+    pub bytes_out: Option<Rate>,
+    /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
+    /// number.
+    pub concurrency: Option<AimdConfig>,
     /// How calls are spread over the addresses of the upstream, each of which has a pool and a breaker of its own then.
     /// [`max_connections`](Self::max_connections) is for all of them together, [`max_waiting`](Self::max_waiting) for
     /// each; rates are for all together, `concurrency` for each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
@@ -82,14 +99,6 @@ pub struct HostConfig {
     /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
     /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
     pub adaptive: Option<AdaptiveTimeout>,
-    /// How many requests are sent to a host in a time; retries and redirects count as any others do. A call that must wait
-    /// for it has no connection, and waits as one does while all connections are in use. Default: without limit.
-    pub rate: Option<Rate>,
-    /// The least time between two requests to a host, which holds beside `rate`. Default none.
-    pub min_delay: Option<Duration>,
-    /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
-    /// number.
-    pub concurrency: Option<AimdConfig>,
     /// Is told what happens to calls and connections. Default: nobody.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
@@ -123,6 +132,11 @@ pub struct Config {
     /// How many requests are sent to all hosts together in a time, beside [`HostConfig::rate`] for each of them. Hosts
     /// take turns under it. Default: without limit.
     pub rate: Option<Rate>,
+    /// How many bytes are read from all hosts together in a time, beside [`HostConfig::bytes_in`] for each of them.
+    /// Default: without limit.
+    pub bytes_in: Option<Rate>,
+    /// How many bytes are written to all hosts together in a time, likewise.
+    pub bytes_out: Option<Rate>,
     /// Whether redirects are followed. Default: they are not.
     pub redirects: Redirects,
     /// TLS for `https` URLs and proxies.
@@ -149,6 +163,8 @@ impl Default for Config {
             host: HostConfig::default(),
             max_connections: NonZeroUsize::new(900).unwrap_or(NonZeroUsize::MIN),
             rate: None,
+            bytes_in: None,
+            bytes_out: None,
             redirects: Redirects::none(),
             tls: TlsConfig::default(),
             proxy_tls: None,
@@ -183,11 +199,13 @@ impl Default for HostConfig {
             retry: Retry::default(),
             retry_budget: Some(RetryBudget::default()),
             breaker: None,
-            balance: None,
-            adaptive: None,
             rate: None,
             min_delay: None,
+            bytes_in: None,
+            bytes_out: None,
             concurrency: None,
+            balance: None,
+            adaptive: None,
             observer: None,
             stats: false,
             socket: SocketOptions::default(),
@@ -212,11 +230,20 @@ impl HostConfig {
         }
     }
 
+    /// The rates of bytes of a client of one host.
+    pub(super) fn bytes(&self) -> ByteRates {
+        ByteRates {
+            host: [None; 2],
+            total: [self.bytes_in, self.bytes_out],
+        }
+    }
+
     pub(super) fn gate(&self) -> GateConfig {
         GateConfig {
             rate: self.rate,
             min_delay: self.min_delay,
             concurrency: self.concurrency.clone(),
+            counts_bytes: false,
         }
     }
 }

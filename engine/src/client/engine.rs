@@ -39,7 +39,9 @@ use crate::policy::{
     PoolConfig, Retry, RetryBudget, Timeouts,
 };
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, Armed, HeadState, Key, Place, Reactor, Settings, Slab};
+use crate::reactor::{
+    ActiveCall, Armed, ByteRates, HeadState, Key, Place, Reactor, Settings, Slab,
+};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
@@ -104,7 +106,13 @@ pub struct Engine<R: Router, N: Net = OsNet> {
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// A client with that router and those hosts.
-    pub(super) fn assemble(router: R, hosts: Hosts, config: HostConfig, net: N) -> Self {
+    pub(super) fn assemble(
+        router: R,
+        hosts: Hosts,
+        config: HostConfig,
+        bytes: ByteRates,
+        net: N,
+    ) -> Self {
         Self {
             turn_began: Time::of(net.now()),
             router,
@@ -141,6 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     stream_buffer: config.stream_buffer.max(1),
                     idle_order: hosts.is_limited(),
                     batching: None,
+                    bytes,
                 },
             ),
             hosts,

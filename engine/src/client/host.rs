@@ -51,12 +51,14 @@ impl<N: Net> HostClient<N> {
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
         let Some(balance) = config.balance.clone() else {
             let (host, hosts) = one_host(&upstream, &config, config.pool())?;
-            return Ok(Self::assemble(OneHost(host), hosts, config, net));
+            let bytes = config.bytes();
+            return Ok(Self::assemble(OneHost(host), hosts, config, bytes, net));
         };
         let (keys, hosts) = each_address(&upstream, &config)?;
         let balancer = Balancer::new(balance, &upstream.weights());
         let first = keys.first().copied().unwrap_or(Key::NONE);
-        let mut client = Self::assemble(OneHost(first), hosts, config, net);
+        let bytes = config.bytes();
+        let mut client = Self::assemble(OneHost(first), hosts, config, bytes, net);
         client.set_balance(Balance::new(client.turn_time(), balancer, keys));
         Ok(client)
     }
@@ -71,13 +73,17 @@ fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<Key>, H
         ..config.pool()
     };
     let mut hosts = Hosts::new(config.max_connections.get());
-    // The rates of the upstream are for all addresses together; what one copes with is its own.
-    let gates = config.gate();
-    let own = GateConfig {
-        concurrency: gates.concurrency.clone(),
+    // The rates are the upstream's; how much it copes with is each address's own.
+    let gate = config.gate();
+    let each = GateConfig {
+        concurrency: gate.concurrency.clone(),
         ..GateConfig::default()
     };
-    hosts.set_gates(own, &gates.rates().collect::<Vec<_>>());
+    let all = GateConfig {
+        concurrency: None,
+        ..gate
+    };
+    hosts.set_gates(each, &all);
     let insert = |address: &Address| {
         let only = Addresses::Known(vec![address.clone()]);
         hosts.insert([].into(), pool.clone(), defaults.clone(), only, [].into())
@@ -96,7 +102,7 @@ pub(super) fn one_host(
     let defaults = defaults(upstream, config);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
-    hosts.set_gates(config.gate(), &[]);
+    hosts.set_gates(config.gate(), &GateConfig::default());
     let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
     Ok((host, hosts))
 }

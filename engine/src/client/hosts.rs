@@ -13,8 +13,7 @@ use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, Rate, RetryAccount, Turns,
-    later,
+    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, RetryAccount, Turns, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{Key, Slab, Step};
@@ -131,11 +130,11 @@ impl Hosts {
         }
     }
 
-    /// The hosts that come have gates, and rates over all of them if there is a `total`.
-    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &[Rate]) {
-        if !gates.is_open() || !total.is_empty() {
+    /// The hosts that come have gates, and take turns at one that is for all of them.
+    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &GateConfig) {
+        if !gates.is_open() || !total.is_open() || gates.counts_bytes {
             self.gates = Some(gates);
-            self.turns = (!total.is_empty()).then(|| Box::new(Turns::new(total)));
+            self.turns = (!total.is_open()).then(|| Box::new(Turns::new(total)));
         }
     }
 
@@ -469,14 +468,14 @@ impl Hosts {
     }
 
     /// Takes out a host that has been unused for long enough, or that is one too many of those.
-    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<Host> {
+    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(Key, Host)> {
         let front = self.unused.front()?;
         if front.until > now && self.unused.len() <= MOST_UNUSED {
             return None;
         }
         self.unused.pop_front();
         self.hosts.get_mut(front.host)?.unused = None;
-        self.hosts.remove(front.host)
+        Some((front.host, self.hosts.remove(front.host)?))
     }
 }
 

@@ -204,6 +204,15 @@ pub enum Moment<'a> {
         /// The new state.
         state: BreakerState,
     },
+    /// How many requests its host may have in flight has changed, by how an attempt of this call ended.
+    Concurrency {
+        /// The call.
+        call: CallId,
+        /// Its tag.
+        tag: u64,
+        /// How many.
+        limit: usize,
+    },
     /// One of several addresses that share the calls gets none for a while.
     Ejected {
         /// The address.
@@ -215,15 +224,6 @@ pub enum Moment<'a> {
     Readmitted {
         /// The address.
         remote: &'a Address,
-    },
-    /// How many requests its host may have in flight has changed, by how an attempt of this call ended.
-    Concurrency {
-        /// The call.
-        call: CallId,
-        /// Its tag.
-        tag: u64,
-        /// How many.
-        limit: usize,
     },
     /// The call, or its streamed body, is over.
     Ended {

@@ -160,7 +160,8 @@ impl<N: Net> PipelineClient<N> {
                 _ => DRAIN,
             },
         };
-        let mut client = Self::assemble(OneHost(host), hosts, config.host, net);
+        let bytes = config.host.bytes();
+        let mut client = Self::assemble(OneHost(host), hosts, config.host, bytes, net);
         let pipelining = Pipelining {
             lanes: Lanes::new(config.max_pending, config.distrust),
             max_total: config.max_pending_total,

@@ -8,6 +8,8 @@ mod batch;
 mod body;
 mod book;
 mod completions;
+#[cfg(all(test, feature = "models"))]
+mod models;
 mod sending;
 #[cfg(feature = "tower")]
 mod service;
@@ -20,8 +22,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;
@@ -71,9 +74,10 @@ use thread::{Command, Crew, Desk, Order};
 /// # Ok::<(), courser::Error>(())
 /// ```
 ///
-/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps of
-/// a host hold as they do with one thread. What a client has for all its hosts together, each thread has for its own:
-/// [`Config::max_connections`](crate::Config::max_connections) and the cache of names. A cookie jar is shared if the
+/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps
+/// and the rates of a host hold as they do with one thread. What a client has for all its hosts together, each thread has
+/// for its own: [`Config::max_connections`](crate::Config::max_connections), [`Config::rate`](crate::Config::rate), the
+/// rates of bytes beside it, and the cache of names. A cookie jar is shared if the
 /// configurations have clones of it.
 ///
 /// ```

@@ -33,14 +33,14 @@ pub struct Stats {
     pub retries: u64,
     /// Calls whose last attempt ran on a connection that had been open before.
     pub reused: u64,
+    /// Calls that waited for a rate, or until fewer requests were in flight.
+    pub held: u64,
     /// Attempts that waited for the first byte for longer than is usual for their host: those that ended by
     /// [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive).
     pub adaptive_timeouts: u64,
     /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the attempt that began last; the
     /// longest, if these are the numbers of several clients. `None` if it sets none.
     pub first_byte_limit: Option<Duration>,
-    /// Calls that waited for a rate, or until fewer requests were in flight.
-    pub held: u64,
     /// Calls that are not over.
     pub in_flight: usize,
     /// Time of a whole call, successful or not.
@@ -81,9 +81,9 @@ impl Stats {
         }
         self.retries += other.retries;
         self.reused += other.reused;
+        self.held += other.held;
         self.adaptive_timeouts += other.adaptive_timeouts;
         self.first_byte_limit = self.first_byte_limit.max(other.first_byte_limit);
-        self.held += other.held;
         self.in_flight += other.in_flight;
         self.total.merge(&other.total);
         self.queued.merge(&other.queued);
@@ -257,10 +257,10 @@ pub struct Recorder {
     failures: [AtomicU64; FAILURES],
     retries: AtomicU64,
     reused: AtomicU64,
+    held: AtomicU64,
     adaptive_timeouts: AtomicU64,
     /// In microseconds, rounded up; 0 if there is none.
     first_byte_limit: AtomicU64,
-    held: AtomicU64,
     total: Recording,
     queued: Recording,
     resolve: Recording,
@@ -276,9 +276,9 @@ impl Recorder {
             failures: Default::default(),
             retries: AtomicU64::new(0),
             reused: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             adaptive_timeouts: AtomicU64::new(0),
             first_byte_limit: AtomicU64::new(0),
-            held: AtomicU64::new(0),
             total: Recording::new(),
             queued: Recording::new(),
             resolve: Recording::new(),
@@ -347,11 +347,11 @@ impl Recorder {
             failures,
             retries: load(&self.retries),
             reused: load(&self.reused),
+            held: load(&self.held),
             adaptive_timeouts: load(&self.adaptive_timeouts),
             first_byte_limit: Some(load(&self.first_byte_limit))
                 .filter(|micros| *micros > 0)
                 .map(Duration::from_micros),
-            held: load(&self.held),
             in_flight: 0,
             total: self.total.snapshot(),
             queued: self.queued.snapshot(),

@@ -14,6 +14,7 @@ pub mod os;
 pub mod resolve;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub(crate) mod sleep;
 pub(crate) mod tls;
 pub(crate) mod transport;
 
@@ -59,6 +60,14 @@ pub trait Net {
 
     /// Writes the parts in order, in one call to the system; the count may be short.
     fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Whether a read that returned `n` where there was room for `room` has left nothing behind, so that what comes next
+    /// has an event of its own. A network that cuts reads short by itself says so here.
+    #[inline]
+    fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
+        let _ = stream;
+        n < room
+    }
 
     /// Waits until something happens or `timeout` passes (`None`: without limit) and appends what happened to
     /// `events`. May return early with nothing, and does so when it is [woken](Net::waker).

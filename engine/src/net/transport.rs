@@ -122,9 +122,9 @@ impl<S> Transport<S> {
 
     /// Whether a read that returned `n` where there was room for `room` left nothing behind.
     #[inline]
-    pub(crate) fn is_drained(&self, n: usize, room: usize) -> bool {
+    pub(crate) fn is_drained<N: Net<Stream = S>>(&self, net: &N, n: usize, room: usize) -> bool {
         match &self.sessions {
-            Sessions::None => n < room,
+            Sessions::None => net.left_nothing(&self.stream, n, room),
             Sessions::One(tls) => tls.is_drained(),
             Sessions::Two(both) => both[1].is_drained(),
         }
@@ -192,6 +192,10 @@ impl<N: Net> Raw for Socket<'_, N> {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.net.write(self.stream, &[IoSlice::new(bytes)])
+    }
+
+    fn is_drained(&self, n: usize, room: usize) -> bool {
+        self.net.left_nothing(self.stream, n, room)
     }
 }
 

@@ -56,6 +56,14 @@ impl Default for AimdConfig {
 }
 
 /// How a request ended, as far as the limit is concerned.
+///
+/// ```
+/// use courser::{Aimd, AimdConfig, Load};
+///
+/// let limit = Aimd::new(AimdConfig::default());
+/// assert_eq!(limit.judge(503, None), Load::TooMuch);
+/// assert_eq!(limit.judge(404, None), Load::Fine);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Load {
     /// The host can have more.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Aimd, AimdConfig, Load, Rate, RateLimiter};
+use super::{Aimd, AimdConfig, Load, Rate, RateLimiter, later};
 use crate::time::Time;
 
 /// The rules of one gate; the fields are those of `HostConfig`.
@@ -13,60 +13,14 @@ pub(crate) struct GateConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) min_delay: Option<Duration>,
     pub(crate) concurrency: Option<AimdConfig>,
+    /// The host has rates of bytes as well. They keep no call back, but the host is remembered for them.
+    pub(crate) counts_bytes: bool,
 }
 
 impl GateConfig {
-    /// All of its rates.
-    pub(crate) fn rates(&self) -> impl Iterator<Item = Rate> {
-        self.rate.into_iter().chain(self.min_delay.map(Rate::every))
-    }
-
     /// Whether it keeps nobody back.
     pub(crate) fn is_open(&self) -> bool {
         self.rate.is_none() && self.min_delay.is_none() && self.concurrency.is_none()
-    }
-}
-
-/// Rates that all hold.
-#[derive(Debug)]
-struct Rates(Vec<RateLimiter>);
-
-impl Rates {
-    fn new(rates: impl IntoIterator<Item = Rate>) -> Self {
-        Self(rates.into_iter().map(RateLimiter::new).collect())
-    }
-
-    /// How many may begin now.
-    fn available(&mut self, now: Time) -> usize {
-        let each = self.0.iter_mut();
-        let least = each.map(|rate| rate.available(now.instant())).min();
-        least.map_or(usize::MAX, |least| {
-            usize::try_from(least).unwrap_or(usize::MAX)
-        })
-    }
-
-    /// One begins; it was available.
-    fn charge(&mut self, now: Time) {
-        for rate in &mut self.0 {
-            rate.charge(now.instant(), 1);
-        }
-    }
-
-    /// When one may begin.
-    fn ready_at(&mut self, now: Time) -> Option<Time> {
-        let each = self.0.iter_mut();
-        each.filter_map(|rate| rate.ready_at(now.instant(), 1))
-            .max()
-            .map(Time::of)
-    }
-
-    /// When they are as if nothing had ever begun.
-    fn rest_at(&self) -> Option<Time> {
-        self.0
-            .iter()
-            .filter_map(RateLimiter::rests_at)
-            .max()
-            .map(Time::of)
     }
 }
 
@@ -75,7 +29,7 @@ impl Rates {
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// All of them must allow what begins.
-    rates: Rates,
+    rates: [Option<RateLimiter>; 2],
     aimd: Option<Aimd>,
     /// The most that were in flight since their limit has changed.
     peak: usize,
@@ -83,8 +37,9 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(config: &GateConfig) -> Self {
+        let delay = config.min_delay.map(Rate::every);
         Self {
-            rates: Rates::new(config.rates()),
+            rates: [config.rate, delay].map(|rate| rate.map(RateLimiter::new)),
             aimd: config.concurrency.clone().map(Aimd::new),
             peak: 0,
         }
@@ -96,23 +51,34 @@ impl Gate {
             Some(aimd) => aimd.limit().saturating_sub(in_flight),
             None => usize::MAX,
         };
-        room.min(self.rates.available(now))
+        self.rates.iter_mut().flatten().fold(room, |room, rate| {
+            room.min(usize::try_from(rate.available(now.instant())).unwrap_or(usize::MAX))
+        })
     }
 
     /// One begins, so that so many are in flight; there was room for it.
     pub(crate) fn pass(&mut self, now: Time, in_flight: usize) {
         self.peak = self.peak.max(in_flight);
-        self.rates.charge(now);
+        for rate in self.rates.iter_mut().flatten() {
+            rate.charge(now.instant(), 1);
+        }
     }
 
     /// When its rates allow one, if they do not now.
     pub(crate) fn opens_at(&mut self, now: Time) -> Option<Time> {
-        self.rates.ready_at(now).filter(|at| *at > now)
+        let rates = self.rates.iter_mut().flatten();
+        let at = rates.map(|rate| match rate.ready_at(now.instant(), 1) {
+            Some(at) => Time::of(at),
+            None => later(now, Duration::MAX),
+        });
+        at.max().filter(|at| *at > now)
     }
 
     /// Until when it must be remembered: a new one would let more pass; `None` if it need not.
     pub(crate) fn counts_until(&self, now: Time) -> Option<Time> {
-        self.rates.rest_at().filter(|at| *at > now)
+        let rates = self.rates.iter().flatten();
+        let at = rates.filter_map(RateLimiter::rests_at).max()?;
+        (at > now.instant()).then(|| Time::of(at))
     }
 
     /// One that began at `began` has ended, as `judge` says of it; the limit, if that has changed.
@@ -138,14 +104,14 @@ impl Gate {
     }
 }
 
-/// A rate over many hosts, which take turns. `H` names a host.
+/// Rates over many hosts, which take turns. `H` names a host.
 #[derive(Debug)]
 pub(crate) struct Turns<H> {
-    requests: Rates,
+    requests: Gate,
     /// Connections that are opened for these requests come at no higher rate, so that not all hosts open one for the one
-    /// request that may begin. None is kept for them: a host that is not reached keeps nobody back.
-    openings: Rates,
-    /// Hosts with calls that wait, the next one in front. An entry counts once, if the host says so.
+    /// request that may begin. No token is kept for them: a host that is not reached keeps nobody back.
+    openings: Gate,
+    /// Hosts with calls that wait, the next one in front.
     pub(crate) ready: VecDeque<H>,
     /// Hosts that need a connection.
     pub(crate) opening: VecDeque<H>,
@@ -156,11 +122,10 @@ pub(crate) struct Turns<H> {
 }
 
 impl<H> Turns<H> {
-    pub(crate) fn new(rates: &[Rate]) -> Self {
-        let rates = || Rates::new(rates.iter().copied());
+    pub(crate) fn new(config: &GateConfig) -> Self {
         Self {
-            requests: rates(),
-            openings: rates(),
+            requests: Gate::new(config),
+            openings: Gate::new(config),
             ready: VecDeque::new(),
             opening: VecDeque::new(),
             alarm: None,
@@ -170,28 +135,29 @@ impl<H> Turns<H> {
 
     /// Whether a request may begin now.
     pub(crate) fn has_room(&mut self, now: Time) -> bool {
-        self.requests.available(now) > 0
+        self.requests.room(now, 0) > 0
     }
 
     /// One begins; there was room for it.
     pub(crate) fn pass(&mut self, now: Time) {
-        self.requests.charge(now);
+        self.requests.pass(now, 0);
     }
 
     /// Whether an opening may begin now, which then does.
     pub(crate) fn open(&mut self, now: Time) -> bool {
-        let may = self.openings.available(now) > 0;
+        let may = self.openings.room(now, 0) > 0;
         if may {
-            self.openings.charge(now);
+            self.openings.pass(now, 0);
         }
         may
     }
 
     /// When a host that waits may have its turn.
     pub(crate) fn next_at(&mut self, now: Time) -> Option<Time> {
-        let request = (!self.ready.is_empty()).then(|| self.requests.ready_at(now));
-        let opening = (!self.opening.is_empty()).then(|| self.openings.ready_at(now));
-        [request, opening].into_iter().flatten().flatten().min()
+        let request = (!self.ready.is_empty()).then(|| self.requests.opens_at(now).unwrap_or(now));
+        let opening =
+            (!self.opening.is_empty()).then(|| self.openings.opens_at(now).unwrap_or(now));
+        request.into_iter().chain(opening).min()
     }
 }
 
@@ -219,7 +185,7 @@ mod tests {
         let mut gate = Gate::new(&GateConfig {
             rate: Some(rate(2, 1000, 2)),
             min_delay: Some(Duration::from_millis(100)),
-            concurrency: None,
+            ..GateConfig::default()
         });
         assert_eq!((gate.room(at(0), 7), gate.opens_at(at(0))), (1, None));
         assert_eq!(gate.counts_until(at(0)), None);
@@ -252,6 +218,22 @@ mod tests {
         assert_eq!((gate.room(now, 4), gate.opens_at(now)), (0, None));
     }
 
+    #[test]
+    fn never_is_late_and_not_now() {
+        let now = Time::now();
+        let config = GateConfig {
+            min_delay: Some(Duration::MAX),
+            ..GateConfig::default()
+        };
+        let (mut gate, mut turns) = (Gate::new(&config), Turns::new(&config));
+        gate.pass(now, 1);
+        turns.pass(now);
+        turns.ready.push_back(1);
+        let year = now + Duration::from_secs(31_536_000);
+        assert!(gate.opens_at(now).is_some_and(|at| at > year));
+        assert!(turns.next_at(now).is_some_and(|at| at > year));
+    }
+
     proptest! {
         /// Two rates at once: over any window neither lets more pass than it may, and nobody waits for nothing.
         #[test]
@@ -263,7 +245,7 @@ mod tests {
             let mut gate = Gate::new(&GateConfig {
                 rate: Some(rate(count, per, burst)),
                 min_delay: Some(Duration::from_millis(delay)),
-                concurrency: None,
+                ..GateConfig::default()
             });
             let start = Time::now();
             let (mut now, mut passed) = (start, Vec::new());

@@ -16,7 +16,12 @@ use std::time::{Duration, Instant};
 /// // One every two seconds: a minimum delay between requests.
 /// let every_two_seconds = Rate::every(Duration::from_secs(2));
 /// assert_eq!(every_two_seconds.burst, NonZeroU64::MIN);
-/// # let _ = with_bursts;
+///
+/// // Of each host, and of all hosts of a client; a megabyte a second comes from all of them together.
+/// let mut config = courser::Config::default();
+/// config.host.rate = Some(with_bursts);
+/// config.rate = Some(Rate::per_second(NonZeroU64::new(1000).unwrap()));
+/// config.bytes_in = Some(Rate::per_second(NonZeroU64::new(1_000_000).unwrap()));
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rate {

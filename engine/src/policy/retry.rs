@@ -225,6 +225,8 @@ pub struct FailedAttempt<'a> {
     pub attempt: u32,
     /// Whether it ran on a connection that had been kept idle or had served before.
     pub reused: bool,
+    /// Bytes of HTTP sent, in all attempts so far.
+    pub bytes_sent: u64,
     /// How long ago the call was begun.
     pub elapsed: Duration,
 }
@@ -379,6 +381,7 @@ mod tests {
             request,
             attempt,
             reused: false,
+            bytes_sent: 0,
             elapsed: Duration::ZERO,
         }
     }

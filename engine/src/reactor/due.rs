@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::timers::{Armed, Owner};
-use super::{Conn, Happened, Key, Place, Reactor, State, Unread};
+use super::{Conn, Happened, Key, MeteredStream, Place, Reactor, State, Unread};
 use crate::error::{Phase, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -11,16 +11,23 @@ use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
     /// When the present wait of a connection ends, and by which limit.
-    pub(super) fn conn_due(&self, conn: &Conn<N::Stream>) -> Option<(Time, Option<TimeLimit>)> {
+    pub(super) fn conn_due(
+        &self,
+        conn: &Conn<MeteredStream<N::Stream>>,
+    ) -> Option<(Time, Option<TimeLimit>)> {
+        // The peer is not to blame for our rates either.
+        let (held, called_at) = self.net.held(conn.stream.stream());
+        let after = |since: Time| called_at.map_or(since, |at| at.max(since));
         match &conn.state {
             State::Idle(until) => Some((*until, None)),
             State::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
             State::Connecting(_, due) => due.map(|at| (at, None)),
+            State::SettingUp(_) if held => None,
             State::SettingUp(set_up) => {
                 let due = self
                     .settings
                     .timeouts
-                    .due(set_up.phase(), set_up.since, None);
+                    .due(set_up.phase(), after(set_up.since), None);
                 due.map(|(at, limit)| (at, Some(limit)))
             }
             State::Settled => None,
@@ -30,6 +37,7 @@ impl<N: Net> Reactor<N> {
                     .filter(|_| !mutation::on(Mutation::MissedDeadline));
                 let timed = match (conn.unread, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
+                    _ if held => deadline.map(|at| (at, TimeLimit::Total)),
                     (Some(Unread::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
                     _ => {
                         let own = self.calls.get(*call).filter(|_| conn.hurried);
@@ -37,13 +45,13 @@ impl<N: Net> Reactor<N> {
                             Some(call) => call.timeouts(&self.settings),
                             None => &self.settings.timeouts,
                         };
-                        let due = timeouts.due(exchange.phase(), conn.since, deadline);
+                        let due = timeouts.due(exchange.phase(), after(conn.since), deadline);
                         match conn.patience {
                             Some(patience)
                                 if exchange.phase() == Phase::FirstByte
                                     && own.is_none_or(|call| !call.has_own_first_byte()) =>
                             {
-                                earlier(due, conn.since, patience)
+                                earlier(due, after(conn.since), patience)
                             }
                             _ => due,
                         }

@@ -9,6 +9,7 @@
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
 mod due;
+mod meter;
 mod pipe;
 mod read;
 mod setup;
@@ -20,6 +21,8 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use meter::ByteRates;
+use meter::{Metered, MeteredStream};
 use pipe::Pipe;
 pub(crate) use pipe::{Batching, GivenUp};
 use setup::SetUp;
@@ -39,8 +42,8 @@ use timers::Timers;
 pub(crate) use timers::{Armed, Owner};
 
 pub(crate) struct Reactor<N: Net> {
-    net: N,
-    conns: Slab<Conn<N::Stream>>,
+    net: Metered<N>,
+    conns: Slab<Conn<MeteredStream<N::Stream>>>,
     calls: Slab<ActiveCall>,
     timers: Timers,
     events: Vec<Event>,
@@ -107,6 +110,7 @@ pub(crate) struct Settings {
     pub(crate) idle_order: bool,
     /// For several calls on a connection at a time.
     pub(crate) batching: Option<Batching>,
+    pub(crate) bytes: ByteRates,
 }
 
 impl Settings {
@@ -549,7 +553,7 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn new(net: N, settings: Settings) -> Self {
         let now = Time::of(net.now());
         Self {
-            net,
+            net: Metered::new(net, settings.bytes),
             conns: Slab::new(),
             calls: Slab::new(),
             timers: Timers::default(),
@@ -700,7 +704,9 @@ impl<N: Net> Reactor<N> {
         set_up: bool,
     ) -> io::Result<Key> {
         let token = Token(self.conns.next_key().to_bits() as usize);
-        let stream = self.net.connect(token, address, &self.settings.socket)?;
+        let stream = self
+            .net
+            .connect_for(at.host, token, address, &self.settings.socket)?;
         Ok(self.conns.insert(Conn {
             stream: Transport::new(stream),
             at,
@@ -905,7 +911,7 @@ impl<N: Net> Reactor<N> {
         Some(conn.at)
     }
 
-    fn remove_conn(&mut self, key: Key) -> Option<Conn<N::Stream>> {
+    fn remove_conn(&mut self, key: Key) -> Option<Conn<MeteredStream<N::Stream>>> {
         let mut conn = self.conns.remove(key)?;
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
@@ -932,7 +938,7 @@ impl<N: Net> Reactor<N> {
             conn.stream.close(&mut self.net);
             return None;
         }
-        Some(conn.stream.into_stream())
+        Some(self.net.release(conn.stream.into_stream()))
     }
 
     /// A body's source that had nothing has something again.
@@ -987,7 +993,7 @@ impl<N: Net> Reactor<N> {
     }
 
     pub(crate) fn close_stream(&mut self, stream: N::Stream) {
-        self.net.close(stream);
+        self.net.inner().close(stream);
     }
 
     // ---- the turn
@@ -1076,7 +1082,10 @@ impl<N: Net> Reactor<N> {
                 }
                 // This event is over: nothing else will tell of what came along with the connection.
                 if readable && !conn.set_up {
-                    match conn.stream.read(&mut self.net, &mut self.buffer) {
+                    self.net.set_free(true);
+                    let read = conn.stream.read(&mut self.net, &mut self.buffer);
+                    self.net.set_free(false);
+                    match read {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
                         Ok(0) | Err(_) => {
@@ -1172,17 +1181,34 @@ impl<N: Net> Reactor<N> {
         if mutation::on(Mutation::StaleReuse) {
             return;
         }
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        match conn.stream.read(&mut self.net, &mut self.buffer) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        match self.read_freely(key) {
+            None => {}
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {
                 if let Some(at) = self.close(key) {
                     self.happened.push_back(Happened::Lost(at));
                 }
             }
         }
+    }
+
+    /// Reads what there is whatever the rates, as it only matters that there is something.
+    fn read_freely(&mut self, key: Key) -> Option<io::Result<usize>> {
+        let conn = self.conns.get_mut(key)?;
+        self.net.set_free(true);
+        let read = conn.stream.read(&mut self.net, &mut self.buffer);
+        self.net.set_free(false);
+        Some(read)
+    }
+
+    /// Until when the bytes of a host count.
+    pub(crate) fn bytes_count_until(&self, host: Key) -> Option<Time> {
+        self.net.counts_until(host, self.now)
+    }
+
+    /// A host is gone.
+    pub(crate) fn forget_host(&mut self, host: Key) {
+        self.net.forget(host);
     }
 
     fn drive_send(&mut self, key: Key) {

@@ -416,7 +416,7 @@ impl<N: Net> Reactor<N> {
             return Err(PeerFault::Unsolicited.into());
         }
         pipe.tidy();
-        let left_nothing = conn.stream.is_drained(n, self.buffer.len());
+        let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
             false => Progress::More,
@@ -501,7 +501,10 @@ impl<N: Net> Reactor<N> {
             Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
             // The last read was filled: only another one can tell.
             Reuse::Keep if !left_nothing => {
-                match conn.stream.read(&mut self.net, &mut self.buffer) {
+                self.net.set_free(true);
+                let read = conn.stream.read(&mut self.net, &mut self.buffer);
+                self.net.set_free(false);
+                match read {
                     Ok(1..) => Reuse::Close(CloseReason::Surplus),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Reuse::Keep,
                     Ok(0) | Err(_) => Reuse::Close(CloseReason::PeerClosed),

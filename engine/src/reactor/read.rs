@@ -108,7 +108,7 @@ impl<N: Net> Reactor<N> {
         conn.since = self.now;
         let closed = conn.closed;
         // After a read that left room, nothing is waiting: what comes now is a new event.
-        let left_nothing = conn.stream.is_drained(n, room);
+        let left_nothing = conn.stream.is_drained(&self.net, n, room);
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
                 Reuse::Keep if !left_nothing && self.has_more(key) => {
@@ -154,10 +154,9 @@ impl<N: Net> Reactor<N> {
 
     /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
     fn has_more(&mut self, key: Key) -> bool {
-        self.conns.get_mut(key).is_some_and(|conn| {
-            let read = conn.stream.read(&mut self.net, &mut self.buffer);
-            !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-        })
+        self.read_freely(key).is_some_and(
+            |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
+        )
     }
 
     /// The response is complete.

@@ -7,13 +7,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Asked, Faults, Link, Odds, Peer, Random, SimNet, SimResolver, SimServer};
+use courser::net::sim::{
+    Asked, Faults, Link, Odds, Peer, Random, SimNet, SimResolver, SimServer, Trace,
+};
 use courser::net::{Address, Net as _};
 use courser::{
-    AimdConfig, Answer, Backoff, Call, CallId, Client, Completion, Config, Counters, ErrorKind,
-    FailureClass, HostClient, HostConfig, LimitExceeded, Moment, Observer, Phase, PipelineClient,
-    PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Sent,
-    Statuses, TimeLimit, Upstream, WaitPolicy,
+    AimdConfig, Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
+    ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Moment, Observer,
+    Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn,
+    RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -616,6 +618,290 @@ fn slowness_is_too_much_and_so_is_no_answer_at_all() {
     }
 }
 
+// ---- bytes
+
+/// Answers a GET of `/n` with n bytes, and a POST, once it is there whole, with none.
+#[derive(Default)]
+struct Bulk {
+    /// The head that is coming, and how much of the body is missing.
+    coming: std::collections::HashMap<u64, (Vec<u8>, usize)>,
+}
+
+impl SimServer for Bulk {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        let (head, missing) = self.coming.entry(peer.connection()).or_default();
+        for byte in data {
+            let mut length = 0;
+            if *missing > 0 {
+                *missing -= 1;
+            } else {
+                head.push(*byte);
+                if !head.ends_with(b"\r\n\r\n") {
+                    continue;
+                }
+                let text = String::from_utf8(std::mem::take(head))
+                    .unwrap()
+                    .to_lowercase();
+                length = text.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+                if text.starts_with("post") {
+                    *missing = std::mem::take(&mut length);
+                }
+            }
+            if *missing == 0 {
+                peer.send(format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"
+                ));
+                peer.send(vec![b'x'; length]);
+            }
+        }
+    }
+}
+
+/// When how many bytes went in, or out, by the sockets of those connections.
+fn went(net: &SimNet, out: bool, of: impl Fn(u64) -> bool) -> Vec<(u128, u128)> {
+    let trace = net.trace();
+    let all = trace.iter().filter(|entry| of(entry.connection));
+    let bytes = all.filter_map(|entry| match &entry.what {
+        Trace::Read(Some(Ok(n))) if !out => Some((entry.at.as_nanos(), *n as u128)),
+        Trace::Write(Some(Ok(n))) if out => Some((entry.at.as_nanos(), *n as u128)),
+        _ => None,
+    });
+    bytes.collect()
+}
+
+/// No window has more bytes than that rate allows.
+fn bytes_keep(went: &[(u128, u128)], rate: Rate) {
+    let burst = u128::from(rate.burst.get().max(16 * 1024));
+    for (from, (begin, _)) in went.iter().enumerate() {
+        let mut sum = 0;
+        for (end, n) in &went[from..] {
+            sum += n;
+            let most = burst * rate.per.as_nanos() + (end - begin) * u128::from(rate.count.get());
+            assert!(
+                sum * rate.per.as_nanos() <= most,
+                "{sum} in {} ns",
+                end - begin
+            );
+        }
+    }
+}
+
+fn bulk_client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
+    net.listen(place(1), near(), Bulk::default());
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    HostClient::with_net(upstream, config, net.clone()).unwrap()
+}
+
+#[test]
+fn a_body_comes_at_its_rate_whatever_the_peer_is_allowed() {
+    let net = SimNet::new(1);
+    let slow = rate(10_000, 1000 * MS, 1);
+    let mut config = HostConfig {
+        bytes_in: Some(slow),
+        ..HostConfig::default()
+    };
+    // The peer is not late while we do not read.
+    config.timeouts.between_bytes = Some(MS);
+    config.timeouts.first_byte = Some(MS);
+    let mut client = bulk_client(&net, config);
+    let (began, mut response) = (net.now(), Response::new());
+    client.get("/200000", &mut response).unwrap();
+    assert_eq!(response.body().len(), 200_000);
+    let took = (net.now() - began).as_millis();
+    // All but the first buffer's worth at the rate, to within a piece of 20 ms.
+    assert!(took.abs_diff((200_000 - 16_384) / 10) < 30, "{took} ms");
+    bytes_keep(&went(&net, false, |_| true), slow);
+    assert!(net.calls() < 2500, "no busy loop: {}", net.calls());
+}
+
+#[test]
+fn a_request_goes_at_its_rate() {
+    let net = SimNet::new(1);
+    let slow = rate(100_000, 1000 * MS, 20_000);
+    let mut config = HostConfig {
+        bytes_out: Some(slow),
+        ..HostConfig::default()
+    };
+    config.timeouts.write = Some(MS);
+    let mut client = bulk_client(&net, config);
+    let began = net.now();
+    let mut request = Request::post("/300000", vec![b'x'; 300_000]);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let took = (net.now() - began).as_millis();
+    assert!(took.abs_diff((300_000 - 20_000) / 100) < 30, "{took} ms");
+    bytes_keep(&went(&net, true, |_| true), slow);
+}
+
+#[test]
+fn the_deadline_holds_while_bytes_are_held_back() {
+    let net = SimNet::new(1);
+    let config = HostConfig {
+        bytes_in: Some(rate(1000, 1000 * MS, 1)),
+        ..HostConfig::default()
+    };
+    let mut client = bulk_client(&net, config);
+    let began = net.now();
+    client.submit(get("/100000").timeout(2345 * MS));
+    let done = client.wait(None).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
+    assert_eq!(net.now() - began, 2345 * MS);
+    // What was read counts for those that come after; and they get what there is.
+    let (before, mut response) = (net.now(), Response::new());
+    client.get("/1000", &mut response).unwrap();
+    assert!(net.now() - before <= 1200 * MS, "{:?}", net.now() - before);
+}
+
+#[test]
+fn connections_share_a_rate() {
+    let net = SimNet::new(1);
+    let slow = rate(100_000, 1000 * MS, 1);
+    let config = HostConfig {
+        bytes_in: Some(slow),
+        ..HostConfig::default()
+    };
+    let mut client = bulk_client(&net, config);
+    for tag in 0..8 {
+        client.submit(get("/100000").tag(tag));
+    }
+    let began = net.now();
+    let mut ends = Vec::new();
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+        ends.push((net.now() - began).as_millis());
+    }
+    let all = (800_000 - 16_384) / 100;
+    assert!(ends[7].abs_diff(all) < 100, "{ends:?}");
+    // None waits for the others to be done.
+    assert!(ends[0] > all * 3 / 4, "{ends:?}");
+    bytes_keep(&went(&net, false, |_| true), slow);
+}
+
+#[test]
+fn a_streamed_body_and_a_pipeline_keep_to_the_rate() {
+    let slow = rate(50_000, 1000 * MS, 1);
+    let net = SimNet::new(1);
+    let config = HostConfig {
+        bytes_in: Some(slow),
+        ..HostConfig::default()
+    };
+    let mut client = bulk_client(&net, config);
+    let mut response = Response::new();
+    let mut request = Request::get("/150000");
+    let body = client.open(&mut request, &mut response).unwrap();
+    body.finish().unwrap();
+    bytes_keep(&went(&net, false, |_| true), slow);
+
+    let net = SimNet::new(1);
+    let (mut config, log) = (PipelineConfig::default(), Log::new(&net));
+    config.host.bytes_in = Some(slow);
+    config.host.bytes_out = Some(slow);
+    config.max_pending = cap(1000);
+    net.listen(place(1), near(), Server::new(&log, 1));
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+    for _ in 0..3000 {
+        client.submit(get("/"));
+    }
+    finish!(client);
+    assert_eq!(log.times().len(), 3000);
+    bytes_keep(&went(&net, false, |_| true), slow);
+    bytes_keep(&went(&net, true, |_| true), slow);
+}
+
+/// Any rates in both directions, for hosts and for all, any faults: no window has more, and everything ends.
+#[test]
+fn no_rate_of_bytes_is_ever_exceeded() {
+    for seed in 0..300 {
+        let result = std::panic::catch_unwind(|| run_bytes(seed));
+        assert!(result.is_ok(), "seed {seed}");
+    }
+}
+
+fn run_bytes(seed: u64) {
+    let mut random = Random::new(seed);
+    let net = SimNet::new(seed);
+    let foul = random.roll(Odds::per_mille(500));
+    let odds = |random: &mut Random, most| Odds::per_mille(random.within(0..=most) as u16);
+    for host in 1..=3 {
+        let faults = Faults {
+            reset: match foul {
+                true => odds(&mut random, 20),
+                false => Odds::NEVER,
+            },
+            short_read: odds(&mut random, 300),
+            short_write: odds(&mut random, 300),
+            would_block: odds(&mut random, 200),
+            spurious: odds(&mut random, 300),
+            ..Faults::default()
+        };
+        let link = Link {
+            faults,
+            segment: 1..=random.within(1..=20_000),
+            ..Link::default()
+        };
+        net.listen(place(host), link, Bulk::default());
+    }
+    let draw = |random: &mut Random| {
+        let (count, burst) = (random.within(1..=200_000), random.within(1..=50_000));
+        let some = random.roll(Odds::per_mille(500));
+        some.then(|| rate(5_000 + count as u64, 1000 * MS, burst as u64))
+    };
+    let own = [draw(&mut random), draw(&mut random)];
+    let all = [draw(&mut random), draw(&mut random)];
+    let config = Config {
+        host: HostConfig {
+            bytes_in: own[0],
+            bytes_out: own[1],
+            max_connections: cap(random.within(1..=4)),
+            ..HostConfig::default()
+        },
+        bytes_in: all[0],
+        bytes_out: all[1],
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let calls = random.within(1..=12);
+    for _ in 0..calls {
+        let (host, length) = (random.within(1..=3), random.within(0..=60_000));
+        let url = format!("http://{host}.sim/{length}");
+        let request = match random.within(0..=2) {
+            0 => Request::post(&*url, vec![b'x'; length]),
+            _ => Request::get(&*url),
+        };
+        let call = Call::new(request, Response::new());
+        client.submit(
+            call.timeout(match foul && random.roll(Odds::per_mille(300)) {
+                true => random.within(1..=3000) as u32 * MS,
+                false => 3_600_000 * MS,
+            }),
+        );
+    }
+    let mut ended = 0;
+    while let Some(done) = client.wait(None).unwrap() {
+        assert!(foul || done.outcome.is_ok(), "{:?}", done.outcome);
+        ended += 1;
+    }
+    assert_eq!(ended, calls);
+    let mut of = [const { Vec::new() }; 4];
+    for entry in net.trace() {
+        if let Trace::Connect(Address::Tcp(to)) = entry.what
+            && let std::net::IpAddr::V4(ip) = to.ip()
+        {
+            of[usize::from(ip.octets()[3])].push(entry.connection);
+        }
+    }
+    for (out, (own, all)) in [(false, (own[0], all[0])), (true, (own[1], all[1]))] {
+        if let Some(all) = all {
+            bytes_keep(&went(&net, out, |_| true), all);
+        }
+        for host in of.iter().filter(|_| own.is_some()) {
+            let went = went(&net, out, |conn| host.contains(&conn));
+            bytes_keep(&went, own.unwrap_or(Rate::every(MS)));
+        }
+    }
+}
+
 // ---- anything
 
 /// What the clients have in common here.
@@ -679,13 +965,13 @@ fn run_any(seed: u64) {
     let net = SimNet::new(seed);
     net.set_tracing(false);
     let log = Log::new(&net);
-    let kind = random.within(0..=2);
+    let kind = random.within(0..=3);
     let foul = random.roll(Odds::per_mille(600));
     let odds = |random: &mut Random, most| match foul {
         true => Odds::per_mille(random.within(0..=most) as u16),
         false => Odds::NEVER,
     };
-    let hosts = if kind == 1 { 4 } else { 1 };
+    let hosts = [1, 4, 1, 3][kind];
     // The same for all, so that what is sent at a rate arrives at that rate.
     let latency = random.within(0..=20) as u32 * MS;
     for host in 1..=hosts {
@@ -724,10 +1010,9 @@ fn run_any(seed: u64) {
     config.timeouts.connect = Some(1000 * MS);
     config.timeouts.first_byte = Some(2000 * MS);
     let rule = |on| RetryRule {
-        via: if seed.is_multiple_of(2) {
-            RetryVia::Fresh
-        } else {
-            RetryVia::Any
+        via: match seed % 2 {
+            0 => RetryVia::Fresh,
+            _ => RetryVia::Any,
         },
         ..RetryRule::new(on)
     };
@@ -753,9 +1038,11 @@ fn run_any(seed: u64) {
         None
     };
     let rates = [config.rate, config.min_delay.map(Rate::every)];
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let all = (1..=hosts).map(|host| ([10, 0, 0, host], 80).into());
+    let upstream = Upstream::tcp(all);
+    config.balance = (kind == 3).then(BalanceConfig::default);
     let mut client: Box<dyn Drive> = match kind {
-        0 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
+        0 | 3 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
         1 => {
             let config = Config {
                 host: config,
@@ -814,17 +1101,69 @@ fn run_any(seed: u64) {
     assert!(ends.iter().all(|ends| *ends == 1), "{ends:?}");
     assert_eq!((client.in_flight(), client.counters().waiting), (0, 0));
     net.trace().iter().for_each(|entry| println!("{entry}"));
-    for host in 1..=hosts {
-        for rate in rates.into_iter().flatten() {
+    for rate in rates.into_iter().flatten() {
+        for host in 1..=hosts {
             log.keeps(rate, Some(host));
+        }
+        if kind == 3 {
+            log.keeps(rate, None);
         }
     }
     if let Some(total) = total {
         log.keeps(total, None);
     }
     // First come, first served, at each host.
-    if patient && kind != 1 {
+    if patient && hosts == 1 {
         let order = order.lock().unwrap();
         assert!(order.is_sorted(), "{order:?}");
     }
+}
+
+#[test]
+fn a_rate_is_for_all_addresses_together() {
+    let net = SimNet::new(1);
+    let log = Log::new(&net);
+    let mut all = Vec::new();
+    for n in 1..=3 {
+        net.listen(place(n), near(), Server::new(&log, n));
+        all.push(([10, 0, 0, n], 80).into());
+    }
+    let config = HostConfig {
+        rate: Some(rate(10, 1000 * MS, 2)),
+        balance: Some(BalanceConfig::default()),
+        ..HostConfig::default()
+    };
+    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
+    for _ in 0..9 {
+        client.submit(get("/"));
+    }
+    finish!(client);
+    assert_eq!(log.times(), [0, 0, 100, 200, 300, 400, 500, 600, 700]);
+    assert_eq!((1..=3).filter(|n| log.hosts().contains(n)).count(), 3);
+}
+
+#[test]
+fn a_health_check_that_waits_for_a_rate_says_nothing() {
+    let net = SimNet::new(1);
+    let log = Log::new(&net);
+    for n in 1..=2 {
+        net.listen(place(n), near(), Server::new(&log, n));
+    }
+    let check = HealthCheck {
+        interval: 1000 * MS,
+        ..HealthCheck::new("/")
+    };
+    let config = HostConfig {
+        min_delay: Some(60_000 * MS),
+        balance: Some(BalanceConfig {
+            health_check: Some(check),
+            ..BalanceConfig::default()
+        }),
+        ..HostConfig::default()
+    };
+    let all = (1..=2).map(|n| ([10, 0, 0, n], 80).into());
+    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
+    client.maintain(30_000 * MS).unwrap();
+    assert_eq!(log.times(), [0]);
+    assert!(client.addresses().all(|address| !address.is_out()));
 }

@@ -15,7 +15,7 @@ use courser::net::sim::{
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, Call, Client, Config, ErrorKind, HostClient, HostConfig, Redirects, Request, Response,
-    Retry, RetryOn, RetryRule, Statuses, Upstream,
+    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -459,4 +459,46 @@ fn a_connection_that_ended_as_it_came_up_is_not_used() {
         .call(&mut Request::post("/", "once"), &mut response)
         .unwrap();
     assert_eq!(response.status(), 200);
+}
+
+/// A call comes back from its pause to a host that has nothing else to do, and finds no room among the connections of all
+/// hosts for longer than such a host is kept.
+#[test]
+fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
+    let net = SimNet::new(1);
+    let mut answers = 0;
+    let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+        answers += 1;
+        peer.send(match answers {
+            1 => "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            _ => OK,
+        });
+    });
+    net.listen(place(1), Link::default(), busy);
+    let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+        peer.wait(30_000 * MS);
+        peer.send(OK);
+    });
+    net.listen(place(2), Link::default(), slow);
+    let rule = RetryRule {
+        via: RetryVia::Fresh,
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    let mut config = Config {
+        max_connections: NonZeroUsize::MIN,
+        ..Config::default()
+    };
+    config.host.retry.rules = vec![rule];
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    client.submit(get("http://1.sim/", 1));
+    client.submit(get("http://2.sim/", 2));
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        // Hosts are forgotten between two waits.
+        if let Some(done) = client.wait(Some(5_000 * MS)).unwrap() {
+            done.outcome.unwrap();
+            ends.push(done.tag);
+        }
+    }
+    assert_eq!(ends, [2, 1]);
 }

@@ -8,8 +8,8 @@ use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
-    HostClient, HostConfig, Moment, Observer, Request, Response, Retry, RetryBudget, RetryOn,
-    RetryRule, Statuses, Upstream,
+    HostClient, HostConfig, Moment, Observer, Phase, Request, Response, Retry, RetryBudget,
+    RetryOn, RetryRule, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -250,6 +250,48 @@ fn retries_do_not_multiply_an_outage() {
             "{requests} of {most}"
         );
     }
+}
+
+struct Resets;
+
+impl SimServer for Resets {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        peer.reset();
+    }
+}
+
+#[test]
+fn a_hook_sees_how_far_each_attempt_got() {
+    let net = SimNet::new(1);
+    net.listen(here(), near(), Resets);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let retry = Retry {
+        hook: Some(Arc::new({
+            let seen = Arc::clone(&seen);
+            move |failed| {
+                let (error, elapsed) = (failed.error, failed.elapsed);
+                let got = (error.phase(), error.sent(), failed.bytes_sent, elapsed);
+                seen.lock().unwrap().push((failed.attempt, got));
+                (failed.attempt < 3).then_some(100 * MS)
+            }
+        })),
+        ..Retry::default()
+    };
+    let mut client = client(&net, with(retry));
+    client.get("/", &mut Response::new()).unwrap_err();
+    let seen = seen.lock().unwrap().clone();
+    let head = seen[0].1.2;
+    assert!(head > 40, "{head}");
+    let attempt = |n: u32| {
+        let got = (
+            Phase::FirstByte,
+            Sent::NoReplyByte,
+            head * u64::from(n),
+            (n - 1) * 100 * MS,
+        );
+        (n, got)
+    };
+    assert_eq!(seen, [attempt(1), attempt(2), attempt(3)]);
 }
 
 // ---- breakers

@@ -11,9 +11,10 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
-    AdaptiveTimeout, Answer, Backoff, BreakerConfig, DnsConfig, DnsError, FailureClass, HostConfig,
-    LatePolicy, Limits, Overflow, PipelineConfig, Rate, Retry, RetryBudget, RetryHook, RetryOn,
-    RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, WaitPolicy,
+    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig, DnsError,
+    FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Rate,
+    Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses,
+    Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -211,13 +212,16 @@ impl Plan {
         let mut random = Random::new(seed);
         let random = &mut random;
         let mood = *random.pick(&[Mood::Fair, Mood::Foul, Mood::Foul]);
-        let config = draw_config(random, mood);
+        let mut config = draw_config(random, mood);
         // Large bodies or small segments: both together only take time.
         let bulk = random.roll(OFTEN);
-        let places = draw_addresses(random)
+        let places: Vec<_> = draw_addresses(random)
             .into_iter()
             .map(|address| draw_place(random, mood, bulk, address))
             .collect();
+        if places.len() > 1 && random.roll(OFTEN) {
+            config.balance = Some(draw_balance(random));
+        }
         let foul = mood == Mood::Foul;
         Self {
             descriptors: if foul && random.roll(RARELY) {
@@ -246,6 +250,7 @@ impl Plan {
         let bulk = random.roll(RARELY);
         plan.acts = draw_acts(random, plan.mood, bulk);
         plan.config.max_connections = nonzero(random.within(1..=3));
+        plan.config.balance = None;
         if fair {
             // A connection may end at any answer, and with it those behind: again and again, until each has its own.
             plan.config.retry = Retry {
@@ -298,6 +303,7 @@ impl Plan {
         let (web, places) = draw_web(random, plan.mood, bulk);
         let config = &mut plan.config;
         config.max_connections = nonzero(random.within(1..=4));
+        config.balance = None;
         config.attempt_delay = random.duration(&span(1, 400));
         config.avoid_failed = random.duration(&span(0, 3000));
         if plan.mood == Mood::Foul {
@@ -334,6 +340,12 @@ impl Plan {
     pub(crate) fn retry<'a>(&'a self, spec: &'a Spec) -> &'a Retry {
         let own = spec.own.as_ref().and_then(|own| own.retry.as_ref());
         own.unwrap_or(&self.config.retry)
+    }
+
+    /// Whether nothing is known for sure of what goes on between the calls.
+    pub(crate) fn checks_health(&self) -> bool {
+        let balance = self.config.balance.as_ref();
+        balance.is_some_and(|balance| balance.health_check.is_some())
     }
 
     /// The target of a call.
@@ -526,20 +538,9 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
         retry: draw_retry(random),
         retry_budget: draw_budget(random),
         breaker: random.roll(OFTEN).then(|| draw_breaker(random, mood)),
+        adaptive: (random.within(0..=2) == 0).then(|| draw_adaptive(random, mood)),
         limits: draw_limits(random, mood),
-        adaptive: (foul && random.roll(OFTEN)).then(|| draw_adaptive(random)),
         ..HostConfig::default()
-    }
-}
-
-fn draw_adaptive(random: &mut Random) -> AdaptiveTimeout {
-    let min = random.duration(&span(1, 300));
-    AdaptiveTimeout {
-        factor: 1.0 + random.within(0..=30) as f64 / 10.0,
-        min,
-        max: min + random.duration(&span(0, 3000)),
-        min_samples: random.within(1..=10) as u32,
-        half_life: random.duration(&span(1, 5000)),
     }
 }
 
@@ -624,6 +625,41 @@ fn draw_breaker(random: &mut Random, mood: Mood) -> BreakerConfig {
             Mood::Foul if random.roll(OFTEN) => Statuses::none().and(502..=504),
             Mood::Foul => Statuses::none().and(429..=429).and(503..=503),
         },
+    }
+}
+
+fn draw_adaptive(random: &mut Random, mood: Mood) -> AdaptiveTimeout {
+    let min = match mood {
+        Mood::Fair => patient().total.unwrap_or_default(),
+        Mood::Foul => random.duration(&span(1, 1000)),
+    };
+    AdaptiveTimeout {
+        factor: *random.pick(&[1.0, 3.0]),
+        min,
+        max: min + random.duration(&span(0, 5000)),
+        min_samples: random.within(1..=10) as u32,
+        half_life: random.duration(&span(1, 10_000)),
+    }
+}
+
+/// For several addresses that share the calls.
+fn draw_balance(random: &mut Random) -> BalanceConfig {
+    BalanceConfig {
+        spread: *random.pick(&[Spread::RoundRobin, Spread::LeastInFlight]),
+        eject_after: random.roll(OFTEN).then(|| some(random, 1, 4)),
+        slow_factor: random.roll(OFTEN).then_some(3.0),
+        eject_for: random.duration(&span(1, 3000)),
+        max_eject_for: random.duration(&span(3000, 20_000)),
+        panic_below: *random.pick(&[0.0, 0.3, 0.6]),
+        slow_start: random.duration(&span(0, 3000)),
+        fail_over: !random.roll(RARELY),
+        health_check: random.roll(RARELY).then(|| HealthCheck {
+            interval: random.duration(&span(100, 5000)),
+            timeout: random.duration(&span(1, 1000)),
+            failures: some(random, 1, 3),
+            ..HealthCheck::new("/health")
+        }),
+        ..BalanceConfig::default()
     }
 }
 

@@ -811,7 +811,7 @@ impl Run<'_> {
                     TimeLimit::Queue => timeouts.queue,
                     TimeLimit::Write => timeouts.write,
                     TimeLimit::FirstByte => timeouts.first_byte,
-                    TimeLimit::Adaptive => self.plan.config.adaptive.map(|rules| rules.min),
+                    TimeLimit::Adaptive => config.adaptive.map(|adaptive| adaptive.min),
                     _ => timeouts.between_bytes,
                 };
                 // An opening that another call began can serve this one, so its time may have begun before.
@@ -879,6 +879,9 @@ impl Run<'_> {
             }
         }
         self.sweep();
+        if self.plan.checks_health() {
+            return self.outcome();
+        }
         let counters = self.client.counters();
         let left = (
             counters.busy,
@@ -892,6 +895,10 @@ impl Run<'_> {
         }
         self.check_counts();
         self.check_names_and_hosts_are_gone();
+        self.outcome()
+    }
+
+    fn outcome(self) -> Outcome {
         drop(self.client);
         assert_eq!(self.net.open_streams(), 0, "streams were leaked");
         watch::finish();
@@ -907,7 +914,8 @@ impl Run<'_> {
         // With redirects, each request of a call has a target of its own.
         let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
-            for heard in server.journal().iter() {
+            // A health check is no call, and says no number.
+            for heard in server.journal().iter().filter(|heard| heard.id > 0) {
                 let spec = &self.calls[heard.id as usize - 1].spec;
                 let redirected = self.plan.web.is_some() && !heard.target.ends_with("/0");
                 assert!(

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
 use courser::{
-    BreakerConfig, BreakerState, CallId, Error, ErrorKind, Moment, Observer, PeerFault, Retry,
-    RetryBudget, RetryCause, Sent, TimeLimit,
+    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Moment,
+    Observer, PeerFault, Retry, RetryBudget, RetryCause, Sent, TimeLimit,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
@@ -37,6 +37,9 @@ pub(crate) fn begin(plan: &Plan, net: &SimNet) {
         clock: None,
         order: 0,
         piped: plan.pipeline.is_some(),
+        balance: plan.config.balance.clone(),
+        addresses: plan.places.len(),
+        ejected: BTreeMap::new(),
         rules: rules.collect(),
         breaker: plan.config.breaker.clone(),
         budget: plan.config.retry_budget,
@@ -94,6 +97,11 @@ struct Watch {
     order: u64,
     /// Several calls are on a connection at a time.
     piped: bool,
+    /// The addresses are hosts of their own, with breakers of their own, and it is not told which one a call waits for.
+    balance: Option<BalanceConfig>,
+    addresses: usize,
+    /// Since when and until when an address gets no calls.
+    ejected: BTreeMap<Address, (Instant, Option<Instant>)>,
     /// Of each call: when it is tried again, and whether it may be repeated.
     rules: BTreeMap<u64, (Retry, bool)>,
     breaker: Option<BreakerConfig>,
@@ -168,7 +176,22 @@ impl Watch {
         }
         match *moment {
             Moment::Begun { call, target, .. } => self.begun(call, target),
-            Moment::Sending { call, reused, .. } => self.sending(call, reused),
+            Moment::Sending {
+                call,
+                reused,
+                remote,
+                ..
+            } => {
+                self.check_ejection(call, remote);
+                self.sending(call, reused);
+            }
+            Moment::Ejected { remote, until } => {
+                let ejected = (self.now(), until);
+                self.ejected.insert(remote.clone(), ejected);
+            }
+            Moment::Readmitted { remote } => {
+                self.ejected.remove(remote);
+            }
             Moment::Head { call, response, .. } => {
                 let patience = response.header("X-Patience");
                 let patience = patience.and_then(|text| std::str::from_utf8(text).ok());
@@ -186,6 +209,7 @@ impl Watch {
             Moment::Retrying {
                 call, cause, pause, ..
             } => self.retrying(call, cause, pause),
+            Moment::Breaker { .. } if self.balance.is_some() => {}
             Moment::Breaker { call, state, .. } => {
                 let (now, order) = (self.now(), self.order);
                 let host = self.host_of(call);
@@ -260,7 +284,7 @@ impl Watch {
         let call = &self.calls[&key];
         let host = &self.hosts[&call.host];
         assert!(!call.over, "a call that was over is sent");
-        if !call.retried && !call.sent {
+        if !call.retried && !call.sent && self.balance.is_none() {
             let first = host.waiting.first();
             assert_eq!(
                 first.map(|(_, call)| *call),
@@ -292,13 +316,38 @@ impl Watch {
         call.status = 0;
         call.patience = None;
         let probes = self.breaker.as_ref().map(|breaker| breaker.probes.get());
-        if let Some(probes) = probes {
+        if let Some(probes) = probes.filter(|_| self.balance.is_none()) {
             let probing = self.probing(key, true);
             assert!(
                 probing <= probes as usize,
                 "{probing} probes at a time, of {probes} at most"
             );
         }
+    }
+
+    /// A call that came while an address was out does not go there, as long as there are enough others.
+    fn check_ejection(&self, key: CallId, remote: &Address) {
+        let (now, call) = (self.now(), &self.calls[&key]);
+        let Some(balance) = &self.balance else {
+            return;
+        };
+        let is_out = |ejected: &(Instant, Option<Instant>)| {
+            let (from, until) = *ejected;
+            call.since > from && until.is_none_or(|until| now < until)
+        };
+        // Those that were out for some of the time may have been out when it was chosen.
+        let perhaps = self
+            .ejected
+            .values()
+            .filter(|(_, until)| until.is_none_or(|until| call.since < until));
+        let left = (self.addresses - perhaps.count()) as f64;
+        let enough = left > 0.0 && left >= balance.panic_below * self.addresses as f64;
+        // What the others have done to it, or would not do, is not known.
+        let free = !call.retried && !call.sent && self.breaker.is_none();
+        assert!(
+            !(free && enough && self.ejected.get(remote).is_some_and(is_out)),
+            "sent to {remote}, which is out"
+        );
     }
 
     /// How many calls the half-open breaker of a call's host has let through: for sure, or perhaps.
@@ -346,6 +395,11 @@ impl Watch {
             let reused = call.reused || self.piped;
             retry.stale && died && reused && error.sent() != Sent::Partial
         });
+        // Nothing of it was sent, and it goes to another address.
+        let safe = safe
+            || self.balance.is_some()
+                && error.is_some_and(|error| error.sent() == Sent::Nothing)
+                && pause == Duration::ZERO;
         let harmless = error.is_some_and(|error| error.sent() == Sent::Nothing);
         let any_method = retry.rules.iter().any(|rule| rule.any_method);
         assert!(
@@ -396,6 +450,9 @@ impl Watch {
         let Some(config) = self.breaker.as_ref().filter(|_| call.under_way) else {
             return;
         };
+        if self.balance.is_some() {
+            return;
+        }
         let failed = match error.map(Error::kind) {
             None => Some(config.statuses.contains(call.status)),
             Some(
@@ -436,7 +493,8 @@ impl Watch {
             let cancelled = error.map(Error::kind);
             return assert!(matches!(cancelled, Some(ErrorKind::Cancelled)), "not begun");
         }
-        if let Some(ErrorKind::BreakerOpen(_)) = error.map(Error::kind) {
+        let refused = matches!(error.map(Error::kind), Some(ErrorKind::BreakerOpen(_)));
+        if refused && self.balance.is_none() {
             let host = self.host_of(key);
             let vague = host.vague;
             let open = host.open.or(vague.then_some((now, now)));

@@ -15,6 +15,7 @@ mod pipeline;
 mod policy;
 mod pool;
 mod proxy;
+mod rates;
 mod redirects;
 mod regression;
 mod reuse;

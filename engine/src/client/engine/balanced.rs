@@ -151,12 +151,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         balance.balancer.begin(here);
         self.note_address(now, here, Health::Failure, None);
+        // All of them first: where nobody else may be asked, a call comes back to where it was.
+        let mut waiting = Vec::new();
+        if let Some(host) = self.hosts.get(host_key) {
+            waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
+        }
         let mut staying = Vec::new();
-        while let Some(key) = self
-            .hosts
-            .get(host_key)
-            .and_then(|host| host.pool.oldest_waiter())
-        {
+        for key in waiting {
             let Some(call) = self.reactor.call(key) else {
                 continue;
             };
@@ -243,7 +244,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let changed = if well {
             balance.balancer.set_up(now.instant(), at)
         } else {
-            known.failures >= most && balance.balancer.set_down(at)
+            known.failures >= most && asked && balance.balancer.set_down(at)
         };
         balance.checking -= 1;
         let host = balance.hosts[at];

@@ -238,7 +238,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let host = self.hosts.get(key)?;
         let gate = host.gate.as_mut()?;
         match host.pool.waiting() {
-            0 => gate.counts_until(now).filter(|_| !R::KEEPS_HOSTS),
+            0 if R::KEEPS_HOSTS => None,
+            0 => {
+                let bytes = self.reactor.bytes_count_until(key);
+                gate.counts_until(now).max(bytes)
+            }
             _ => gate.opens_at(now),
         }
     }
@@ -246,9 +250,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Whether a new entry for this host would let more begin than the present one.
     pub(super) fn must_keep(&mut self, key: Key) -> bool {
         let now = self.reactor.now();
-        let host = self.hosts.get(key);
-        host.and_then(|host| host.gate.as_ref()?.counts_until(now))
-            .is_some()
+        let gate = self.hosts.get(key).and_then(|host| host.gate.as_ref());
+        gate.is_some_and(|gate| gate.counts_until(now).is_some())
+            || self.reactor.bytes_count_until(key).is_some()
     }
 
     // ---- how many may be in flight

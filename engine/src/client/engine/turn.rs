@@ -60,7 +60,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     fn begin_incoming(&mut self) {
-        while let Some(host) = self.hosts.drop_unused(self.reactor.now()) {
+        while let Some((key, host)) = self.hosts.drop_unused(self.reactor.now()) {
+            self.reactor.forget_host(key);
             self.router.forget(&host.name);
         }
         for at in 0..self.incoming.len() {
@@ -256,13 +257,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Opens the connections that a host needs.
     fn look_after(&mut self, key: Key) {
         let now = self.reactor.now();
-        if self.balance.is_some() {
-            self.check_health(key);
-        }
-        let checked = self.next_check(key);
         let gated = self.hosts.is_gated();
         if gated {
             self.begin_waiting(key);
+        }
+        if self.balance.is_some() {
+            self.check_health(key);
         }
         while let Some(host) = self.hosts.get(key) {
             if host.pool.wants_open(now) && (!gated || self.hosts.may_open(now, key)) {
@@ -287,8 +287,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         // What is due already waits for room, or for its turn.
-        let due = host.pool.poll_timeout().filter(|at| *at > now);
-        let mut at = due.into_iter().chain(checked).min();
+        let mut at = host.pool.poll_timeout().filter(|at| *at > now);
+        at = at.into_iter().chain(self.next_check(key)).min();
         if gated {
             at = at.into_iter().chain(self.keep_back(key)).min();
         }
@@ -662,6 +662,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             attempt: call.failures,
             // Those that share a connection are as if it had served before: they do not know its state.
             reused: call.marks.reused || R::PIPELINES,
+            bytes_sent: call.marks.bytes_out,
             elapsed: now.saturating_duration_since(call.marks.begun),
         };
         if late || call.head != HeadState::Awaited {
@@ -722,6 +723,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         let host_key = self.host_of(key);
+        // It may have had nothing to do while the call paused.
+        self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             let held = host.gate.is_some() && !host.pool.has_room();

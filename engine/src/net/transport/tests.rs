@@ -253,7 +253,7 @@ fn bytes_go_through_every_shape_at_every_pace() {
                             assert_ne!(n, 0);
                             got.extend_from_slice(&buf[..n]);
                             // A network with a step does not keep the contract about short reads.
-                            if step == 0 && transport.is_drained(n, buf.len()) {
+                            if step == 0 && transport.is_drained(&peers.net, n, buf.len()) {
                                 assert!(peers.net.0.borrow().to_client.is_empty());
                                 drained += 1;
                             }

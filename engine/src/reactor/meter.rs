@@ -1,0 +1,487 @@
+//! Bytes in a time: a network whose reads and writes are held back by rates, for each host and over all.
+//!
+//! A read or a write that may not be says `WouldBlock`, or is cut short, and its stream is told of with an event when its
+//! turn has come: to the reactor it is a network that is as slow as the rates. Streams that wait for one rate stand in
+//! line for it, and get a piece each. What is counted are the bytes of the sockets, those of TLS and of handshakes
+//! included. Without rates a read or a write costs one comparison more.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use super::slab::{Key, Slab};
+use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use crate::policy::{Rate, RateLimiter};
+use crate::time::Time;
+
+/// Rates of bytes; the fields are those of the configurations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByteRates {
+    /// In and out, of each host.
+    pub(crate) host: [Option<Rate>; 2],
+    /// In and out, of all hosts together.
+    pub(crate) total: [Option<Rate>; 2],
+}
+
+impl ByteRates {
+    pub(crate) fn is_none(&self) -> bool {
+        self.host.iter().chain(&self.total).all(Option::is_none)
+    }
+}
+
+/// A network, and the rates at which bytes go through it.
+pub(crate) struct Metered<N: Net> {
+    net: N,
+    meters: Option<Box<Meters>>,
+}
+
+/// One of its streams.
+pub(crate) struct MeteredStream<S> {
+    stream: S,
+    /// Of a network without rates, nothing.
+    tag: Key,
+}
+
+impl<S> MeteredStream<S> {
+    pub(crate) fn into_stream(self) -> S {
+        self.stream
+    }
+}
+
+#[derive(Debug)]
+struct Meters {
+    rates: ByteRates,
+    tags: Slab<Tag>,
+    /// By the host, [`Key::NONE`] for all of them together, and the direction.
+    flows: BTreeMap<(Key, usize), Flow>,
+    /// When the next in line of a flow has its turn.
+    due: BinaryHeap<Reverse<(Instant, (Key, usize))>>,
+    free: bool,
+}
+
+/// What is known of a stream; in and out.
+#[derive(Debug)]
+struct Tag {
+    token: Token,
+    host: Key,
+    waits: [bool; 2],
+    /// It has had its turn in line, and has not used it.
+    called: [bool; 2],
+    /// The last read was cut short: there may be more.
+    cut: bool,
+    /// When it was last called.
+    called_at: Option<Time>,
+}
+
+/// What goes through one rate.
+#[derive(Debug)]
+struct Flow {
+    limiter: RateLimiter,
+    /// What one that waits gets at a time, so that neither everybody gets a byte nor one everything.
+    piece: u64,
+    line: VecDeque<Key>,
+    /// It is among those that are due.
+    planned: bool,
+}
+
+impl Flow {
+    fn new(rate: Rate) -> Self {
+        let burst = rate.burst.max(LEAST_BURST);
+        let per = rate.per.as_nanos().max(1);
+        let piece = u128::from(rate.count.get()).saturating_mul(PIECE.as_nanos()) / per;
+        Self {
+            limiter: RateLimiter::new(rate.burst(burst)),
+            piece: u64::try_from(piece)
+                .unwrap_or(u64::MAX)
+                .clamp(1, LEAST_BURST.get()),
+            line: VecDeque::new(),
+            planned: false,
+        }
+    }
+}
+
+impl<N: Net> Metered<N> {
+    pub(crate) fn new(net: N, rates: ByteRates) -> Self {
+        let meters = (!rates.is_none()).then(|| {
+            Box::new(Meters {
+                rates,
+                tags: Slab::new(),
+                flows: BTreeMap::new(),
+                due: BinaryHeap::new(),
+                free: false,
+            })
+        });
+        Self { net, meters }
+    }
+
+    /// As [`Net::connect`], for that host.
+    pub(crate) fn connect_for(
+        &mut self,
+        host: Key,
+        token: Token,
+        to: &Address,
+        options: &SocketOptions,
+    ) -> io::Result<MeteredStream<N::Stream>> {
+        let stream = self.net.connect(token, to, options)?;
+        let tag = self.meters.as_mut().map_or(Key::NONE, |meters| {
+            meters.tags.insert(Tag {
+                token,
+                host,
+                waits: [false; 2],
+                called: [false; 2],
+                cut: false,
+                called_at: None,
+            })
+        });
+        Ok(MeteredStream { stream, tag })
+    }
+
+    /// Whether reads go on whatever the rates: to see whether there is something, or the end. What they take is charged.
+    pub(crate) fn set_free(&mut self, free: bool) {
+        if let Some(meters) = &mut self.meters {
+            meters.free = free;
+        }
+    }
+
+    /// Whether a rate holds it back, or when one has last done so.
+    pub(crate) fn held(&self, stream: &MeteredStream<N::Stream>) -> (bool, Option<Time>) {
+        let meters = self.meters.as_ref();
+        let tag = meters.and_then(|meters| meters.tags.get(stream.tag));
+        tag.map_or((false, None), |tag| {
+            (tag.waits.contains(&true), tag.called_at)
+        })
+    }
+
+    /// Until when what is known of a host must be kept: a new one would let more pass.
+    pub(crate) fn counts_until(&self, host: Key, now: Time) -> Option<Time> {
+        let flows = &self.meters.as_ref()?.flows;
+        let of_host = flows.range((host, IN)..=(host, OUT));
+        let at = of_host.filter_map(|(_, flow)| flow.limiter.rests_at());
+        at.map(Time::of).max().filter(|at| *at > now)
+    }
+
+    /// A host is gone.
+    pub(crate) fn forget(&mut self, host: Key) {
+        if let Some(meters) = &mut self.meters {
+            meters.flows.remove(&(host, IN));
+            meters.flows.remove(&(host, OUT));
+        }
+    }
+
+    /// The network itself.
+    pub(crate) fn inner(&mut self) -> &mut N {
+        &mut self.net
+    }
+
+    /// Takes a stream out, for somebody else.
+    pub(crate) fn release(&mut self, stream: MeteredStream<N::Stream>) -> N::Stream {
+        if let Some(meters) = &mut self.meters {
+            meters.tags.remove(stream.tag);
+        }
+        stream.into_stream()
+    }
+
+    #[cold]
+    fn read_metered(
+        &mut self,
+        stream: &mut MeteredStream<N::Stream>,
+        buf: &mut [u8],
+    ) -> io::Result<usize> {
+        let now = self.net.now();
+        let most = match &mut self.meters {
+            Some(meters) => meters.allow(IN, stream.tag, buf.len(), now)?,
+            None => buf.len(),
+        };
+        let read = self.net.read(&mut stream.stream, &mut buf[..most]);
+        if let (Ok(n), Some(meters)) = (&read, &mut self.meters) {
+            meters.charge(IN, stream.tag, *n, now);
+            meters.set_cut(stream.tag, *n == most && most < buf.len());
+        }
+        read
+    }
+
+    #[cold]
+    fn write_metered(
+        &mut self,
+        stream: &mut MeteredStream<N::Stream>,
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let now = self.net.now();
+        let length = parts.iter().map(|part| part.len()).sum();
+        let most = match &mut self.meters {
+            Some(meters) => meters.allow(OUT, stream.tag, length, now)?,
+            None => length,
+        };
+        let mut left = most;
+        let cut = parts.iter().map(|part| {
+            let n = part.len().min(left);
+            left -= n;
+            IoSlice::new(&part[..n])
+        });
+        let cut: Vec<IoSlice<'_>> = cut.filter(|part| !part.is_empty()).collect();
+        let written = self.net.write(&mut stream.stream, &cut);
+        if let (Ok(n), Some(meters)) = (&written, &mut self.meters) {
+            meters.charge(OUT, stream.tag, *n, now);
+            if *n == most && most < length {
+                // The socket took it all, so no event of its own will come.
+                meters.wait(OUT, stream.tag, now);
+            }
+        }
+        written
+    }
+
+    #[cold]
+    fn poll_metered(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        let due = self.meters.as_ref().and_then(|meters| meters.due.peek());
+        let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(self.net.now()));
+        let timeout = timeout.into_iter().chain(wait).min();
+        let polled = self.net.poll(events, timeout);
+        if let Some(meters) = &mut self.meters {
+            meters.call(self.net.now(), events);
+        }
+        polled
+    }
+}
+
+impl<N: Net> Net for Metered<N> {
+    type Stream = MeteredStream<N::Stream>;
+
+    #[inline]
+    fn now(&self) -> Instant {
+        self.net.now()
+    }
+
+    fn connect(
+        &mut self,
+        token: Token,
+        to: &Address,
+        options: &SocketOptions,
+    ) -> io::Result<Self::Stream> {
+        self.connect_for(Key::NONE, token, to, options)
+    }
+
+    #[inline]
+    fn connected(&mut self, stream: &Self::Stream) -> io::Result<bool> {
+        self.net.connected(&stream.stream)
+    }
+
+    #[inline(always)] // as is what it stands before
+    fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize> {
+        if self.meters.is_none() {
+            return self.net.read(&mut stream.stream, buf);
+        }
+        self.read_metered(stream, buf)
+    }
+
+    #[inline(always)]
+    fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
+        if self.meters.is_none() {
+            return self.net.read_append(&mut stream.stream, buf);
+        }
+        let start = buf.len();
+        buf.resize(buf.capacity(), 0);
+        let read = self.read_metered(stream, &mut buf[start..]);
+        buf.truncate(start + read.as_ref().map_or(0, |n| *n));
+        read
+    }
+
+    #[inline(always)]
+    fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.meters.is_none() {
+            return self.net.write(&mut stream.stream, parts);
+        }
+        self.write_metered(stream, parts)
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        if self.meters.is_none() {
+            return self.net.poll(events, timeout);
+        }
+        self.poll_metered(events, timeout)
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
+    }
+
+    fn close(&mut self, stream: Self::Stream) {
+        let stream = self.release(stream);
+        self.net.close(stream);
+    }
+
+    fn local_address(&self, stream: &Self::Stream) -> Option<Address> {
+        self.net.local_address(&stream.stream)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.net.random()
+    }
+
+    #[inline(always)]
+    fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
+        self.net.left_nothing(&stream.stream, n, room)
+            && self.meters.as_ref().is_none_or(|meters| {
+                let tag = meters.tags.get(stream.tag);
+                tag.is_none_or(|tag| !tag.cut)
+            })
+    }
+}
+
+impl Meters {
+    /// The flows that a stream goes through, in the order in which they are asked.
+    fn ways(&self, direction: usize, host: Key) -> [Option<((Key, usize), Rate)>; 2] {
+        let own = self.rates.host[direction].map(|rate| ((host, direction), rate));
+        let total = self.rates.total[direction].map(|rate| ((Key::NONE, direction), rate));
+        [own, total]
+    }
+
+    /// How many bytes, of so many, may go now, at least one.
+    ///
+    /// # Errors
+    /// `WouldBlock`, and the stream is in line.
+    fn allow(
+        &mut self,
+        direction: usize,
+        key: Key,
+        wanted: usize,
+        now: Instant,
+    ) -> io::Result<usize> {
+        let Some(tag) = self.tags.get_mut(key) else {
+            return Ok(wanted);
+        };
+        if self.free {
+            return Ok(wanted);
+        }
+        if tag.waits[direction] {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let was_called = std::mem::take(&mut tag.called[direction]);
+        let host = tag.host;
+        let wanted = wanted as u64;
+        let mut most = wanted;
+        for (id, rate) in self.ways(direction, host).into_iter().flatten() {
+            let flow = self.flows.entry(id).or_insert_with(|| Flow::new(rate));
+            let available = flow.limiter.available(now);
+            // Who comes goes behind those that wait.
+            let is_turn = was_called || flow.line.is_empty();
+            if !is_turn || available < wanted.min(flow.piece) {
+                self.stand_in(id, direction, key, now);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            most = most.min(match flow.line.is_empty() {
+                true => available,
+                false => available.min(flow.piece),
+            });
+        }
+        Ok(most as usize)
+    }
+
+    fn charge(&mut self, direction: usize, key: Key, count: usize, now: Instant) {
+        let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
+            return;
+        };
+        for (id, rate) in self.ways(direction, host).into_iter().flatten() {
+            let flow = self.flows.entry(id).or_insert_with(|| Flow::new(rate));
+            flow.limiter.charge(now, count as u64);
+        }
+    }
+
+    fn set_cut(&mut self, key: Key, cut: bool) {
+        if let Some(tag) = self.tags.get_mut(key) {
+            tag.cut = cut;
+        }
+    }
+
+    /// Puts a stream in line that has more to send than it may.
+    fn wait(&mut self, direction: usize, key: Key, now: Instant) {
+        let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
+            return;
+        };
+        let ways = self.ways(direction, host);
+        // The one that lets the least pass.
+        let id = ways.into_iter().flatten().map(|(id, _)| id);
+        let least = id.min_by_key(|id| {
+            let flow = self.flows.get_mut(id);
+            flow.map_or(u64::MAX, |flow| flow.limiter.available(now))
+        });
+        if let Some(id) = least {
+            self.stand_in(id, direction, key, now);
+        }
+    }
+
+    fn stand_in(&mut self, id: (Key, usize), direction: usize, key: Key, now: Instant) {
+        if let Some(tag) = self.tags.get_mut(key) {
+            tag.waits[direction] = true;
+        }
+        if let Some(flow) = self.flows.get_mut(&id) {
+            flow.line.push_back(key);
+            if !std::mem::replace(&mut flow.planned, true) {
+                let at = flow.limiter.ready_at(now, flow.piece);
+                self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
+            }
+        }
+    }
+
+    /// Tells those whose turn has come.
+    fn call(&mut self, now: Instant, events: &mut Vec<Event>) {
+        while let Some(&Reverse((at, id))) = self.due.peek()
+            && at <= now
+        {
+            self.due.pop();
+            let Some(flow) = self.flows.get_mut(&id) else {
+                continue;
+            };
+            flow.planned = false;
+            let mut pieces = flow.limiter.available(now) / flow.piece;
+            let mut called = 0;
+            while pieces > 0
+                && let Some(key) = flow.line.pop_front()
+            {
+                let Some(tag) = self.tags.get_mut(key) else {
+                    continue; // it is closed
+                };
+                pieces -= 1;
+                called += 1;
+                let direction = id.1;
+                tag.waits[direction] = false;
+                tag.called[direction] = true;
+                tag.called_at = Some(Time::of(now));
+                events.push(Event {
+                    token: tag.token,
+                    readable: direction == IN,
+                    writable: direction == OUT,
+                    closed: false,
+                });
+            }
+            if !flow.line.is_empty() {
+                // Those that are called take theirs before anybody else is.
+                flow.planned = true;
+                let mut after = flow.limiter.clone();
+                after.charge(now, flow.piece.saturating_mul(called));
+                let at = after.ready_at(now, flow.piece);
+                self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
+            }
+        }
+    }
+}
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+/// What goes at once at the least, whatever the rate says: a buffer's worth.
+const LEAST_BURST: NonZeroU64 = match NonZeroU64::new(16 * 1024) {
+    Some(burst) => burst,
+    None => NonZeroU64::MIN,
+};
+
+/// One in line gets what the rate gives in this time.
+const PIECE: Duration = Duration::from_millis(20);
+
+const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
