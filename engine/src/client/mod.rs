@@ -274,7 +274,7 @@ impl Report {
 
     /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
     pub fn redirects(&self) -> &[Hop] {
-        &self.marks.hops
+        self.marks.hops()
     }
 
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.

@@ -588,7 +588,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Reroute::Stay);
         };
         let own = call.overrides.as_deref();
-        let followed = call.marks.hops.len() as u32;
+        let followed = call.marks.hops().len() as u32;
         self.router
             .reroute(&mut call.request, &call.response, followed, own)
     }
@@ -601,7 +601,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.marks.hops.push(Hop {
+        call.marks.add_hop(Hop {
             status: call.response.status(),
             url: shown(call.request.url()).into(),
         });
