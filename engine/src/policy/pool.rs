@@ -492,6 +492,11 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
+    /// Whether nobody would get the next connection that is opened.
+    pub(crate) fn only_warms(&self) -> bool {
+        self.connecting.len() >= self.demand()
+    }
+
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
     /// closed.
     pub(crate) fn in_the_way(&self) -> Option<C> {
