@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read};
 use std::net::IpAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,9 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
-    Answer, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient, HostConfig,
-    Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream,
+    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient,
+    HostConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Statuses,
+    Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -564,4 +565,47 @@ fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     client.maintain(1000 * MS).unwrap();
     let counters = client.counters();
     assert_eq!((counters.idle, counters.opened), (2, 2));
+}
+
+/// Two calls need new connections, of which there may be one, and a rate keeps them back: the new one waits with them.
+#[test]
+fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
+    let net = SimNet::new(1);
+    let near = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        ..Link::default()
+    };
+    let mut answers = 0;
+    let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+        answers += 1;
+        peer.send(match answers {
+            1 | 2 => "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+            _ => OK,
+        });
+    });
+    net.listen(place(1), near, busy);
+    let rule = RetryRule {
+        via: RetryVia::Fresh,
+        backoff: Backoff::NONE,
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    let config = HostConfig {
+        max_connections: NonZeroUsize::MIN,
+        rate: Some(Rate::every(3000 * MS).burst(NonZeroU64::MIN.saturating_add(1))),
+        retry: Retry {
+            rules: vec![rule],
+            ..Retry::default()
+        },
+        ..HostConfig::default()
+    };
+    let mut client = one_host(config, &net);
+    for tag in [1, 2] {
+        client.submit(get("/", tag));
+    }
+    for _ in 0..2 {
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!(done.response.status(), 200);
+    }
+    assert!(client.counters().opened <= 6, "{:?}", client.counters());
 }
