@@ -55,6 +55,12 @@ pub enum Mutation {
     ForgottenHost,
     /// A call goes to another host.
     CrossedHosts,
+    /// Calls go on though their host's rate is used up.
+    IgnoredRate,
+    /// Calls go on though as many are in flight as the host copes with.
+    IgnoredConcurrency,
+    /// Calls go to addresses that have been ejected.
+    IgnoredEjection,
 }
 
 pub(crate) use plant::on;
@@ -79,7 +85,7 @@ mod plant {
 
     impl Mutation {
         /// All of them.
-        pub const ALL: [Self; 24] = {
+        pub const ALL: [Self; 27] = {
             use Mutation::*;
             [
                 LostWakeUp,
@@ -106,6 +112,9 @@ mod plant {
                 TruncatedBody,
                 ForgottenHost,
                 CrossedHosts,
+                IgnoredRate,
+                IgnoredConcurrency,
+                IgnoredEjection,
             ]
         };
     }

@@ -137,7 +137,12 @@ impl SimNet {
 
     /// Everything that happened so far, in order. The same seed and the same calls give the same trace.
     pub fn trace(&self) -> Vec<Entry> {
-        self.world().trace.clone()
+        self.trace_since(0)
+    }
+
+    /// The entries of the [`trace`](Self::trace) from that one on.
+    pub fn trace_since(&self, entry: usize) -> Vec<Entry> {
+        self.world().trace[entry..].to_vec()
     }
 
     /// How many entries [`trace`](Self::trace) has.

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::breaker::{Health, Pass, Statuses};
+use crate::mutation::{self, Mutation};
 
 /// How calls are spread.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -195,7 +196,8 @@ impl Balancer {
         let mut shares = std::mem::take(&mut self.shares);
         shares.clear();
         shares.extend(self.places.iter().enumerate().map(|(at, place)| {
-            if skip(at) || (place.is_out() && !panics) {
+            let is_out = place.is_out() && !mutation::on(Mutation::IgnoredEjection);
+            if skip(at) || (is_out && !panics) {
                 return 0.0;
             }
             f64::from(place.weight) * self.grown(now, place)

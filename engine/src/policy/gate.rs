@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Aimd, AimdConfig, Load, Rate, RateLimiter, later};
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// The rules of one gate; the fields are those of `HostConfig`.
@@ -48,9 +49,13 @@ impl Gate {
     /// How many may begin now, beside so many in flight.
     pub(crate) fn room(&mut self, now: Time, in_flight: usize) -> usize {
         let room = match &self.aimd {
+            Some(_) if mutation::on(Mutation::IgnoredConcurrency) => usize::MAX,
             Some(aimd) => aimd.limit().saturating_sub(in_flight),
             None => usize::MAX,
         };
+        if mutation::on(Mutation::IgnoredRate) {
+            return room;
+        }
         self.rates.iter_mut().flatten().fold(room, |room, rate| {
             room.min(usize::try_from(rate.available(now.instant())).unwrap_or(usize::MAX))
         })

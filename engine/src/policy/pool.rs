@@ -492,14 +492,31 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
+    /// Whether nobody would get the next connection that is opened.
+    pub(crate) fn only_warms(&self) -> bool {
+        self.connecting.len() >= self.demand()
+    }
+
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
     /// closed.
     pub(crate) fn in_the_way(&self) -> Option<C> {
-        if self.needs_fresh() && self.is_full() {
-            self.any_idle()
-        } else {
-            None
+        if !(self.needs_fresh() && self.is_full()) {
+            return None;
         }
+        if self.config.gated {
+            // One that has not served waits for what keeps the calls back, as they do.
+            return self.used_idle();
+        }
+        self.any_idle()
+    }
+
+    fn used_idle(&self) -> Option<C> {
+        let mut slots = self.slots.iter().zip(0..);
+        let used = slots.find(|(slot, at)| {
+            let is_idle = matches!(slot.state, State::Idle { .. });
+            is_idle && slot.requests > 0 && !self.is_new_enough(*at)
+        });
+        used.and_then(|(slot, _)| slot.conn)
     }
 
     /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait: there is no room

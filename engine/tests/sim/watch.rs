@@ -12,7 +12,7 @@ use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
 use courser::{
     Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Moment,
-    Observer, PeerFault, Retry, RetryBudget, RetryCause, Sent, TimeLimit,
+    Observer, PeerFault, Rate, Retry, RetryBudget, RetryCause, Sent, TimeLimit,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
@@ -40,6 +40,19 @@ pub(crate) fn begin(plan: &Plan, net: &SimNet) {
         balance: plan.config.balance.clone(),
         addresses: plan.places.len(),
         ejected: BTreeMap::new(),
+        rates: plan
+            .config
+            .rate
+            .into_iter()
+            .chain(plan.config.min_delay.map(Rate::every))
+            .collect(),
+        rate_of_all: plan.web.as_ref().and_then(|web| web.rate),
+        sends: Vec::new(),
+        concurrency: plan
+            .config
+            .concurrency
+            .as_ref()
+            .map(|aimd| aimd.initial.get()),
         rules: rules.collect(),
         breaker: plan.config.breaker.clone(),
         budget: plan.config.retry_budget,
@@ -59,9 +72,10 @@ pub(crate) fn drives(drives: bool) {
 /// Tells of what has happened since the last moment.
 pub(crate) fn tell_rest() {
     with(|watch| {
-        let trace = watch.net.trace();
-        let told = watch.told.take().unwrap_or(trace.len());
-        trace[told..].iter().for_each(|entry| println!("{entry}"));
+        if let Some(told) = watch.told.take() {
+            let news = watch.net.trace_since(told);
+            news.iter().for_each(|entry| println!("{entry}"));
+        }
     });
 }
 
@@ -102,6 +116,13 @@ struct Watch {
     addresses: usize,
     /// Since when and until when an address gets no calls.
     ejected: BTreeMap<Address, (Instant, Option<Instant>)>,
+    /// Of each host, and of all of them.
+    rates: Vec<Rate>,
+    rate_of_all: Option<Rate>,
+    /// When requests were sent.
+    sends: Vec<Instant>,
+    /// How many requests may be in flight at first.
+    concurrency: Option<usize>,
     /// Of each call: when it is tried again, and whether it may be repeated.
     rules: BTreeMap<u64, (Retry, bool)>,
     breaker: Option<BreakerConfig>,
@@ -128,6 +149,10 @@ struct Host {
     /// When that changed last.
     changed: u64,
     failures_in_a_row: u32,
+    /// When requests were sent.
+    sends: Vec<Instant>,
+    /// How many may be in flight, if that has changed.
+    limit: Option<usize>,
     /// When it had something to do last.
     used: Option<Instant>,
     /// The client may have forgotten all of this, and begun anew.
@@ -149,6 +174,8 @@ struct Call {
     over: bool,
     /// The breaker has let it through, unless it fails at once.
     under_way: bool,
+    /// It has a connection.
+    in_flight: bool,
     /// When the breaker was asked at the earliest.
     since: Instant,
     /// What else the breaker knew then; `None` if that cannot be told.
@@ -169,10 +196,16 @@ impl Watch {
     fn see(&mut self, moment: &Moment<'_>) {
         self.order += 1;
         if let Some(told) = self.told {
-            let trace = self.net.trace();
-            trace[told..].iter().for_each(|entry| println!("{entry}"));
-            self.told = Some(trace.len());
+            let news = self.net.trace_since(told);
+            news.iter().for_each(|entry| println!("{entry}"));
+            self.told = Some(told + news.len());
             println!("             {moment:?}");
+        }
+        // A health check is nobody's call.
+        if let Moment::Retrying { call, .. } | Moment::Concurrency { call, .. } = moment
+            && !self.calls.contains_key(call)
+        {
+            return;
         }
         match *moment {
             Moment::Begun { call, target, .. } => self.begun(call, target),
@@ -188,6 +221,10 @@ impl Watch {
             Moment::Ejected { remote, until } => {
                 let ejected = (self.now(), until);
                 self.ejected.insert(remote.clone(), ejected);
+            }
+            Moment::Concurrency { call, limit, .. } => {
+                assert!(self.concurrency.is_some());
+                self.host_of(call).limit = Some(limit);
             }
             Moment::Readmitted { remote } => {
                 self.ejected.remove(remote);
@@ -263,6 +300,7 @@ impl Watch {
             retried: false,
             over: false,
             under_way: true,
+            in_flight: false,
             since: now,
             asked: Some(order),
             reused: false,
@@ -308,8 +346,10 @@ impl Watch {
             self.starts.push(self.net.traced());
         }
         self.leave(key);
+        self.check_rates(key);
         let call = self.calls.get_mut(&key).expect("it has begun");
         call.sent = true;
+        call.in_flight = true;
         call.attempts = attempts;
         call.under_way = true;
         call.reused = reused;
@@ -323,6 +363,39 @@ impl Watch {
                 "{probing} probes at a time, of {probes} at most"
             );
         }
+    }
+
+    /// No more requests begin in any time than their rates allow, and no more are in flight than the host copes with.
+    fn check_rates(&mut self, key: CallId) {
+        // Rates are kept by the clock, even where the rest goes by the time at which the turn began.
+        let now = self.net.now();
+        self.sends.push(now);
+        let (sends, rate_of_all) = (&self.sends, self.rate_of_all);
+        let name = self.calls[&key].host.clone();
+        let host = self.hosts.get_mut(&name).expect("it has had a call");
+        host.sends.push(now);
+        for rate in &self.rates {
+            check_rate(&host.sends, rate);
+        }
+        if let Some(rate) = rate_of_all {
+            check_rate(sends, &rate);
+        }
+        let limit = match (self.concurrency, host.limit) {
+            (Some(initial), Some(limit)) if host.forgotten > 0 => limit.max(initial),
+            (Some(initial), limit) => limit.unwrap_or(initial),
+            (None, _) => return,
+        };
+        let others = self
+            .calls
+            .iter()
+            .filter(|(other, call)| call.in_flight && call.host == name && **other != key);
+        let in_flight = others.count() + 1;
+        // Of those that share a connection, some may have lost it again, and of several addresses, each has its own.
+        let exact = !self.piped && self.balance.is_none();
+        assert!(
+            !exact || in_flight <= limit,
+            "{in_flight} in flight, of {limit} at most"
+        );
     }
 
     /// A call that came while an address was out does not go there, as long as there are enough others.
@@ -417,6 +490,7 @@ impl Watch {
         let call = self.calls.get_mut(&key).expect("it has begun");
         call.retried = true;
         call.under_way = false;
+        call.in_flight = false;
         call.since = now + pause;
         call.asked = None;
     }
@@ -516,6 +590,7 @@ impl Watch {
         assert!(!call.over, "a call ends twice");
         call.over = true;
         call.under_way = false;
+        call.in_flight = false;
     }
 
     /// A connection that the peer had ended, or on which it had said something unasked, is not used again.
@@ -555,5 +630,24 @@ impl Watch {
                 _ => {}
             }
         }
+    }
+}
+
+/// In any time that ends with the last of these, there are no more than the burst and what the rate gives for that time.
+fn check_rate(sends: &[Instant], rate: &Rate) {
+    let Some((last, per)) = sends
+        .last()
+        .zip(Some(rate.per.as_nanos()).filter(|per| *per > 0))
+    else {
+        return;
+    };
+    for (before, first) in sends.iter().enumerate() {
+        let count = (sends.len() - before) as u128;
+        let time = (*last - *first).as_nanos();
+        let most = u128::from(rate.burst.get()) + time * u128::from(rate.count.get()) / per;
+        assert!(
+            count <= most,
+            "{count} requests in {time} ns, of {most} at most: {rate:?}"
+        );
     }
 }

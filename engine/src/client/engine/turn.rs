@@ -264,9 +264,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.balance.is_some() {
             self.check_health(key);
         }
-        while let Some(host) = self.hosts.get(key) {
-            if host.pool.wants_open(now) && (!gated || self.hosts.may_open(now, key)) {
-                if !self.hosts.is_full() {
+        loop {
+            let is_full = self.hosts.is_full();
+            let Some(host) = self.hosts.get(key) else {
+                break;
+            };
+            // What is only kept warm takes no room from others.
+            let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
+            if wants_open && (!gated || self.hosts.may_open(now, key)) {
+                if !is_full {
                     self.begin_opening(key);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);

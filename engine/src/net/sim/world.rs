@@ -45,6 +45,8 @@ pub(super) struct World {
     calls_before: u64,
     /// Polls in a row that reported nothing and moved no time.
     fruitless: u32,
+    /// Polls in a row that moved no time, whatever they reported.
+    timeless: u32,
 }
 
 struct Host {
@@ -78,6 +80,7 @@ impl World {
             tracing: true,
             calls_before: 0,
             fruitless: 0,
+            timeless: 0,
         }
     }
 
@@ -357,8 +360,10 @@ impl World {
         self.report(events);
         let fruitless = self.elapsed == began && events.is_empty();
         self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
+        let timeless = self.elapsed == began;
+        self.timeless = if timeless { self.timeless + 1 } else { 0 };
         assert!(
-            self.fruitless < STUCK_POLLS,
+            self.fruitless < STUCK_POLLS && self.timeless < STUCK_TIME,
             "simulation livelock: {}",
             self.scene()
         );
@@ -985,6 +990,8 @@ const SOON: Duration = Duration::from_millis(2);
 const STUCK_CALLS: u64 = 200_000;
 /// Polls in a row with nothing reported and no time passed: the client spins.
 const STUCK_POLLS: u32 = 20_000;
+/// Polls in a row while time stands still: the client and the servers keep each other busy.
+const STUCK_TIME: u32 = 100_000;
 /// Things that may happen during one poll without an event for the client: the servers run for ever.
 const STUCK_STEPS: u32 = 10_000_000;
 /// Lines of the trace that a panic shows.
