@@ -19,6 +19,7 @@ pub mod process;
 pub mod report;
 pub mod scale;
 pub mod serve;
+pub mod soak;
 pub mod tls;
 pub mod tool;
 

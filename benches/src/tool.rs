@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{compare, counts, limit, load, memory, scale, serve};
+use crate::{compare, counts, limit, load, memory, scale, serve, soak};
 
 /// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
 ///
@@ -42,12 +42,14 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "counts" => return counts::run(&counts::Args::parse_from(args)),
         "scale" => return scale::run(&scale::Args::parse_from(args)),
         "scale-step" => scale::step::run(&scale::step::Args::parse_from(args))?,
+        "soak" => return soak::run(&soak::Args::parse_from(args)),
+        "soak-server" => soak::serve(&soak::ServerArgs::parse_from(args))?,
         _ => return Err("there is no such tool".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "serve",
     "limit",
     "load",
@@ -56,4 +58,6 @@ const NAMES: [&str; 8] = [
     "memory",
     "scale",
     "scale-step",
+    "soak",
+    "soak-server",
 ];

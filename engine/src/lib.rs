@@ -81,6 +81,55 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # When servers fail
+//! All of this is off or mild by default, and is composed in the configuration of a client. [`HostConfig`] has each by
+//! itself, and the policies can be used alone.
+//!
+//! ```
+//! use std::time::Duration;
+//! use courser::{
+//!     AdaptiveTimeout, Backoff, BalanceConfig, BreakerConfig, FailureClass, HealthCheck, HostClient, HostConfig,
+//!     RetryBudget, Retry, RetryOn, RetryRule, Spread, Statuses, Upstream,
+//! };
+//!
+//! // What failed in a way that may pass is tried again, after pauses of up to 100, 200, 400, ... ms, at random, or as
+//! // long as `Retry-After` says, up to half a minute.
+//! let rule = |on| RetryRule {
+//!     attempts: 4.try_into().unwrap(),
+//!     backoff: Backoff { initial: Duration::from_millis(100), ..Backoff::default() },
+//!     ..RetryRule::new(on)
+//! };
+//! let retry = Retry {
+//!     rules: vec![
+//!         rule(RetryOn::Failure(FailureClass::Refused)),
+//!         rule(RetryOn::Failure(FailureClass::FirstByteTimeout)),
+//!         rule(RetryOn::Status(Statuses::none().and(429..=429).and(502..=504))),
+//!     ],
+//!     max_retry_after: Duration::from_secs(30),
+//!     max_elapsed: Some(Duration::from_secs(60)),
+//!     ..Retry::default()
+//! };
+//! let config = HostConfig {
+//!     retry,
+//!     // One retry for each ten requests, and a few when there are hardly any.
+//!     retry_budget: Some(RetryBudget { ratio: 0.1, ..RetryBudget::default() }),
+//!     // Calls fail at once while more than half of them fail anyway.
+//!     breaker: Some(BreakerConfig::default()),
+//!     // The wait for a first byte ends when it is three times as long as usual.
+//!     adaptive: Some(AdaptiveTimeout { factor: 3.0, ..AdaptiveTimeout::default() }),
+//!     // Calls go to the less busy of two addresses, and to none that fails its checks; what fails goes on at another.
+//!     balance: Some(BalanceConfig {
+//!         spread: Spread::LeastInFlight,
+//!         health_check: Some(HealthCheck::new("/healthz")),
+//!         ..BalanceConfig::default()
+//!     }),
+//!     ..HostConfig::default()
+//! };
+//! let backends = [([10, 0, 0, 1], 8080).into(), ([10, 0, 0, 2], 8080).into()];
+//! let client = HostClient::new(Upstream::tcp(backends), config)?;
+//! # Ok::<(), courser::Error>(())
+//! ```
+//!
 //! # In scope
 //! - HTTP/1.1 and 1.0 over TCP and Unix sockets; `http` and `https` URLs by name or address; redirects on request.
 //! - Pooling with exact bounds, for each host and over all; one deadline over a whole call, with limits for its phases;
@@ -119,10 +168,13 @@
 
 mod client;
 pub mod error;
+#[doc(hidden)]
+pub mod mutation;
 pub mod net;
 mod policy;
 pub mod proto;
 mod reactor;
+mod sync;
 mod time;
 
 #[cfg(feature = "http")]

@@ -1,12 +1,20 @@
-//! Fuzz targets of the protocol core. Their bodies are plain functions that panic when a property is broken:
-//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response` (or `chunked`, `coding`, `url`, `proxy`, `cookies`) lets
-//! libFuzzer drive them, and
-//! the tests of this package replay the committed corpus, and random bytes, on the stable toolchain.
+//! Fuzz targets of the protocol core, of whole clients on the simulated network, and of the crawler's parser. Their bodies
+//! are plain functions that panic when a property is broken: `fuzz/run 600` (or, of one target,
+//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response`) lets libFuzzer drive them, and the tests of
+//! this package replay the committed corpus, and random bytes, on the stable toolchain.
 
 mod coding;
+mod exchange;
+mod fields;
+mod listing;
+mod pipeline;
 mod url;
 
 pub use coding::coding;
+pub use exchange::exchange;
+pub use fields::fields;
+pub use listing::listing;
+pub use pipeline::pipeline;
 pub use url::{cookies, proxy, url};
 
 use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
@@ -41,7 +49,7 @@ pub fn response(data: &[u8]) {
             ..Limits::default()
         },
     };
-    let feed = |steps| exchange(method, mode, &limits, input, steps, end);
+    let feed = |steps| feed(method, mode, &limits, input, steps, end);
     let whole = feed([input.len().max(1); 2]);
     // Even pieces, or a small one and a larger one in turn.
     let cut = usize::from(cut);
@@ -62,7 +70,7 @@ pub fn chunked(data: &[u8]) {
         header_count: 1024,
         ..Limits::default()
     };
-    let feed = |steps| exchange(0, BodyMode::Buffer, &limits, &input, steps, End::Closed);
+    let feed = |steps| feed(0, BodyMode::Buffer, &limits, &input, steps, End::Closed);
     let got = feed([7; 2]);
     assert_eq!(
         got,
@@ -109,7 +117,7 @@ struct Outcome {
 type Fields = Vec<(String, Vec<u8>)>;
 
 /// Feeds `input` in pieces of those sizes, in turn, and then its end.
-fn exchange(
+fn feed(
     method: u8,
     mode: BodyMode,
     limits: &Limits,

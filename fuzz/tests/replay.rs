@@ -50,6 +50,26 @@ fn proxy() {
     replay("proxy", fuzz::proxy);
 }
 
+#[test]
+fn fields() {
+    replay("fields", fuzz::fields);
+}
+
+#[test]
+fn pipeline() {
+    replay("pipeline", fuzz::pipeline);
+}
+
+#[test]
+fn exchange() {
+    replay("exchange", fuzz::exchange);
+}
+
+#[test]
+fn listing() {
+    replay("listing", fuzz::listing);
+}
+
 /// Text that comes near to URLs and references more often than chance would.
 fn near_urls() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
@@ -134,6 +154,28 @@ proptest! {
     }
 
     #[test]
+    fn pipelines_near_http(data in near_http()) {
+        fuzz::pipeline(&data);
+    }
+
+    #[test]
+    fn fields_near_dates(
+        now in any::<[u8; 8]>(),
+        text in "(Sun|Mon|[A-Z][a-z]{2}), [0-3][0-9] (Jan|Nov|Feb) (19|20)[0-9]{2} [0-2][0-9]:[0-5][0-9]:[0-5][0-9] GMT|[0-9 ]{0,24}|\\PC{0,9}",
+        kept in "(\n|timeout=|[0-9]{1,11}|,| |max=|[+\"a-z]){0,12}",
+    ) {
+        fuzz::fields(&[&now[..], text.as_bytes(), b"\n", kept.as_bytes()].concat());
+    }
+
+    #[test]
+    fn pages_near_listings(
+        choice in any::<[u8; 2]>(),
+        page in "(<a href=\"|<A HREF='|\">x</a>|'>|<base href=|/|\\.|%2[eEfF]|%00|%[0-9a-f]{2}|&amp;|\\?C=N|#|[a-c]|http://h|:|\\\\|<script>|</html>|\\PC){0,30}",
+    ) {
+        fuzz::listing(&[&choice[..], page.as_bytes()].concat());
+    }
+
+    #[test]
     fn chunks_near_http(data in near_http()) {
         fuzz::chunked(&data[4..]);
     }
@@ -141,6 +183,14 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn exchanges(
+        choices in prop::collection::vec(prop_oneof![2 => Just(0), 3 => any::<u8>()], 60),
+        script in prop::collection::vec(prop_oneof![3 => 0u8..96, 2 => 200u8..228, 1 => any::<u8>()], 0..60),
+    ) {
+        fuzz::exchange(&[choices, script].concat());
+    }
 
     #[test]
     fn codings(

@@ -2,6 +2,7 @@
 //! directory tree full of awkward names, and the few checks that every test repeats. Nothing here knows how the
 //! engine works inside.
 
+pub mod alone;
 pub mod clients;
 pub mod dns;
 pub mod script;

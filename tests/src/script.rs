@@ -587,6 +587,8 @@ impl Transport {
 
 fn listen_at(address: SocketAddr, backlog: i32) -> io::Result<(Socket, Place)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // A server that comes back finds its port, although the system has not forgotten its connections.
+    socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(backlog)?;
     let address = socket.local_addr()?.as_socket();

@@ -11,6 +11,7 @@ use super::names::Names;
 use super::router::{Reroute, Router};
 use super::{Config, HostConfig, Proxies, Proxy, ProxyKind};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
@@ -154,7 +155,7 @@ impl<N: Net> Client<N> {
     }
 
     /// Hosts (each a scheme, host, port, proxy and TLS identity) that are remembered: those with calls or connections, and up to
-    /// 1,024 that had some in the last 10 s.
+    /// 1,024 that had some, or an open breaker, in the last 10 s.
     pub fn hosts(&self) -> usize {
         self.host_count()
     }
@@ -213,6 +214,9 @@ impl Router for AnyHost {
         }
         self.name.clear();
         url.push_origin(&mut self.name);
+        if mutation::on(Mutation::CrossedHosts) {
+            self.name.clear();
+        }
         let proxies = own.and_then(|own| own.proxies.as_ref());
         let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
         let tls = own.and_then(|own| own.tls.as_ref());

@@ -92,7 +92,7 @@ pub struct HostConfig {
     pub concurrency: Option<AimdConfig>,
     /// How calls are spread over the addresses of the upstream, each of which has a pool and a breaker of its own then.
     /// [`max_connections`](Self::max_connections) is for all of them together, [`max_waiting`](Self::max_waiting) for
-    /// each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
+    /// each; rates are for all together, `concurrency` for each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
     /// and those who wait for it go to another address. Only for [`HostClient`](crate::HostClient). Default: they are
     /// not; new connections go to the addresses in turn, and those that failed are tried last.
     pub balance: Option<BalanceConfig>,

@@ -70,7 +70,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// Whether answers are looked at for that, or for how many requests may be in flight.
     looks_at_answers: bool,
     /// Whether the number of requests in flight follows the answers.
-    adapts: bool,
+    follows_load: bool,
     breaker: Option<BreakerConfig>,
     balance: Option<Box<Balance>>,
     /// Whether attempts must be allowed.
@@ -125,9 +125,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             pipelining: None,
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
-            looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
-            adapts: config.concurrency.is_some(),
             guarded: config.breaker.is_some(),
+            looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
+            follows_load: config.concurrency.is_some(),
             breaker: config.breaker,
             balance: None,
             adaptive: config.adaptive,

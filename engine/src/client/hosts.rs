@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Proxy;
+use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
@@ -268,6 +269,7 @@ impl Hosts {
             return;
         };
         let (want, queue) = match host.pool.open() {
+            _ if mutation::on(Mutation::ForgottenHost) => return,
             0 => (Want::Any, &mut self.starving),
             _ => (Want::More, &mut self.hungry),
         };
@@ -457,7 +459,10 @@ impl Hosts {
             && host.pool.open() == 0
             && host.pool.waiting() == 0
         {
-            let until = later(now, KEPT_UNUSED);
+            // A breaker that is open would be closed again.
+            let open = host.breaker.as_ref().and_then(|breaker| breaker.opens());
+            let since = open.map_or(now, |until| Time::of(until).max(now));
+            let until = later(since, KEPT_UNUSED);
             host.unused = Some(self.unused.push_back(Unused { host: key, until }));
         }
     }

@@ -8,6 +8,8 @@ mod batch;
 mod body;
 mod book;
 mod completions;
+#[cfg(all(test, feature = "models"))]
+mod models;
 mod sending;
 #[cfg(feature = "tower")]
 mod service;
@@ -20,8 +22,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ use super::{Call, CallId, Completion, Read, Report};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
 use crate::proto::{Request, Response};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
 pub(crate) use spread::host_hash;

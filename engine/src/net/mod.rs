@@ -14,6 +14,7 @@ pub mod os;
 pub mod resolve;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub(crate) mod sleep;
 pub(crate) mod tls;
 pub(crate) mod transport;
 

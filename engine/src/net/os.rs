@@ -7,7 +7,6 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::event::Source;
@@ -16,6 +15,7 @@ use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
+use super::sleep::Sleep;
 use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 /// The operating system's network.
@@ -150,11 +150,11 @@ impl Net for OsNet {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let woken = self.wakes.as_ref().is_some_and(Wakes::fall_asleep);
+        let woken = self.wakes.as_ref().is_some_and(|wakes| wakes.sleep.begin());
         let timeout = if woken { Some(Duration::ZERO) } else { timeout };
         let polled = self.poll.poll(&mut self.events, timeout);
         if let Some(wakes) = &self.wakes {
-            wakes.get_up();
+            wakes.sleep.end();
         }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -178,11 +178,11 @@ impl Net for OsNet {
             return Ok(wakes.waker.clone());
         }
         let source = Arc::new(mio::Waker::new(self.poll.registry(), WAKER)?);
-        let sleep = Arc::new(AtomicU8::new(AWAKE));
+        let sleep = Arc::new(Sleep::default());
         let waker = Waker::new({
             let (source, sleep) = (Arc::downgrade(&source), Arc::clone(&sleep));
             move || {
-                if sleep.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
+                if sleep.interrupt()
                     && let Some(source) = source.upgrade()
                 {
                     // It can fail only for a descriptor that is not open, and this one is.
@@ -218,39 +218,14 @@ impl Net for OsNet {
     }
 }
 
-/// Wakes cost a system call only when the polling thread sleeps.
-///
-/// No wake is lost: all changes of `sleep` are swaps or exchanges, so they come one after another, and each wake leaves
-/// `NOTIFIED`. If it comes before the poll falls asleep, the poll finds it and does not wait. If it comes later and
-/// finds `ASLEEP`, it sends an event, which ends this poll or, if that was about to return anyway, the next one. A wake
-/// that finds `NOTIFIED` is served by whoever serves the one before, because the poll reads its value as well, and
-/// with that sees everything that the waking thread did before.
+/// What ends a poll early.
 #[derive(Debug)]
 struct Wakes {
     waker: Waker,
-    /// `AWAKE`, `ASLEEP` or `NOTIFIED`.
-    sleep: Arc<AtomicU8>,
+    sleep: Arc<Sleep>,
     /// Its descriptor is closed with the network; wakers hold it weakly.
     _source: Arc<mio::Waker>,
 }
-
-impl Wakes {
-    /// Before waiting; true if there has been a wake already.
-    fn fall_asleep(&self) -> bool {
-        self.sleep
-            .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
-            .is_err()
-    }
-
-    /// After waiting.
-    fn get_up(&self) {
-        self.sleep.swap(AWAKE, Ordering::AcqRel);
-    }
-}
-
-const AWAKE: u8 = 0;
-const ASLEEP: u8 = 1;
-const NOTIFIED: u8 = 2;
 
 /// A TCP or Unix stream socket of [`OsNet`].
 #[derive(Debug)]

@@ -140,6 +140,11 @@ impl SimNet {
         self.world().trace.clone()
     }
 
+    /// How many entries [`trace`](Self::trace) has.
+    pub fn traced(&self) -> usize {
+        self.world().trace.len()
+    }
+
     /// Whether what happens is traced, which takes memory for all of it. Default: it is.
     pub fn set_tracing(&self, on: bool) {
         self.world().tracing = on;

@@ -13,8 +13,29 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, TimeLimit};
+use crate::mutation::{self, Mutation};
 
 /// When a [`Breaker`] opens, and for how long.
+///
+/// ```
+/// use std::time::Instant;
+/// use courser::{BreakerConfig, Client, Config, ErrorKind, HostConfig, Response};
+///
+/// // Each host has a breaker of its own. Here, a host that has failed twice in a row is left alone for 5 s.
+/// let breaker = BreakerConfig { consecutive: 2.try_into().ok(), ..BreakerConfig::default() };
+/// let mut client = Client::new(Config {
+///     host: HostConfig { breaker: Some(breaker), ..HostConfig::default() },
+///     ..Config::default()
+/// })?;
+/// let mut response = Response::new();
+/// for _ in 0..2 {
+///     client.get("http://127.0.0.1:1/", &mut response).unwrap_err(); // refused
+/// }
+/// let error = client.get("http://127.0.0.1:1/", &mut response).unwrap_err();
+/// let ErrorKind::BreakerOpen(until) = error.kind() else { panic!("{error}") };
+/// assert!(*until > Instant::now(), "it says until when");
+/// # Ok::<(), courser::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerConfig {
     /// Over how much time failures are counted. Default 10 s.
@@ -186,13 +207,21 @@ impl Breaker {
         }
     }
 
+    /// Until when it is open, or was if nobody has asked since.
+    pub(crate) fn opens(&self) -> Option<Instant> {
+        match self.state {
+            State::Open(until) => Some(until),
+            State::Closed | State::HalfOpen { .. } => None,
+        }
+    }
+
     /// Asks for leave to make a call.
     ///
     /// # Errors
     /// When to ask again. Half open with all probes under way, that is now: the next outcome decides.
     pub fn admit(&mut self, now: Instant) -> Result<Pass, Instant> {
         if let State::Open(until) = self.state {
-            if now < until {
+            if now < until || mutation::on(Mutation::NeverHalfOpen) {
                 return Err(until);
             }
             self.change(State::HalfOpen {
@@ -201,7 +230,8 @@ impl Breaker {
             });
         }
         if let State::HalfOpen { probes, .. } = &mut self.state {
-            if *probes >= self.config.probes.get() {
+            let enough = *probes >= self.config.probes.get();
+            if enough && !mutation::on(Mutation::EndlessProbes) {
                 return Err(now);
             }
             *probes += 1;

@@ -23,6 +23,20 @@ use super::rate::{Rate, RateLimiter};
 /// assert!(budget.withdraw(now) && budget.withdraw(now));
 /// assert!(!budget.withdraw(now));
 /// ```
+///
+/// In a client, for each host:
+///
+/// ```
+/// use courser::{FailureClass, HostConfig, Retry, RetryBudget, RetryOn, RetryRule};
+///
+/// let config = HostConfig {
+///     retry: Retry { rules: vec![RetryRule::new(RetryOn::Failure(FailureClass::Reset))], ..Retry::default() },
+///     // One for each twenty requests, and none beside that.
+///     retry_budget: Some(RetryBudget { ratio: 0.05, floor: None, ..RetryBudget::default() }),
+///     ..HostConfig::default()
+/// };
+/// # let _ = config;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryBudget {
     /// Retries that a request earns, from 0 to 1, exact to a thousandth. Default 0.2.

@@ -18,6 +18,7 @@ use super::queue::{Queue, Ticket};
 use super::room;
 use super::timeouts::later;
 use crate::error::LimitExceeded;
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// What a call does when every connection is in use.
@@ -183,6 +184,13 @@ impl SlotId {
 pub(crate) struct WaitId {
     ticket: Ticket,
     fresh: bool,
+}
+
+impl WaitId {
+    /// Whether the call takes a new connection only.
+    pub(crate) fn is_fresh(self) -> bool {
+        self.fresh
+    }
 }
 
 #[derive(Debug, Eq, PartialEq)]
@@ -545,18 +553,19 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// An opening has failed: the waiter that gets the error.
     pub(crate) fn open_failed(&mut self, now: Time, SlotId(at): SlotId) -> Option<W> {
-        self.closed(SlotId(at));
+        if !mutation::on(Mutation::LeakedSlot) {
+            self.closed(SlotId(at));
+        }
         self.warm_after = Some(now + WARM_PAUSE);
         self.oldest_waiter()
     }
 
-    /// Takes out the call that is next.
-    pub(crate) fn take_oldest(&mut self) -> Option<W> {
-        self.oldest_waiter()
-    }
-
-    fn oldest_waiter(&mut self) -> Option<W> {
+    /// Takes out the call that has waited for longest.
+    pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();
+        if mutation::on(Mutation::BrokenFifo) {
+            return fresh.or_else(|| self.waiting.pop_back());
+        }
         fresh.or_else(|| self.waiting.pop_front())
     }
 
@@ -611,7 +620,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Hands on a connection that has served before, which is not for the waiters that need a new one.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
-        if self.waiting() == 0 || self.config.gated {
+        if self.waiting() == 0 || self.config.gated || mutation::on(Mutation::LostWakeUp) {
             return self.rest(now, at);
         }
         if self.is_new_enough(at) {
@@ -753,7 +762,8 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.open() >= self.config.max_connections.get()
+        let over = usize::from(mutation::on(Mutation::OverTheCap));
+        self.open() >= self.config.max_connections.get() + over
     }
 
     /// An opening that tried `before` addresses at the same time tries `now` now.
@@ -775,6 +785,9 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         self.slots[at as usize] = Slot::free();
         room::make(&mut self.free);
         self.free.push(at);
+        if mutation::on(Mutation::DoubleRelease) {
+            self.free.push(at);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::backoff::{Backoff, date, retry_after};
 use super::breaker::Statuses;
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::proto::{Request, Response};
 
 /// Decides about a failure that neither is safe to repeat by itself nor has a rule: how long to wait before the next
@@ -24,7 +25,9 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use courser::{Backoff, FailureClass, Phase, Retry, RetryOn, RetryRule, Statuses};
+/// use courser::{
+///     Call, FailureClass, HostConfig, Phase, Request, Response, Retry, RetryOn, RetryRule, Statuses,
+/// };
 ///
 /// // What is refused, times out in connecting, or is told to come back later is tried four times, with growing pauses.
 /// let rule = |on| RetryRule { attempts: 4.try_into().unwrap(), ..RetryRule::new(on) };
@@ -46,7 +49,10 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     })),
 ///     ..patient
 /// };
-/// # let _ = retry;
+/// // In a client, for all calls; a call may have its own.
+/// let config = HostConfig { retry, ..HostConfig::default() };
+/// let call = Call::new(Request::get("/"), Response::new()).retry(Retry::default());
+/// # let _ = (config, call);
 /// ```
 #[derive(Clone)]
 pub struct Retry {
@@ -219,6 +225,8 @@ pub struct FailedAttempt<'a> {
     pub attempt: u32,
     /// Whether it ran on a connection that had been kept idle or had served before.
     pub reused: bool,
+    /// Bytes of HTTP sent, in all attempts so far.
+    pub bytes_sent: u64,
     /// How long ago the call was begun.
     pub elapsed: Duration,
 }
@@ -251,15 +259,19 @@ impl Retry {
                 | ErrorKind::Cancelled
                 | ErrorKind::Timeout(TimeLimit::Total | TimeLimit::Queue)
         );
-        if is_final || failed.attempt >= self.max_attempts.get() || !failed.request.is_replayable()
-        {
+        let enough = failed.attempt >= self.max_attempts.get();
+        let enough = enough && !mutation::on(Mutation::EndlessAttempts);
+        if is_final || enough || !failed.request.is_replayable() {
             return Verdict::GiveUp;
         }
         let safe = self.stale
             && is_stale(failed)
             && match failed.error.sent() {
                 Sent::Nothing => true,
-                Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
+                Sent::NoReplyByte => {
+                    let harmless = failed.request.is_idempotent();
+                    (harmless || mutation::on(Mutation::RepeatedPost)) && !stale_before
+                }
                 Sent::Partial => false,
             };
         if safe {
@@ -308,12 +320,15 @@ impl Retry {
         let now = response.header("date").and_then(date);
         let value = response.header("retry-after");
         let told = value.and_then(|value| retry_after(value, now));
+        let told = told.filter(|_| !mutation::on(Mutation::IgnoredRetryAfter));
         if told.is_some_and(|told| told > self.max_retry_after) {
             return Verdict::GiveUp;
         }
         let pause = rule.backoff.delay(attempt, random);
         // Not all of those that are told the same come back at the same moment.
-        let pause = told.map_or(pause, |told| told.saturating_add(pause.min(told / 10)));
+        let told = told.map(|told| told.saturating_add(pause.min(told / 10)));
+        // A server that says "at once", or names a date that has passed, is not to be hammered.
+        let pause = told.map_or(pause, |told| told.max(pause));
         self.in_time(Some((pause, rule.via)), elapsed)
     }
 
@@ -366,6 +381,7 @@ mod tests {
             request,
             attempt,
             reused: false,
+            bytes_sent: 0,
             elapsed: Duration::ZERO,
         }
     }
@@ -626,5 +642,9 @@ mod tests {
         assert!(matches!(verdict, Verdict::After { .. }));
         assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 500, "", 1), Verdict::GiveUp);
+        // Less than the back-off is no reason to come back earlier.
+        let response = answer(503, "Retry-After: 0\r\n");
+        let verdict = retry.decide_on_status(&get, &response, 1, Duration::ZERO, u64::MAX);
+        assert!(matches!(verdict, Verdict::After { pause, .. } if pause > 99 * MS));
     }
 }

@@ -367,7 +367,9 @@ impl Framing {
                 self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
             }
         } else if is_name(name, b"keep-alive") {
-            self.keep_alive_timeout = list(value).find_map(keep_alive_timeout);
+            // Several lines are one list (RFC 9110 §5.3).
+            let told = || list(value).find_map(keep_alive_timeout);
+            self.keep_alive_timeout = self.keep_alive_timeout.or_else(told);
         } else if is_name(name, b"transfer-encoding") {
             let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
             self.transfer_encoding = match self.transfer_encoding {
@@ -440,6 +442,9 @@ fn keep_alive_timeout(parameter: &[u8]) -> Option<u32> {
     let (name, value) = parameter.split_at_checked("timeout=".len())?;
     if !name.eq_ignore_ascii_case(b"timeout=") {
         return None;
+    }
+    if !value.iter().all(u8::is_ascii_digit) {
+        return None; // a sign, which `parse` would take
     }
     std::str::from_utf8(value).ok()?.parse().ok()
 }

@@ -1033,6 +1033,37 @@ fn folded_and_repeated_headers() {
 
 // ---- requests
 
+#[test]
+fn the_time_that_a_server_keeps_connections() {
+    for (lines, expected) in [
+        ("Keep-Alive: timeout=5, max=100", Some(5)),
+        ("Keep-Alive: max=100, Timeout=5", Some(5)),
+        // Several lines are one list (9110 §5.3), and the first that says it counts.
+        ("Keep-Alive: timeout=5\r\nKeep-Alive: max=100", Some(5)),
+        ("Keep-Alive: timeout=5\r\nKeep-Alive:", Some(5)),
+        ("Keep-Alive: timeout=5\r\nKeep-Alive: timeout=9", Some(5)),
+        ("Keep-Alive: timeout=x, timeout=9", Some(9)),
+        ("Keep-Alive: timeout=+5", None),
+        ("Keep-Alive: timeout=4294967296", None),
+        ("Keep-Alive: timeout=", None),
+        ("Connection: keep-alive", None),
+    ] {
+        let mut request = Request::get("/");
+        request.encode(&Defaults::new("h", None)).expect("sound");
+        let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n\r\n");
+        exchange
+            .handle_read(head.as_bytes(), &mut Response::new(), &Limits::default())
+            .expect("sound");
+        let told = exchange.keep_alive_timeout();
+        assert_eq!(
+            told,
+            expected.map(std::time::Duration::from_secs),
+            "{lines}"
+        );
+    }
+}
+
 fn encoded(request: &mut Request) -> Result<String, Misuse> {
     request.encode(&Defaults::new("example.com", Some("probe/1")))?;
     let mut exchange = Exchange::new(request, BodyMode::Buffer);

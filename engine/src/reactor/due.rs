@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::timers::{Armed, Owner};
 use super::{Conn, Happened, Key, MeteredStream, Place, Reactor, State, Unread};
 use crate::error::{Phase, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::time::Time;
 
@@ -31,7 +32,9 @@ impl<N: Net> Reactor<N> {
             }
             State::Settled => None,
             State::Busy(exchange, call) => {
-                let deadline = conn.deadline;
+                let deadline = conn
+                    .deadline
+                    .filter(|_| !mutation::on(Mutation::MissedDeadline));
                 let timed = match (conn.unread, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
@@ -144,7 +147,9 @@ impl<N: Net> Reactor<N> {
             return;
         };
         if at > self.now {
-            if let Some(conn) = self.conns.get_mut(key) {
+            if let Some(conn) = self.conns.get_mut(key)
+                && !mutation::on(Mutation::LostTimer)
+            {
                 self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
             }
             return;

@@ -30,6 +30,7 @@ pub(crate) use setup::{Said, Step};
 pub(crate) use slab::{Key, Slab};
 
 use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
@@ -169,6 +170,7 @@ pub(crate) struct ActiveCall {
 
 impl ActiveCall {
     /// A call that nothing has been done for.
+    #[inline(always)] // it is made where it stays
     pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
         Self {
             request,
@@ -212,11 +214,11 @@ impl ActiveCall {
         matches!(self.place, Place::New)
     }
 
-    /// Whether it has a limit on the wait for the first byte instead of the client's.
+    /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
     pub(crate) fn has_own_first_byte(&self) -> bool {
         let own = self.overrides.as_deref();
-        own.and_then(|own| own.timeouts.as_ref())
-            .is_some_and(|own| own.first_byte.is_some())
+        let own = own.and_then(|own| own.timeouts.as_ref());
+        self.check.is_some() || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -856,6 +858,10 @@ impl<N: Net> Reactor<N> {
                 conn.idle_ticket = Some(order.push_back(key));
             }
             self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
+            // What came along with the connection: a call may come for it before the next turn looks.
+            if conn.unread == Some(Unread::Turn) {
+                self.check_idle(key);
+            }
         }
     }
 
@@ -1172,6 +1178,9 @@ impl<N: Net> Reactor<N> {
 
     /// Any byte, the end of the stream or an error on an idle connection ends it.
     fn check_idle(&mut self, key: Key) {
+        if mutation::on(Mutation::StaleReuse) {
+            return;
+        }
         match self.read_freely(key) {
             None => {}
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -11,8 +11,10 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
 use courser::{
-    Answer, DnsConfig, DnsError, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Retry,
-    RetryHook, ReuseOrder, Timeouts, WaitPolicy,
+    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig, DnsError,
+    FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Rate,
+    Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses,
+    Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Odds,
+    /// What the client tells of is checked. That should make no difference.
+    pub(crate) watched: bool,
     /// The client is driven while no call is in flight, too.
     pub(crate) maintains: bool,
     /// In the order of time.
@@ -58,6 +62,8 @@ pub(crate) struct Web {
     pub(crate) dns: DnsConfig,
     pub(crate) names: Vec<Name>,
     pub(crate) sites: Vec<Site>,
+    /// Through which all calls go: its URL, and whether it is asked for tunnels.
+    pub(crate) proxy: Option<(String, bool)>,
 }
 
 /// A scheme, host and port: the connections to its addresses are under one cap. No two sites have an address in
@@ -84,6 +90,20 @@ pub(crate) struct Name {
 }
 
 impl Name {
+    /// Known at once and for ever.
+    fn plain() -> Self {
+        Self {
+            name: String::new(),
+            ips: Vec::new(),
+            latency: Duration::ZERO..=Duration::ZERO,
+            ttl: Duration::ZERO..=Duration::ZERO,
+            never: Odds::NEVER,
+            lost: Odds::NEVER,
+            fails: Odds::NEVER,
+            changes: Odds::NEVER,
+        }
+    }
+
     /// The answer of this time.
     pub(crate) fn ask(names: &[Self], random: &mut Random, asked: &str) -> Asked {
         let Some(name) = names.iter().find(|name| name.name == asked) else {
@@ -142,6 +162,15 @@ pub(crate) struct Spec {
     pub(crate) timeout: Option<Duration>,
     /// Pulls the response's body.
     pub(crate) consumer: Option<Consumer>,
+    /// What holds for this call instead of the client's settings. A call that blocks has none.
+    pub(crate) own: Option<Box<Own>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) timeouts: Option<Timeouts>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) retry: Option<Retry>,
 }
 
 #[derive(Clone, Debug)]
@@ -183,13 +212,16 @@ impl Plan {
         let mut random = Random::new(seed);
         let random = &mut random;
         let mood = *random.pick(&[Mood::Fair, Mood::Foul, Mood::Foul]);
-        let config = draw_config(random, mood);
+        let mut config = draw_config(random, mood);
         // Large bodies or small segments: both together only take time.
         let bulk = random.roll(OFTEN);
-        let places = draw_addresses(random)
+        let places: Vec<_> = draw_addresses(random)
             .into_iter()
             .map(|address| draw_place(random, mood, bulk, address))
             .collect();
+        if places.len() > 1 && random.roll(OFTEN) {
+            config.balance = Some(draw_balance(random));
+        }
         let foul = mood == Mood::Foul;
         Self {
             descriptors: if foul && random.roll(RARELY) {
@@ -198,6 +230,7 @@ impl Plan {
                 usize::MAX
             },
             early_wakeups: sometimes(random, 200),
+            watched: !random.roll(RARELY),
             maintains: random.roll(OFTEN),
             acts: draw_acts(random, mood, bulk),
             mood,
@@ -217,6 +250,7 @@ impl Plan {
         let bulk = random.roll(RARELY);
         plan.acts = draw_acts(random, plan.mood, bulk);
         plan.config.max_connections = nonzero(random.within(1..=3));
+        plan.config.balance = None;
         if fair {
             // A connection may end at any answer, and with it those behind: again and again, until each has its own.
             plan.config.retry = Retry {
@@ -225,6 +259,7 @@ impl Plan {
                 ..Retry::default()
             };
             plan.config.retry_budget = None;
+            plan.config.breaker = None;
         }
         for (_, act) in &mut plan.acts {
             let (Act::Submit(spec) | Act::Block(spec)) = act else {
@@ -232,6 +267,7 @@ impl Plan {
             };
             spec.consumer = None;
             spec.expect = None;
+            spec.own = None;
             spec.body = match spec.body {
                 Upload::Stream { length, .. } => Upload::Bytes(length),
                 ref other => other.clone(),
@@ -267,6 +303,7 @@ impl Plan {
         let (web, places) = draw_web(random, plan.mood, bulk);
         let config = &mut plan.config;
         config.max_connections = nonzero(random.within(1..=4));
+        config.balance = None;
         config.attempt_delay = random.duration(&span(1, 400));
         config.avoid_failed = random.duration(&span(0, 3000));
         if plan.mood == Mood::Foul {
@@ -285,6 +322,30 @@ impl Plan {
         plan.web = Some(web);
         plan.places = places;
         plan
+    }
+
+    /// The limits in time of a call.
+    pub(crate) fn timeouts<'a>(&'a self, spec: &'a Spec) -> &'a Timeouts {
+        let own = spec.own.as_ref().and_then(|own| own.timeouts.as_ref());
+        own.unwrap_or(&self.config.timeouts)
+    }
+
+    /// The limits on the answers to a call.
+    pub(crate) fn limits<'a>(&'a self, spec: &'a Spec) -> &'a Limits {
+        let own = spec.own.as_ref().and_then(|own| own.limits.as_ref());
+        own.unwrap_or(&self.config.limits)
+    }
+
+    /// When a call is tried again.
+    pub(crate) fn retry<'a>(&'a self, spec: &'a Spec) -> &'a Retry {
+        let own = spec.own.as_ref().and_then(|own| own.retry.as_ref());
+        own.unwrap_or(&self.config.retry)
+    }
+
+    /// Whether nothing is known for sure of what goes on between the calls.
+    pub(crate) fn checks_health(&self) -> bool {
+        let balance = self.config.balance.as_ref();
+        balance.is_some_and(|balance| balance.health_check.is_some())
     }
 
     /// The target of a call.
@@ -372,6 +433,35 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
         place.behaviour.redirect = sometimes(random, 600);
         place.behaviour.redirect_to = origins.clone();
     }
+    let proxy = (random.within(0..=4) == 0).then(|| {
+        let named = random.roll(OFTEN);
+        let ip: IpAddr = [10, 1, 0, 1].into();
+        if named {
+            names.push(Name {
+                name: "proxy.sim".into(),
+                ips: vec![ip],
+                ..names.first().cloned().unwrap_or_else(Name::plain)
+            });
+        }
+        let mut place = draw_place(random, mood, bulk, Address::Tcp((ip, 3128).into()));
+        place.behaviour.redirect = sometimes(random, 600);
+        place.behaviour.redirect_to = origins;
+        place.behaviour.refuses = if foul {
+            seldom(random, 300)
+        } else {
+            Odds::NEVER
+        };
+        let scheme = *random.pick(&["http", "socks5", "socks5h"]);
+        place.behaviour.socks = scheme != "http";
+        places.push(place);
+        let host = if named {
+            "proxy.sim".into()
+        } else {
+            ip.to_string()
+        };
+        let tunnels = scheme == "http" && random.roll(OFTEN);
+        (format!("{scheme}://{host}:3128"), tunnels)
+    });
     let dns = DnsConfig {
         min_ttl: random.duration(&span(0, 1000)),
         negative_ttl: random.duration(&span(0, 1000)),
@@ -395,6 +485,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
             dns,
             names,
             sites,
+            proxy,
         },
         places,
     )
@@ -444,25 +535,144 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
                 up_to: random.duration(&span(1, 2000)),
             },
         },
-        retry: Retry {
-            max_attempts: NonZeroU32::new(random.within(1..=5) as u32).unwrap_or(NonZeroU32::MIN),
-            stale: !random.roll(RARELY),
-            hook: random.roll(RARELY).then(|| {
-                let hook: RetryHook =
-                    Arc::new(|failed| failed.request.is_idempotent().then_some(Duration::ZERO));
-                hook
-            }),
-            ..Retry::default()
-        },
-        limits: Limits {
-            body_bytes: if foul && random.roll(RARELY) {
-                Some(100)
-            } else {
-                None
-            },
-            ..Limits::default()
-        },
+        retry: draw_retry(random),
+        retry_budget: draw_budget(random),
+        breaker: random.roll(OFTEN).then(|| draw_breaker(random, mood)),
+        adaptive: (random.within(0..=2) == 0).then(|| draw_adaptive(random, mood)),
+        limits: draw_limits(random, mood),
         ..HostConfig::default()
+    }
+}
+
+fn draw_retry(random: &mut Random) -> Retry {
+    let count = *random.pick(&[0, 0, 1, 3]);
+    Retry {
+        max_attempts: some(random, 1, 5),
+        stale: !random.roll(RARELY),
+        rules: (0..count).map(|_| draw_rule(random)).collect(),
+        max_elapsed: random.roll(RARELY).then(|| random.duration(&span(1, 3000))),
+        max_retry_after: random.duration(&span(0, 3000)),
+        hook: random.roll(RARELY).then(|| {
+            let longest = *random.pick(&[0, 300]);
+            let pause = random.duration(&span(0, longest));
+            let hook: RetryHook =
+                Arc::new(move |failed| failed.request.is_idempotent().then_some(pause));
+            hook
+        }),
+    }
+}
+
+fn draw_rule(random: &mut Random) -> RetryRule {
+    use FailureClass::{
+        ConnectTimeout, Dns, FirstByteTimeout, ReadTimeout, Refused, Reset, Truncated,
+    };
+    let classes = [
+        Refused,
+        Reset,
+        Dns,
+        ConnectTimeout,
+        FirstByteTimeout,
+        ReadTimeout,
+        Truncated,
+    ];
+    let busy = Statuses::none().and(429..=429).and(502..=504);
+    let on = match random.within(0..=1) {
+        0 => RetryOn::Failure(*random.pick(&classes)),
+        _ => RetryOn::Status(busy),
+    };
+    RetryRule {
+        attempts: some(random, 1, 5),
+        backoff: Backoff {
+            initial: random.duration(&span(0, 500)),
+            factor: *random.pick(&[1.0, 2.0, 3.5]),
+            max: random.duration(&span(0, 2000)),
+        },
+        any_method: random.roll(RARELY),
+        via: *random.pick(&[RetryVia::Any, RetryVia::Fresh, RetryVia::OtherAddress]),
+        ..RetryRule::new(on)
+    }
+}
+
+fn draw_budget(random: &mut Random) -> Option<RetryBudget> {
+    if random.within(0..=2) == 0 {
+        return None;
+    }
+    Some(RetryBudget {
+        ratio: *random.pick(&[0.0, 0.2, 0.5, 1.0]),
+        floor: random.roll(OFTEN).then(|| {
+            let every = Rate::every(random.duration(&span(100, 3000)));
+            every.burst(NonZeroU64::MIN.saturating_add(random.within(0..=2) as u64))
+        }),
+        reserve: random.within(0..=3) as u32,
+        most: random.within(0..=5) as u32,
+    })
+}
+
+/// In a fair world nothing is a failure, so that it must never open.
+fn draw_breaker(random: &mut Random, mood: Mood) -> BreakerConfig {
+    let open_for = random.duration(&span(1, 3000));
+    BreakerConfig {
+        window: random.duration(&span(100, 10_000)),
+        min_volume: some(random, 1, 10),
+        failure_ratio: *random.pick(&[0.1, 0.5, 0.9]),
+        consecutive: random.roll(OFTEN).then(|| some(random, 1, 4)),
+        open_for,
+        max_open_for: open_for * random.within(1..=40) as u32,
+        probes: some(random, 1, 3),
+        successes: some(random, 1, 3),
+        statuses: match mood {
+            Mood::Fair => Statuses::none(),
+            Mood::Foul if random.roll(OFTEN) => Statuses::none().and(502..=504),
+            Mood::Foul => Statuses::none().and(429..=429).and(503..=503),
+        },
+    }
+}
+
+fn draw_adaptive(random: &mut Random, mood: Mood) -> AdaptiveTimeout {
+    let min = match mood {
+        Mood::Fair => patient().total.unwrap_or_default(),
+        Mood::Foul => random.duration(&span(1, 1000)),
+    };
+    AdaptiveTimeout {
+        factor: *random.pick(&[1.0, 3.0]),
+        min,
+        max: min + random.duration(&span(0, 5000)),
+        min_samples: random.within(1..=10) as u32,
+        half_life: random.duration(&span(1, 10_000)),
+    }
+}
+
+/// For several addresses that share the calls.
+fn draw_balance(random: &mut Random) -> BalanceConfig {
+    BalanceConfig {
+        spread: *random.pick(&[Spread::RoundRobin, Spread::LeastInFlight]),
+        eject_after: random.roll(OFTEN).then(|| some(random, 1, 4)),
+        slow_factor: random.roll(OFTEN).then_some(3.0),
+        eject_for: random.duration(&span(1, 3000)),
+        max_eject_for: random.duration(&span(3000, 20_000)),
+        panic_below: *random.pick(&[0.0, 0.3, 0.6]),
+        slow_start: random.duration(&span(0, 3000)),
+        fail_over: !random.roll(RARELY),
+        health_check: random.roll(RARELY).then(|| HealthCheck {
+            interval: random.duration(&span(100, 5000)),
+            timeout: random.duration(&span(1, 1000)),
+            failures: some(random, 1, 3),
+            ..HealthCheck::new("/health")
+        }),
+        ..BalanceConfig::default()
+    }
+}
+
+fn draw_limits(random: &mut Random, mood: Mood) -> Limits {
+    let strict = mood == Mood::Foul && random.roll(RARELY);
+    Limits {
+        body_bytes: strict.then_some(100),
+        head_bytes: if mood == Mood::Foul && random.roll(OFTEN) {
+            3_000
+        } else {
+            Limits::default().head_bytes
+        },
+        ..Limits::default()
     }
 }
 
@@ -472,6 +682,7 @@ fn draw_timeouts(random: &mut Random) -> Timeouts {
         total: Some(random.duration(&span(1, 5000))),
         queue: maybe(random, 1, 2000),
         connect: maybe(random, 1, 1000),
+        handshake: maybe(random, 1, 1000),
         write: maybe(random, 1, 1000),
         first_byte: maybe(random, 1, 1000),
         between_bytes: maybe(random, 1, 1000),
@@ -486,11 +697,11 @@ fn patient() -> Timeouts {
         total: long,
         queue: long,
         connect: long,
+        handshake: long,
         write: long,
         first_byte: long,
         between_bytes: long,
         resolve: long,
-        ..Timeouts::none()
     }
 }
 
@@ -562,6 +773,8 @@ fn draw_behaviour(random: &mut Random, foul: bool, bulk: bool) -> Behaviour {
         mute_expect: sometimes(random, 500),
         deaf: sometimes(random, 200),
         drip: sometimes(random, 300),
+        busy: sometimes(random, 700),
+        patience: random.roll(OFTEN).then_some(0..=4),
         ..Behaviour::default()
     };
     if foul {
@@ -574,19 +787,28 @@ fn draw_behaviour(random: &mut Random, foul: bool, bulk: bool) -> Behaviour {
         behaviour.stall = sometimes(random, 150);
         behaviour.surplus = sometimes(random, 150);
         behaviour.garbage = sometimes(random, 100);
+        behaviour.unasked = seldom(random, 300);
+        behaviour.extra = seldom(random, 300);
+        behaviour.slam = seldom(random, 500);
+        behaviour.half_close = seldom(random, 300);
+        behaviour.bloat = seldom(random, 200);
+        behaviour.babble = seldom(random, 200);
+        behaviour.flood = seldom(random, 200);
+        behaviour.lies = seldom(random, 200);
     }
     behaviour
 }
 
 fn draw_acts(random: &mut Random, mood: Mood, bulk: bool) -> Vec<(Duration, Act)> {
     let count = random.within(1..=25);
-    let pace = *random.pick(&[0, 1, 50, 1000]);
+    let pace = *random.pick(&[0, 0, 1, 1, 50, 50, 1000, 1000, HOURS]);
     let mut at = Duration::ZERO;
     let mut acts: Vec<_> = (0..count)
         .map(|n| {
             at += random.duration(&span(0, pace));
-            let spec = draw_spec(random, mood, bulk, n as u64 + 1);
+            let mut spec = draw_spec(random, mood, bulk, n as u64 + 1);
             let act = if random.roll(RARELY) {
+                spec.own = None;
                 Act::Block(spec)
             } else {
                 Act::Submit(spec)
@@ -649,6 +871,13 @@ fn draw_spec(random: &mut Random, mood: Mood, bulk: bool, id: u64) -> Spec {
                 usize::MAX
             },
         }),
+        own: random.roll(RARELY).then(|| {
+            Box::new(Own {
+                timeouts: (foul && random.roll(OFTEN)).then(|| draw_timeouts(random)),
+                limits: random.roll(OFTEN).then(|| draw_limits(random, mood)),
+                retry: random.roll(OFTEN).then(|| draw_retry(random)),
+            })
+        }),
     }
 }
 
@@ -670,9 +899,24 @@ fn sometimes(random: &mut Random, up_to: u16) -> Odds {
     Odds::per_mille(random.within(0..=usize::from(up_to)) as u16)
 }
 
+/// Nearly always never.
+fn seldom(random: &mut Random, up_to: u16) -> Odds {
+    match random.within(0..=3) {
+        0 => sometimes(random, up_to),
+        _ => Odds::NEVER,
+    }
+}
+
+fn some(random: &mut Random, from: usize, to: usize) -> NonZeroU32 {
+    NonZeroU32::new(random.within(from..=to) as u32).unwrap_or(NonZeroU32::MIN)
+}
+
 fn nonzero(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).unwrap_or(NonZeroUsize::MIN)
 }
+
+/// Between two calls, in milliseconds: a few such runs take a day.
+const HOURS: u64 = 3_600_000;
 
 const OFTEN: Odds = Odds::per_mille(500);
 const RARELY: Odds = Odds::per_mille(120);

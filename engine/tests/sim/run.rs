@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use courser::net::sim::{Entry, Heard, HttpServer, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, LatePolicy,
-    LimitExceeded, Misuse, Overflow, PipelineClient, Read, Redirects, Report, Request, Response,
-    Sent, TimeLimit, Upstream, WaitPolicy,
+    Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
+    LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Proxies, Proxy,
+    Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream, WaitPolicy,
 };
 
 use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
+use crate::watch;
 
 /// What two runs of one seed must agree on.
 #[derive(Debug, Eq, PartialEq)]
@@ -39,6 +40,7 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
         server
     });
     let servers: Vec<_> = servers.collect();
+    watch::begin(plan, &net);
     let client = client(plan, &net);
     let began = net.now();
     let mut run = Run {
@@ -59,21 +61,38 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
 }
 
 fn client(plan: &Plan, net: &SimNet) -> AnyClient {
+    let host = HostConfig {
+        observer: plan.watched.then(watch::observer),
+        ..plan.config.clone()
+    };
     if let Some(config) = &plan.pipeline {
-        let client = PipelineClient::with_net(upstream(plan), config.clone(), net.clone());
+        let config = PipelineConfig {
+            host,
+            ..config.clone()
+        };
+        let client = PipelineClient::with_net(upstream(plan), config, net.clone());
         return AnyClient::Piped(client.expect("there is an address"));
     }
     let Some(web) = &plan.web else {
-        let client = HostClient::with_net(upstream(plan), plan.config.clone(), net.clone());
+        let client = HostClient::with_net(upstream(plan), host, net.clone());
         return AnyClient::One(client.expect("there is an address"));
     };
     let names = web.names.clone();
     let resolver = net.resolver(move |random, asked| Name::ask(&names, random, asked));
+    let proxies = web.proxy.as_ref().map(|(url, tunnels)| {
+        let proxy: Proxy = url.parse().expect("drawn so");
+        Proxies::all(if *tunnels {
+            proxy.with_tunnels()
+        } else {
+            proxy
+        })
+    });
     let config = Config {
-        host: plan.config.clone(),
+        host,
         max_connections: NonZeroUsize::new(web.max_connections).expect("drawn so"),
         redirects: web.redirects.map_or(Redirects::none(), Redirects::limit),
         dns: web.dns.clone(),
+        proxies: proxies.unwrap_or_default(),
         ..Config::default()
     };
     AnyClient::Many(Client::with_net(config, net.clone(), resolver).expect("it is in order"))
@@ -99,6 +118,7 @@ enum AnyClient {
     Piped(PipelineClient<SimNet>),
 }
 
+/// Which client, whatever it does.
 macro_rules! either {
     ($self:expr, $client:ident => $does:expr) => {
         match $self {
@@ -115,15 +135,15 @@ impl AnyClient {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
-        either!(self, client => client.wait(timeout))
+        driving(|| either!(self, client => client.wait(timeout)))
     }
 
     fn maintain(&mut self, time: Duration) -> io::Result<()> {
-        either!(self, client => client.maintain(time))
+        driving(|| either!(self, client => client.maintain(time)))
     }
 
     fn call(&mut self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
-        either!(self, client => client.call(request, response))
+        driving(|| either!(self, client => client.call(request, response)))
     }
 
     /// Reads a body by `open`; `None` if the consumer gave up on it.
@@ -133,17 +153,19 @@ impl AnyClient {
         response: &mut Response,
         consumer: Consumer,
     ) -> Result<Option<Vec<u8>>, Error> {
-        either!(self, client => {
-            let mut body = client.open(request, response)?;
-            let mut all = Vec::new();
-            let mut buf = vec![0; consumer.piece];
-            while all.len() < consumer.gives_up_after {
-                match body.read_some(&mut buf)? {
-                    0 => return body.finish().map(|_| Some(all)),
-                    n => all.extend_from_slice(&buf[..n]),
+        driving(|| {
+            either!(self, client => {
+                let mut body = client.open(request, response)?;
+                let mut all = Vec::new();
+                let mut buf = vec![0; consumer.piece];
+                while all.len() < consumer.gives_up_after {
+                    match body.read_some(&mut buf)? {
+                        0 => return body.finish().map(|_| Some(all)),
+                        n => all.extend_from_slice(&buf[..n]),
+                    }
                 }
-            }
-            Ok(None)
+                Ok(None)
+            })
         })
     }
 
@@ -174,6 +196,13 @@ impl AnyClient {
     fn in_flight(&self) -> usize {
         either!(self, client => client.in_flight())
     }
+}
+
+fn driving<T>(drive: impl FnOnce() -> T) -> T {
+    watch::drives(true);
+    let result = drive();
+    watch::drives(false);
+    result
 }
 
 struct Run<'p> {
@@ -224,7 +253,8 @@ enum State {
 
 impl Run<'_> {
     fn drive(&mut self) {
-        loop {
+        for turn in 0.. {
+            assert!(turn < MOST_TURNS, "it does not end");
             while let Some(entry) = self.agenda.first_entry()
                 && entry.key().0 <= self.net.now()
             {
@@ -299,13 +329,14 @@ impl Run<'_> {
 
     /// A call's time begins with the first `wait` after its submission.
     fn note_take_up(&mut self, now: Instant) {
-        let total = self.plan.config.timeouts.total;
+        let plan = self.plan;
         for call in self
             .calls
             .iter_mut()
             .rev()
             .take_while(|call| call.times.is_none())
         {
+            let total = plan.timeouts(&call.spec).total;
             let limit = call.spec.timeout.or(total).expect("every plan has limits");
             call.times = Some((now, now + limit));
         }
@@ -382,6 +413,17 @@ impl Run<'_> {
         if let Some(timeout) = spec.timeout {
             call = call.timeout(timeout);
         }
+        if let Some(own) = spec.own.as_deref().cloned() {
+            if let Some(timeouts) = own.timeouts {
+                call = call.timeouts(timeouts);
+            }
+            if let Some(limits) = own.limits {
+                call = call.limits(limits);
+            }
+            if let Some(retry) = own.retry {
+                call = call.retry(retry);
+            }
+        }
         let id = self.client.submit(call);
         assert!(
             self.by_id.insert(id, nth).is_none(),
@@ -444,7 +486,7 @@ impl Run<'_> {
                 }
             }
             Err(error) => {
-                self.calls[nth].end = format!("{error:?}");
+                self.calls[nth].end = failure(&error);
                 self.check_error(nth, &error, now, None);
             }
         }
@@ -506,7 +548,7 @@ impl Run<'_> {
             (Err(error), body) => {
                 assert!(body.is_none());
                 call.state = State::Over;
-                call.end = format!("{error:?}");
+                call.end = failure(&error);
                 // After a redirect the error speaks of the last request.
                 let first = done.report.redirects().is_empty();
                 let attempts = first.then(|| done.report.attempts());
@@ -534,7 +576,10 @@ impl Run<'_> {
                 self.check_head(&spec, &done.response);
                 self.check_body(&spec, &done.response, done.response.body());
                 let heard = self.heard(spec.id).len();
-                assert!(heard >= 1, "answered, but never heard: {spec:?}");
+                assert!(
+                    heard >= 1 || is_extra(&done.response),
+                    "answered, but never heard: {spec:?}"
+                );
                 assert!(heard <= done.report.attempts() as usize);
             }
         }
@@ -595,7 +640,7 @@ impl Run<'_> {
             }
             Err(error) => {
                 call.state = State::Over;
-                call.end = format!("{error:?} in the body");
+                call.end = failure(&error) + " in the body";
                 self.check_error(nth, &error, now, None);
             }
         }
@@ -674,6 +719,9 @@ impl Run<'_> {
 
     /// The answer is the one to this request.
     fn check_head(&self, spec: &Spec, response: &Response) {
+        if is_extra(response) {
+            return;
+        }
         let id = spec.id.to_string();
         assert_eq!(
             text(response, "X-Id"),
@@ -687,7 +735,7 @@ impl Run<'_> {
             .is_some_and(|web| web.redirects.is_none());
         let status = response.status();
         assert!(
-            [200, 204, 304, 404, 503].contains(&status)
+            [200, 204, 304, 404, 429, 502, 503, 504].contains(&status)
                 || redirects && [301, 302, 303, 307, 308].contains(&status),
             "{status}"
         );
@@ -715,6 +763,9 @@ impl Run<'_> {
     }
 
     fn check_body(&self, spec: &Spec, head: &Response, body: &[u8]) {
+        if is_extra(head) {
+            return;
+        }
         check_trailers(head);
         let length = text(head, "X-Body").and_then(|n| n.parse().ok());
         let length: usize = length.expect("every answer has it");
@@ -753,20 +804,23 @@ impl Run<'_> {
                 assert!(over_at >= deadline, "{:?} too early", deadline - over_at);
             }
             ErrorKind::Timeout(limit) => {
-                let timeouts = &config.timeouts;
+                // An opening is nobody's own.
+                let timeouts = self.plan.timeouts(spec);
                 let least = match limit {
+                    TimeLimit::Resolve | TimeLimit::Connect | TimeLimit::Handshake => None,
                     TimeLimit::Queue => timeouts.queue,
-                    TimeLimit::Resolve => timeouts.resolve,
-                    TimeLimit::Connect => timeouts.connect,
                     TimeLimit::Write => timeouts.write,
                     TimeLimit::FirstByte => timeouts.first_byte,
+                    TimeLimit::Adaptive => config.adaptive.map(|adaptive| adaptive.min),
                     _ => timeouts.between_bytes,
                 };
-                let least = least.expect("only limits that were set");
                 // An opening that another call began can serve this one, so its time may have begun before.
-                let shared = matches!(limit, TimeLimit::Connect | TimeLimit::Resolve);
+                let shared = matches!(
+                    limit,
+                    TimeLimit::Connect | TimeLimit::Resolve | TimeLimit::Handshake
+                );
                 assert!(
-                    shared || over_at - begun >= least,
+                    shared || over_at - begun >= least.expect("only limits that were set"),
                     "{limit:?} too early: {spec:?}"
                 );
             }
@@ -775,7 +829,13 @@ impl Run<'_> {
             }
             ErrorKind::Limit(LimitExceeded::Waiting(max)) => assert_eq!(*max, config.max_waiting),
             ErrorKind::Limit(LimitExceeded::BodyBytes(max)) => {
-                assert_eq!(Some(*max), config.limits.body_bytes);
+                assert_eq!(Some(*max), self.plan.limits(spec).body_bytes);
+            }
+            ErrorKind::Limit(LimitExceeded::HeadBytes(max)) => {
+                assert_eq!(*max, self.plan.limits(spec).head_bytes);
+            }
+            ErrorKind::Limit(LimitExceeded::InterimResponses(max)) => {
+                assert_eq!(*max, self.plan.limits(spec).interim_responses);
             }
             ErrorKind::Limit(LimitExceeded::Pending(most)) => {
                 let pipeline = self.plan.pipeline.as_ref().expect("pipelined");
@@ -813,9 +873,15 @@ impl Run<'_> {
     fn finish(mut self) -> Outcome {
         self.check_executions();
         if let Some(web) = &self.plan.web {
-            self.check_caps_of_hosts(web);
+            self.check_addressees(web);
+            if web.proxy.is_none() {
+                self.check_caps_of_hosts(web);
+            }
         }
         self.sweep();
+        if self.plan.checks_health() {
+            return self.outcome();
+        }
         let counters = self.client.counters();
         let left = (
             counters.busy,
@@ -829,8 +895,13 @@ impl Run<'_> {
         }
         self.check_counts();
         self.check_names_and_hosts_are_gone();
+        self.outcome()
+    }
+
+    fn outcome(self) -> Outcome {
         drop(self.client);
         assert_eq!(self.net.open_streams(), 0, "streams were leaked");
+        watch::finish();
         Outcome {
             trace: self.net.trace(),
             ends: self.calls.into_iter().map(|call| call.end).collect(),
@@ -843,7 +914,8 @@ impl Run<'_> {
         // With redirects, each request of a call has a target of its own.
         let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
-            for heard in server.journal().iter() {
+            // A health check is no call, and says no number.
+            for heard in server.journal().iter().filter(|heard| heard.id > 0) {
                 let spec = &self.calls[heard.id as usize - 1].spec;
                 let redirected = self.plan.web.is_some() && !heard.target.ends_with("/0");
                 assert!(
@@ -852,11 +924,13 @@ impl Run<'_> {
                 );
                 let times = times.entry((heard.id, heard.target.clone())).or_default();
                 *times += 1;
-                let retry = &self.plan.config.retry;
-                let most = match (NOT_IDEMPOTENT.contains(&&*heard.method), &retry.hook) {
-                    (true, _) => 1,
-                    (false, Some(_)) => retry.max_attempts.get() as usize,
-                    (false, None) => 2,
+                let retry = self.plan.retry(spec);
+                let attempts = retry.max_attempts.get() as usize;
+                let asked_for = retry.rules.iter().any(|rule| rule.any_method);
+                let most = match NOT_IDEMPOTENT.contains(&&*heard.method) {
+                    true if !asked_for => 1,
+                    false if retry.hook.is_none() && retry.rules.is_empty() => 2,
+                    _ => attempts.max(2),
                 };
                 assert!(*times <= most, "executed {times} times: {heard:?} {spec:?}");
             }
@@ -868,10 +942,36 @@ impl Run<'_> {
         self.plan.web.is_none() && self.plan.config.min_idle > 0
     }
 
+    /// Every server heard what was meant for it.
+    fn check_addressees(&self, web: &Web) {
+        for (server, place) in self.servers.iter().zip(&self.plan.places) {
+            for heard in server.journal().iter() {
+                let site = web.sites.iter().find(|site| {
+                    let host = site.origin.trim_start_matches("http://");
+                    let host = host.strip_suffix(":80").unwrap_or(host);
+                    host.eq_ignore_ascii_case(&heard.host)
+                });
+                let site = site.unwrap_or_else(|| panic!("for nobody: {heard:?}"));
+                assert!(
+                    web.proxy.is_some() || site.addresses.contains(&place.address),
+                    "came to {}: {heard:?}",
+                    place.address
+                );
+            }
+        }
+    }
+
     /// Without such limits, an opening that nobody waits for any more may go on for ever.
     fn limits_openings(&self) -> bool {
         let timeouts = &self.plan.config.timeouts;
-        timeouts.connect.is_some() && (self.plan.web.is_none() || timeouts.resolve.is_some())
+        let proxied = self
+            .plan
+            .web
+            .as_ref()
+            .is_some_and(|web| web.proxy.is_some());
+        timeouts.connect.is_some()
+            && (self.plan.web.is_none() || timeouts.resolve.is_some())
+            && (!proxied || timeouts.handshake.is_some())
     }
 
     /// Of hosts and names nothing stays but what the cache of names may hold.
@@ -889,8 +989,11 @@ impl Run<'_> {
         if !limits_openings {
             return;
         }
+        // As long as it takes to forget them, and what their breakers are open for.
+        let breaker = self.plan.config.breaker.as_ref();
+        let open = breaker.map_or(Duration::ZERO, |breaker| breaker.max_open_for);
         client
-            .maintain(Duration::from_secs(30))
+            .maintain(Duration::from_secs(30) + open)
             .expect("poll never fails here");
         client
             .maintain(Duration::ZERO)
@@ -917,7 +1020,10 @@ impl Run<'_> {
         let most = Duration::from_secs(1);
         let connect = timeouts.connect.unwrap_or_default().min(most);
         let resolve = timeouts.resolve.unwrap_or_default().min(most);
-        let pause = drain.max(connect + resolve) + config.idle_timeout;
+        let handshake = timeouts.handshake.unwrap_or_default().min(most);
+        // A SOCKS proxy may be asked for three addresses in turn.
+        let open = 3 * (connect + resolve + 2 * handshake);
+        let pause = drain.max(open) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
         if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
@@ -965,6 +1071,19 @@ fn check_trailers(response: &Response) {
     assert!(response.trailers().all(|trailer| trailer == expected));
 }
 
+/// An answer to nothing, which came after the next request had been sent: nobody can tell it from the answer to that.
+fn is_extra(response: &Response) -> bool {
+    response.header("X-Extra").is_some()
+}
+
+/// How a call failed, in the same words in each run.
+fn failure(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::BreakerOpen(_) => "Error: the breaker is open".to_owned(),
+        _ => format!("{error:?}"),
+    }
+}
+
 fn text(response: &Response, name: &str) -> Option<String> {
     response
         .header(name)
@@ -992,3 +1111,6 @@ impl io::Read for Source {
         Ok(n)
     }
 }
+
+/// Ten times what the longest of a million runs took.
+const MOST_TURNS: u32 = 100_000;

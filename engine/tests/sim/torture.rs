@@ -11,13 +11,10 @@ use courser::net::sim::{Behaviour, Failure, Link, Odds};
 use crate::plan::{Act, Consumer, Mood, Place, Plan, Spec, Upload};
 use crate::run::run;
 
-#[test]
-fn every_call_of_the_network_fails_once() {
+pub(crate) fn every_call_of_the_network_fails_once() {
     let calls = run(&program(Mood::Fair), 1, |_| ()).net_calls;
     assert!(calls > 40, "the program does too little: {calls}");
     for nth in 0..calls {
-        // Shown only if it fails; the last line is the one.
-        println!("call {nth} of {calls}");
         torture(Mood::Foul, nth, Failure::Error);
         torture(Mood::Fair, nth, Failure::OneByte);
         let ends = torture(Mood::Foul, nth, Failure::NotNow);
@@ -48,6 +45,7 @@ fn program(mood: Mood) -> Plan {
         says_close: id == 5,
         timeout: None,
         consumer,
+        own: None,
     };
     let stream = |declared| Upload::Stream {
         length: 3_000,
@@ -101,6 +99,7 @@ fn program(mood: Mood) -> Plan {
         }],
         descriptors: usize::MAX,
         early_wakeups: Odds::NEVER,
+        watched: true,
         maintains: true,
         acts: acts.collect(),
     }

@@ -4,6 +4,7 @@
 //! fasthttp's client has; `rfc_`, `fault_` and `leak_` ones are what no suite should be without.
 
 mod batch;
+mod catalogue;
 mod client;
 mod codings;
 mod dns;

@@ -167,12 +167,13 @@ fn a_body_that_was_refused_before_it_was_asked_for_is_not_sent() {
     let server = Server::every(connection().head().send(refusal).wait(&gate).send("no"));
     let mut client = client(&server);
     let mut request = Request::post("/", "secret");
-    request.expect_continue(Duration::from_millis(10));
+    // Long enough for a server on a busy machine to refuse in time.
+    request.expect_continue(Duration::from_millis(250));
     client.submit(Call::new(request, Response::new()));
     drive_until(&mut client, "the head of the refusal is sent", |_, _| {
         gate.arrived() == 1
     });
-    client.maintain(Duration::from_millis(40)).unwrap(); // four times the wait for 100
+    client.maintain(Duration::from_millis(400)).unwrap(); // longer than the wait for 100
     gate.open();
     let done = drive_all(&mut client).remove(0);
     assert_eq!(

@@ -11,6 +11,7 @@ use courser::{
     Upstream,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tests::alone::descriptors;
 use tests::clients::{assert_nothing_left, client, client_with, config, run};
 use tests::script::{Server, connection};
 
@@ -42,7 +43,7 @@ fn client_with_few_descriptors() {
     };
     let address: SocketAddr = address.parse().unwrap();
     let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
-    let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let open = descriptors() as u64;
     let limit = getrlimit(Resource::Nofile);
     let few = Rlimit {
         current: Some(open + 8),
@@ -66,6 +67,12 @@ fn client_with_few_descriptors() {
             other => panic!("{other:?}"),
         }
     }
+    client.close_idle();
+    assert_eq!(
+        descriptors(),
+        open as usize,
+        "nothing is left of those that failed"
+    );
     // With descriptors again, it is as if nothing had been.
     setrlimit(Resource::Nofile, limit).unwrap();
     let completions = run(&mut client, (0..64).map(call));

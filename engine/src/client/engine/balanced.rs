@@ -1,7 +1,7 @@
 //! Several addresses that share the calls: each has a pool of its own, and is a host to the rest of the engine.
 
 use std::num::NonZeroU32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::guarded::bit;
@@ -11,7 +11,7 @@ use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Overrides, Retry, later};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, Key};
+use crate::reactor::{ActiveCall, Key, Place};
 use crate::time::Time;
 
 /// The addresses of a client that spreads its calls over them.
@@ -151,15 +151,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         balance.balancer.begin(here);
         self.note_address(now, here, Health::Failure, None);
+        // All of them first: where nobody else may be asked, a call comes back to where it was.
+        let mut waiting = Vec::new();
+        if let Some(host) = self.hosts.get(host_key) {
+            waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
+        }
         let mut staying = Vec::new();
-        while let Some(key) = self
-            .hosts
-            .get(host_key)
-            .and_then(|host| host.pool.take_oldest())
-        {
+        for key in waiting {
             let Some(call) = self.reactor.call(key) else {
                 continue;
             };
+            let fresh = matches!(call.place, Place::Waiting { id, .. } if id.is_fresh());
             let tried = call.tried | bit(here);
             let others = |balance: &Balance| balance.balancer.has_other(|at| tried & bit(at) != 0);
             if call.check.is_none() && self.balance.as_deref().is_some_and(others) {
@@ -167,12 +169,17 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.give_leave_back(key);
                 self.requeue(key);
             } else {
-                staying.push(key);
+                staying.push((key, fresh));
             }
         }
-        for key in staying.into_iter().rev() {
+        // In the order in which they were: those who need a new connection from the back, the others from the front.
+        let (fresh, others): (Vec<_>, Vec<_>) = staying.into_iter().partition(|(_, fresh)| *fresh);
+        for (key, fresh) in fresh.into_iter().chain(others.into_iter().rev()) {
             if let Some(host) = self.hosts.get(host_key) {
-                let waiting = host.pool.put_back(key);
+                let waiting = match fresh {
+                    true => host.pool.requeue(key),
+                    false => host.pool.put_back(key),
+                };
                 self.reactor.wait(key, waiting);
             }
         }
@@ -224,20 +231,20 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         let well = error.is_none() && check.expected.contains(status);
-        // One that a rate has kept back until its time was over says nothing.
-        let unasked = call.marks.held && error.is_some_and(|error| error.phase() == Phase::Queue);
-        let (interval, most) = (check.interval, check.failures.get());
+        // Without a connection because there is so much to do, it says nothing about the address.
+        let asked = error.is_none_or(|error| error.phase() != Phase::Queue);
+        let most = check.failures.get();
         let known = &mut balance.checks[at];
-        known.next = Some(later(now, interval));
-        known.failures = match (well, unasked) {
-            (true, _) => 0,
-            (false, true) => known.failures,
-            (false, false) => known.failures.saturating_add(1),
-        };
+        known.next = Some(later(now, check.interval.max(LEAST_INTERVAL)));
+        if well {
+            known.failures = 0;
+        } else if asked {
+            known.failures = known.failures.saturating_add(1);
+        }
         let changed = if well {
             balance.balancer.set_up(now.instant(), at)
         } else {
-            known.failures >= most && !unasked && balance.balancer.set_down(at)
+            known.failures >= most && asked && balance.balancer.set_down(at)
         };
         balance.checking -= 1;
         let host = balance.hosts[at];
@@ -261,6 +268,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         true
     }
 }
+
+/// However often an address is to be asked, others have their turn.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The call that a health check is.
 fn check_call(now: Time, at: u32, check: &HealthCheck) -> ActiveCall {

@@ -80,7 +80,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
         while may
             && let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
-            && let Some(key) = host.pool.take_oldest()
+            && let Some(key) = host.pool.oldest_waiter()
         {
             if self.is_too_late(key) {
                 continue;
@@ -301,7 +301,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
     #[cold]
     pub(super) fn takes_back(&mut self, key: Key) -> bool {
-        if self.adapts {
+        if self.follows_load {
             self.note_load(key, None);
         }
         self.retries_answers && self.repeats_answer(key)

@@ -7,6 +7,7 @@ use super::Engine;
 use crate::client::router::Router;
 use crate::client::{CallId, Moment};
 use crate::error::{Error, ErrorKind, Phase, Sent};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{Breaker, BreakerState, Health, Leave, health_of};
 use crate::reactor::Key;
@@ -45,7 +46,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             let new = || Box::new(Breaker::new(config.clone()));
             let breaker = host.breaker.get_or_insert_with(new);
-            breaker.admit(now).map(Some)
+            match breaker.admit(now) {
+                Err(_) if mutation::on(Mutation::IgnoredBreaker) => Ok(None),
+                admitted => admitted.map(Some),
+            }
         };
         let Some(balance) = &mut self.balance else {
             call.leave = Some(Leave {

@@ -7,6 +7,7 @@ use super::{Engine, Traveller};
 use crate::client::router::{Reroute, Router};
 use crate::client::{CallId, CallTime, Completion, Moment, Report, RetryCause, Timings};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::room;
 use crate::policy::{
@@ -383,6 +384,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(host) = self.hosts.get(at.host)
                 {
                     match host.pool.expired(now, at.slot) {
+                        Ok(()) if mutation::on(Mutation::SpinningTimer) => {
+                            self.reactor.idle(conn, now);
+                        }
                         Ok(()) => self.close(conn),
                         Err(later) => self.reactor.idle(conn, later),
                     }
@@ -413,6 +417,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         self.pipe_ended(at);
+        let reuse = match reuse {
+            Reuse::Close(CloseReason::ResponseSaidClose)
+                if mutation::on(Mutation::ReuseAfterClose) =>
+            {
+                Reuse::Keep
+            }
+            reuse => reuse,
+        };
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
@@ -537,7 +549,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn handle_head(&mut self, key: Key) {
         // A connection that fails tells of the head again.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
-            call.head == HeadState::Awaited && !call.rerouted && !matches!(call.place, Place::Ended)
+            call.head == HeadState::Awaited
+                && !call.rerouted
+                && !matches!(call.place, Place::Ended | Place::Pausing { .. })
         });
         if !is_news {
             return;
@@ -625,15 +639,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An attempt has failed: again, or the end of the call.
     pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
-        if self.adapts {
+        if self.follows_load {
             self.note_load(key, Some(&error));
         }
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended) {
-            return; // by the head of the same response
+        if matches!(call.place, Place::Ended | Place::Pausing { .. }) {
+            return; // ended, or to be tried again, by the head of the same response
         }
         let late = call.is_late(now);
         if call.rerouted && !late {
@@ -648,6 +662,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             attempt: call.failures,
             // Those that share a connection are as if it had served before: they do not know its state.
             reused: call.marks.reused || R::PIPELINES,
+            bytes_sent: call.marks.bytes_out,
             elapsed: now.saturating_duration_since(call.marks.begun),
         };
         if late || call.head != HeadState::Awaited {
@@ -708,6 +723,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         let host_key = self.host_of(key);
+        // It may have had nothing to do while the call paused.
+        self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             let held = host.gate.is_some() && !host.pool.has_room();
@@ -725,7 +742,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        let until = later(now, pause);
+        let until = match mutation::on(Mutation::IgnoredBackoff) {
+            true => now,
+            false => later(now, pause),
+        };
         if call.deadline.is_some_and(|deadline| deadline <= until) {
             return false;
         }
@@ -772,7 +792,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return true;
         };
         let account = host.retries.get_or_insert_with(|| budget.start());
-        account.withdraw(now)
+        account.withdraw(now) || mutation::on(Mutation::IgnoredBudget)
     }
 
     /// The pause before a call's next attempt is over.
@@ -879,6 +899,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.leave_pipe(conn, key);
             return self.end_attempt(key, error);
         }
+        if mutation::on(Mutation::CrossedAnswer) {
+            self.release(conn, None, Reuse::Keep, None);
+            return self.end_attempt(key, error);
+        }
         let place = self.reactor.place(conn);
         let host = place.and_then(|at| Some((self.hosts.get(at.host)?, at.slot)));
         match (self.late, host) {
@@ -896,6 +920,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn detach(&mut self, key: Key) {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.place) {
+            Some(Place::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
             Some(Place::Waiting { id, .. }) => {
                 let host_key = call.map_or(Key::NONE, |call| call.host);
                 let surplus = self
@@ -1013,7 +1038,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut response = self.reactor.take_spare();
         let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
-        call.head = HeadState::Given;
+        call.head = match mutation::on(Mutation::CompletedTwice) {
+            true => HeadState::Awaited,
+            false => HeadState::Given,
+        };
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());

@@ -1,9 +1,7 @@
 //! Where one call's completion is left for whoever waits for it, and the duty to leave it there.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task;
-use std::thread::{self, Thread};
 
 use super::completions::{Delivered, Recipient};
 use super::thread::Counted;
@@ -11,6 +9,9 @@ use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
 use crate::reactor::Key;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Mutex, MutexGuard};
 
 /// One call, seen from both threads. The only thing that is allocated for it, unless its body is streamed.
 #[derive(Debug)]

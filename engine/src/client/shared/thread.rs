@@ -2,9 +2,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::thread::{self, ThreadId};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -18,6 +16,9 @@ use crate::client::{Call, CallId, Read};
 use crate::error::{Error, ErrorKind, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
+use crate::sync::RwLock;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::thread::{self, ThreadId};
 
 /// The threads of a shared client, as callers and the threads themselves see them.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::random::{Odds, Random};
 use super::server::{Peer, SimServer};
@@ -18,6 +18,9 @@ use super::server::{Peer, SimServer};
 /// of its body in `X-Body`, what arrived as the request's body in `X-Got` (by [`HttpServer::digest`]), and a body
 /// that follows from id and length alone ([`HttpServer::body`]). So an answer that belongs to another request, and a
 /// body with a byte missing, too many or in the wrong place, can be told, whatever the framing.
+///
+/// It is a proxy, too: it answers requests for whole URLs, and behind CONNECT, or behind SOCKS5 if its
+/// [`Behaviour::socks`] says so, it answers in the place of whichever server the tunnel is for.
 #[derive(Clone, Debug, Default)]
 pub struct HttpServer(Rc<RefCell<State>>);
 
@@ -37,8 +40,10 @@ pub struct Heard {
     pub connection: u64,
     /// The method.
     pub method: String,
-    /// The target.
+    /// The target; of a whole URL, the path.
     pub target: String,
+    /// Whom it is for: what the URL says, else `Host`.
+    pub host: String,
     /// The number in `X-Id`; 0 without one.
     pub id: u64,
     /// Head and body arrived in full.
@@ -80,8 +85,33 @@ pub struct Behaviour {
     pub stall: Odds,
     /// Sends bytes that are no response after an answer.
     pub surplus: Odds,
+    /// Sends bytes, or an answer to nothing, on a connection that has been idle for a while.
+    pub unasked: Odds,
+    /// Sends an answer to nothing behind an answer, with an `X-Extra` header.
+    pub extra: Odds,
     /// Sends bytes that are no response instead of an answer.
     pub garbage: Odds,
+    /// Closes or resets a connection after its first moments, whatever it does by then.
+    pub slam: Odds,
+    /// Ends its side of a connection after an answer, and leaves the other side open.
+    pub half_close: Odds,
+    /// Sends a head of 4,000 bytes and more.
+    pub bloat: Odds,
+    /// Sends interim (1xx) responses without end.
+    pub babble: Odds,
+    /// Sends chunks without end.
+    pub flood: Odds,
+    /// Announces a longer body than it has, and ends or leaves it at that.
+    pub lies: Odds,
+    /// Answers 429, 502, 503 or 504.
+    pub busy: Odds,
+    /// Then it asks for so many seconds of patience, as they are or by a date; `X-Patience` tells them in any case.
+    /// Default: it does not.
+    pub patience: Option<RangeInclusive<u64>>,
+    /// Expects SOCKS5 on its connections.
+    pub socks: bool,
+    /// As a proxy, refuses to connect.
+    pub refuses: Odds,
     /// Redirects a request whose target ends in a number, to the same target with the next number.
     pub redirect: Odds,
     /// On which servers: the beginnings of URLs, like `http://other.sim:81`; an empty one is this server. Default:
@@ -110,7 +140,19 @@ impl Default for Behaviour {
             reset: Odds::NEVER,
             stall: Odds::NEVER,
             surplus: Odds::NEVER,
+            unasked: Odds::NEVER,
+            extra: Odds::NEVER,
             garbage: Odds::NEVER,
+            slam: Odds::NEVER,
+            half_close: Odds::NEVER,
+            bloat: Odds::NEVER,
+            babble: Odds::NEVER,
+            flood: Odds::NEVER,
+            lies: Odds::NEVER,
+            busy: Odds::NEVER,
+            patience: None,
+            socks: false,
+            refuses: Odds::NEVER,
             redirect: Odds::NEVER,
             redirect_to: vec![String::new()],
             last_hop: 5,
@@ -174,6 +216,10 @@ impl SimServer for HttpServer {
         let idle = state.behaviour.idle;
         let conversation = Conversation::default();
         conversation.watch_idle(peer, idle);
+        if peer.random().roll(state.behaviour.slam) {
+            let after = peer.random().duration(&(Duration::ZERO..=FIRST_MOMENTS));
+            peer.timer(after, SLAM);
+        }
         state.connections.insert(peer.connection(), conversation);
     }
 
@@ -191,11 +237,19 @@ impl SimServer for HttpServer {
 
     fn on_timer(&mut self, peer: &mut Peer<'_>, timer: u64) {
         let mut state = self.0.borrow_mut();
-        if let Some(conversation) = state.connections.get_mut(&peer.connection())
-            && conversation.received == timer
-        {
-            conversation.over = true;
-            peer.close();
+        let Some(conversation) = state.connections.get_mut(&peer.connection()) else {
+            return;
+        };
+        match timer {
+            // The end of a body that has stalled must not look like its proper end.
+            SLAM if conversation.over || peer.random().within(0..=1) == 0 => {
+                conversation.over = true;
+                peer.reset();
+            }
+            SLAM => conversation.hang_up(peer),
+            ENDLESS => conversation.go_on(peer),
+            _ if conversation.received == timer => conversation.hang_up(peer),
+            _ => {}
         }
     }
 
@@ -214,6 +268,18 @@ struct Conversation {
     received: u64,
     /// Closed, or about to be.
     over: bool,
+    /// What is sent again and again.
+    endless: Option<Vec<u8>>,
+    socks: Socks,
+}
+
+/// How far the handshake of a SOCKS5 proxy has got (RFC 1928).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Socks {
+    #[default]
+    Greeting,
+    Request,
+    Done,
 }
 
 #[derive(Debug)]
@@ -245,6 +311,9 @@ impl Conversation {
         if self.over {
             return false;
         }
+        if behaviour.socks && self.socks != Socks::Done {
+            return self.shake_hands(peer, behaviour);
+        }
         let Some(mut request) = self.current.take() else {
             return self.hear(peer, behaviour, journal);
         };
@@ -257,6 +326,64 @@ impl Conversation {
         }
         self.answer(peer, behaviour, &request, request.keep_alive);
         true
+    }
+
+    /// A step of SOCKS5, without authentication; `false` when there is too little for one.
+    fn shake_hands(&mut self, peer: &mut Peer<'_>, behaviour: &Behaviour) -> bool {
+        let Some(&second) = self.buffer.get(1) else {
+            return false;
+        };
+        let length = match (self.socks, self.buffer.get(3..5)) {
+            (Socks::Greeting, _) => 2 + usize::from(second),
+            (_, Some([1, _])) => 10,
+            (_, Some([4, _])) => 22,
+            (_, Some([_, name])) => 7 + usize::from(*name),
+            _ => return false,
+        };
+        if self.buffer.len() < length {
+            return false;
+        }
+        self.buffer.drain(..length);
+        let think = peer.random().duration(&behaviour.think);
+        peer.wait(think);
+        if self.socks == Socks::Greeting {
+            peer.send([5, 0]);
+            self.socks = Socks::Request;
+            return true;
+        }
+        let refused = peer.random().roll(behaviour.refuses);
+        let code = if refused {
+            *peer.random().pick(&[1, 2, 3, 4, 5, 8])
+        } else {
+            0
+        };
+        peer.send([5, code, 0, 1, 0, 0, 0, 0, 0, 0]);
+        if refused {
+            self.hang_up(peer);
+        }
+        self.socks = Socks::Done;
+        true
+    }
+
+    /// Opens a tunnel, or not.
+    fn connect(&mut self, peer: &mut Peer<'_>, behaviour: &Behaviour) {
+        let think = peer.random().duration(&behaviour.think);
+        peer.wait(think);
+        if peer.random().roll(behaviour.refuses) {
+            let status = *peer.random().pick(&[403, 407, 502]);
+            peer.send(format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n"));
+            return self.hang_up(peer);
+        }
+        peer.send("HTTP/1.1 200 Connected\r\n\r\n");
+    }
+
+    /// Sends one more of what has no end.
+    fn go_on(&mut self, peer: &mut Peer<'_>) {
+        if let Some(piece) = &self.endless {
+            peer.send(piece.clone());
+            let pause = peer.random().duration(&(Duration::ZERO..=ENDLESS_PAUSE));
+            peer.timer(pause, ENDLESS);
+        }
     }
 
     /// Takes a head off the buffer.
@@ -276,7 +403,16 @@ impl Conversation {
         let head = String::from_utf8_lossy(&head);
         let mut words = head.split([' ', '\r']);
         let method = words.next().unwrap_or_default().to_owned();
-        let target = words.next().unwrap_or_default().to_owned();
+        let target = words.next().unwrap_or_default();
+        if method == "CONNECT" {
+            self.connect(peer, behaviour);
+            return true;
+        }
+        // Of a whole URL, what a proxy is asked for.
+        let url = target.strip_prefix("http://");
+        let url = url.map(|rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
+        let (host, target) = url.unwrap_or((value(&head, "Host").unwrap_or_default(), target));
+        let (host, target) = (host.to_owned(), target.to_owned());
         let id = value(&head, "X-Id")
             .and_then(|id| id.parse().ok())
             .unwrap_or(0);
@@ -298,6 +434,7 @@ impl Conversation {
             connection: peer.connection(),
             method,
             target,
+            host,
             id,
             whole: false,
         });
@@ -335,6 +472,18 @@ impl Conversation {
             peer.send("SSH-2.0-OpenSSH_9.9\r\n");
             return self.hang_up(peer);
         }
+        if peer.random().roll(behaviour.babble) {
+            return self.never_end(peer, "HTTP/1.1 102 Processing\r\n\r\n");
+        }
+        let has_body = request.method != "HEAD";
+        if has_body && peer.random().roll(behaviour.flood) {
+            let (id, got) = (request.id, HttpServer::digest(&request.got));
+            peer.send(format!(
+                "HTTP/1.1 200 Simulated\r\nX-Id: {id}\r\nX-Body: 0\r\nX-Got: {got}\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n"
+            ));
+            return self.never_end(peer, "8\r\nendless!\r\n");
+        }
         let answer = Answer::draw(peer.random(), behaviour, request, keep_alive);
         let end = answer.send(peer, behaviour);
         match end {
@@ -350,10 +499,32 @@ impl Conversation {
         if !answer.until_close && peer.random().roll(behaviour.surplus) {
             peer.send("\0surplus");
         }
+        // Whoever has sent the next request by then cannot tell it from the answer to that. There is no other.
+        if !answer.until_close && peer.random().roll(behaviour.extra) {
+            self.over = true;
+            return peer.send(EXTRA);
+        }
         if answer.closes || peer.random().roll(behaviour.silent_close) {
             return self.hang_up(peer);
         }
+        if peer.random().roll(behaviour.half_close) {
+            self.over = true;
+            return peer.shutdown();
+        }
+        if peer.random().roll(behaviour.unasked) {
+            let pause = peer.random().duration(&(Duration::ZERO..=FIRST_MOMENTS));
+            peer.wait(pause);
+            let what = *peer.random().pick(&["\0", EXTRA]);
+            self.over = true;
+            return peer.send(what);
+        }
         self.watch_idle(peer, behaviour.idle);
+    }
+
+    fn never_end(&mut self, peer: &mut Peer<'_>, piece: &str) {
+        self.over = true;
+        self.endless = Some(piece.into());
+        self.go_on(peer);
     }
 
     fn hang_up(&mut self, peer: &mut Peer<'_>) {
@@ -405,6 +576,8 @@ struct Answer {
     /// Its end is the end of the connection.
     until_close: bool,
     closes: bool,
+    /// The body is longer than that, it says.
+    lies: bool,
 }
 
 /// How the sending of an answer ended.
@@ -423,13 +596,16 @@ impl Answer {
         keep_alive: bool,
     ) -> Self {
         let location = behaviour.redirection(random, request);
+        let busy = location.is_none() && random.roll(behaviour.busy);
         let status = match location {
             Some(_) => *random.pick(&[301, 302, 303, 307, 308]),
+            None if busy => *random.pick(&[429, 502, 503, 504]),
             None => *random.pick(&[200, 200, 200, 200, 204, 304, 404, 503]),
         };
         let http10 = random.roll(behaviour.http10);
         let says_close = !keep_alive || random.roll(behaviour.close);
         let length = random.within(behaviour.body.clone());
+        let lies = random.roll(behaviour.lies);
         let bodiless = request.method == "HEAD" || status == 204 || status == 304;
         // 0: Content-Length, 1: chunked, 2: until close.
         let framing = random.within(0..=2);
@@ -448,10 +624,17 @@ impl Answer {
         if let Some(location) = location {
             head.push_str(&format!("Location: {location}\r\n"));
         }
+        if let Some(patience) = behaviour.patience.as_ref().filter(|_| busy) {
+            head.push_str(&retry_after(random, patience));
+        }
+        if random.roll(behaviour.bloat) {
+            head.push_str(&format!("X-Bloat: {}\r\n", "x".repeat(4_000)));
+        }
         if chunked {
             head.push_str("Transfer-Encoding: chunked\r\n");
         } else if !until_close && status != 204 {
-            head.push_str(&format!("Content-Length: {length}\r\n"));
+            let more = if lies { random.within(1..=100) } else { 0 };
+            head.push_str(&format!("Content-Length: {}\r\n", length + more));
         }
         if says_close || (closes && !http10 && random.within(0..=1) == 1) {
             head.push_str("Connection: close\r\n");
@@ -481,6 +664,7 @@ impl Answer {
             chunked: chunked && !bodiless,
             until_close,
             closes,
+            lies: lies && !bodiless && !chunked && !until_close,
         }
     }
 
@@ -501,7 +685,7 @@ impl Answer {
             bytes.extend_from_slice(&self.body);
         }
         let end = self.draw_end(peer.random(), behaviour);
-        if !matches!(end, End::Whole) {
+        if !matches!(end, End::Whole) && !self.lies {
             let keep = peer.random().within(0..=bytes.len() - 1);
             bytes.truncate(keep);
         }
@@ -518,6 +702,13 @@ impl Answer {
 
     fn draw_end(&self, random: &mut Random, behaviour: &Behaviour) -> End {
         // Nobody can tell a close-delimited body that ends early by FIN from a shorter one: that one is reset.
+        if self.lies {
+            return if random.within(0..=1) == 0 {
+                End::Fin
+            } else {
+                End::Stalled
+            };
+        }
         if random.roll(behaviour.reset) || (self.until_close && random.roll(behaviour.cut)) {
             End::Reset
         } else if !self.until_close && random.roll(behaviour.cut) {
@@ -528,6 +719,20 @@ impl Answer {
             End::Whole
         }
     }
+}
+
+/// Asks for patience, by seconds or by a date after the answer's own.
+fn retry_after(random: &mut Random, seconds: &RangeInclusive<u64>) -> String {
+    let (first, last) = (*seconds.start() as usize, *seconds.end() as usize);
+    let seconds = random.within(first..=last) as u64;
+    let plain = format!("X-Patience: {seconds}\r\n");
+    if random.within(0..=1) == 0 {
+        return format!("{plain}Retry-After: {seconds}\r\n");
+    }
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let until = now + Duration::from_secs(seconds);
+    let [now, until] = [now, until].map(httpdate::fmt_http_date);
+    format!("{plain}Date: {now}\r\nRetry-After: {until}\r\n")
 }
 
 /// Chunks of any size, some with an extension, sometimes with a trailer at the end.
@@ -574,3 +779,16 @@ fn take_trailers(buffer: &mut Vec<u8>, line: usize) -> bool {
         None => false,
     }
 }
+
+/// An answer that nobody has asked for.
+const EXTRA: &str = "HTTP/1.1 408 Request Timeout\r\nX-Extra: 1\r\nContent-Length: 0\r\n\r\n";
+
+/// Timers that are not about idleness.
+const SLAM: u64 = u64::MAX;
+const ENDLESS: u64 = u64::MAX - 1;
+
+/// How soon a connection is slammed, and how late something comes unasked.
+const FIRST_MOMENTS: Duration = Duration::from_millis(500);
+
+/// The longest pause in what has no end.
+const ENDLESS_PAUSE: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@ use courser::net::sim::{
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, Call, Client, Config, ErrorKind, HostClient, HostConfig, Redirects, Request, Response,
-    Upstream,
+    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -390,4 +390,115 @@ fn a_client_of_many_hosts_opens_nothing_ahead_and_forgets_them() {
     }
     client.get("http://1.sim/", &mut Response::new()).unwrap();
     assert_eq!((client.hosts(), net.open_streams()), (1, 0));
+}
+
+/// The head of a streamed answer and the end of its connection come to the same poll: the answer is repeated, and the
+/// end is not another failure.
+#[test]
+fn a_streamed_answer_that_is_repeated_does_not_fail_as_well() {
+    for seed in 0..32 {
+        let net = SimNet::new(seed);
+        let mut answers = 0;
+        let script = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+            answers += 1;
+            if answers > 1 {
+                return peer.send(OK);
+            }
+            peer.send("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nhalf of it");
+            peer.close();
+        });
+        net.listen(place(1), Link::default(), script);
+        let rule = RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)));
+        let config = HostConfig {
+            retry: Retry {
+                rules: vec![rule],
+                ..Retry::default()
+            },
+            ..HostConfig::default()
+        };
+        let mut client = one_host(config, &net);
+        client.submit(get("/", 1).streaming(true));
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!(
+            (done.response.status(), done.report.attempts()),
+            (200, 2),
+            "seed {seed}"
+        );
+        client.cancel(done.id);
+        assert_eq!(client.in_flight(), 0);
+    }
+}
+
+/// A connection comes up and is ended by the peer while nobody looks: it is idle for no moment.
+#[test]
+fn a_connection_that_ended_as_it_came_up_is_not_used() {
+    let net = SimNet::new(1);
+    struct Once(bool);
+    impl SimServer for Once {
+        fn on_connect(&mut self, peer: &mut Peer<'_>) {
+            if std::mem::take(&mut self.0) {
+                peer.close();
+            }
+        }
+        fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+            peer.send(OK);
+        }
+    }
+    net.listen(place(1), Link::default(), Once(true));
+    let config = HostConfig {
+        min_idle: 1,
+        ..HostConfig::default()
+    };
+    let mut client = one_host(config, &net);
+    client.maintain(Duration::ZERO).unwrap();
+    assert_eq!(client.counters().connecting, 1);
+    net.advance(100 * MS);
+    let mut response = Response::new();
+    client
+        .call(&mut Request::post("/", "once"), &mut response)
+        .unwrap();
+    assert_eq!(response.status(), 200);
+}
+
+/// A call comes back from its pause to a host that has nothing else to do, and finds no room among the connections of all
+/// hosts for longer than such a host is kept.
+#[test]
+fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
+    let net = SimNet::new(1);
+    let mut answers = 0;
+    let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
+        answers += 1;
+        peer.send(match answers {
+            1 => "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            _ => OK,
+        });
+    });
+    net.listen(place(1), Link::default(), busy);
+    let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+        peer.wait(30_000 * MS);
+        peer.send(OK);
+    });
+    net.listen(place(2), Link::default(), slow);
+    let rule = RetryRule {
+        via: RetryVia::Fresh,
+        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
+    };
+    let mut config = Config {
+        max_connections: NonZeroUsize::MIN,
+        ..Config::default()
+    };
+    config.host.retry.rules = vec![rule];
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    client.submit(get("http://1.sim/", 1));
+    client.submit(get("http://2.sim/", 2));
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        // Hosts are forgotten between two waits.
+        if let Some(done) = client.wait(Some(5_000 * MS)).unwrap() {
+            done.outcome.unwrap();
+            ends.push(done.tag);
+        }
+    }
+    assert_eq!(ends, [2, 1]);
 }

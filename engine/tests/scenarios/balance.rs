@@ -8,7 +8,7 @@ use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BalanceConfig, BreakerConfig, Call, Completion, ErrorKind, HealthCheck, HostClient,
-    HostConfig, Moment, Observer, PipelineClient, PipelineConfig, Request, Response, Retry,
+    HostConfig, Moment, Observer, PipelineClient, PipelineConfig, Rate, Request, Response, Retry,
     RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
 };
 
@@ -441,6 +441,49 @@ fn an_address_is_asked_how_it_is() {
         assert_eq!(world.moments(), ["10.0.0.1:80 back"], "{does:?}");
     }
     assert_eq!(client.counters().waiting + client.in_flight(), 0);
+}
+
+#[test]
+fn who_has_no_time_to_answer_checks_is_not_sick() {
+    let world = World::new(1);
+    let balance = BalanceConfig {
+        health_check: Some(HealthCheck {
+            interval: Duration::ZERO,
+            ..HealthCheck::new("/healthz")
+        }),
+        ..BalanceConfig::default()
+    };
+    let config = HostConfig {
+        max_connections: 1.try_into().unwrap(),
+        ..HostConfig::default()
+    };
+    let mut client = world.client(balance, config);
+    get(&mut client);
+    world.backends[0].set(Does::After(8 * SECOND));
+    assert_eq!(get(&mut client), 200);
+    assert_eq!(world.moments(), [""; 0]);
+}
+
+#[test]
+fn a_rate_is_for_all_addresses_together() {
+    for (rate, min_delay) in [
+        (Some(Rate::per_second(10.try_into().unwrap())), None),
+        (None, Some(100 * MS)),
+    ] {
+        let world = World::new(3);
+        let config = HostConfig {
+            rate,
+            min_delay,
+            ..HostConfig::default()
+        };
+        let mut client = world.client(BalanceConfig::default(), config);
+        let began = world.net.now();
+        let done = together(&mut client, 30);
+        assert!(done.iter().all(|done| done.outcome.is_ok()));
+        assert_eq!(world.requests(), [10; 3]);
+        let took = world.net.now() - began;
+        assert!(took >= 2900 * MS && took <= 2910 * MS, "{took:?}");
+    }
 }
 
 #[test]

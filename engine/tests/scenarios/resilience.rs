@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::sim::{Link, Peer, SimNet, SimServer};
+use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Backoff, BreakerConfig, BreakerState, Call, ErrorKind, FailureClass, HostClient, HostConfig,
-    Moment, Observer, Request, Response, Retry, RetryBudget, RetryOn, RetryRule, Statuses,
-    Upstream,
+    Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
+    HostClient, HostConfig, Moment, Observer, Phase, Request, Response, Retry, RetryBudget,
+    RetryOn, RetryRule, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -252,6 +252,48 @@ fn retries_do_not_multiply_an_outage() {
     }
 }
 
+struct Resets;
+
+impl SimServer for Resets {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        peer.reset();
+    }
+}
+
+#[test]
+fn a_hook_sees_how_far_each_attempt_got() {
+    let net = SimNet::new(1);
+    net.listen(here(), near(), Resets);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let retry = Retry {
+        hook: Some(Arc::new({
+            let seen = Arc::clone(&seen);
+            move |failed| {
+                let (error, elapsed) = (failed.error, failed.elapsed);
+                let got = (error.phase(), error.sent(), failed.bytes_sent, elapsed);
+                seen.lock().unwrap().push((failed.attempt, got));
+                (failed.attempt < 3).then_some(100 * MS)
+            }
+        })),
+        ..Retry::default()
+    };
+    let mut client = client(&net, with(retry));
+    client.get("/", &mut Response::new()).unwrap_err();
+    let seen = seen.lock().unwrap().clone();
+    let head = seen[0].1.2;
+    assert!(head > 40, "{head}");
+    let attempt = |n: u32| {
+        let got = (
+            Phase::FirstByte,
+            Sent::NoReplyByte,
+            head * u64::from(n),
+            (n - 1) * 100 * MS,
+        );
+        (n, got)
+    };
+    assert_eq!(seen, [attempt(1), attempt(2), attempt(3)]);
+}
+
 // ---- breakers
 
 fn breaker(consecutive: u32) -> BreakerConfig {
@@ -364,20 +406,16 @@ fn a_cancelled_probe_makes_room_for_another() {
     client.get("/", &mut Response::new()).unwrap();
 }
 
-/// Its first answer never ends.
-struct BeginsEndless(bool);
+struct HalfAnAnswer;
 
-impl SimServer for BeginsEndless {
+impl SimServer for HalfAnAnswer {
     fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-        let length = if std::mem::take(&mut self.0) { 100 } else { 2 };
-        peer.send(format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nhi"
-        ));
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf");
     }
 }
 
 #[test]
-fn a_probe_whose_streamed_body_nobody_wants_makes_room_too() {
+fn a_probe_whose_body_is_dropped_makes_room_for_another() {
     let net = SimNet::new(1);
     let config = HostConfig {
         breaker: Some(breaker(1)),
@@ -385,9 +423,37 @@ fn a_probe_whose_streamed_body_nobody_wants_makes_room_too() {
     };
     let mut client = client(&net, config);
     client.get("/", &mut Response::new()).unwrap_err();
+    net.listen(here(), near(), HalfAnAnswer);
     client.maintain(5000 * MS).unwrap();
-    net.listen(here(), near(), BeginsEndless(true));
-    let mut response = Response::new();
-    drop(client.open(&mut Request::get("/"), &mut response).unwrap());
-    client.get("/", &mut response).unwrap();
+    // It has not been read to its end, so nobody knows how it would have ended.
+    drop(client.open(&mut Request::get("/"), &mut Response::new()));
+    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
+    client.get("/", &mut Response::new()).unwrap();
+}
+
+#[test]
+fn a_host_whose_breaker_is_open_is_not_forgotten() {
+    let net = SimNet::new(1);
+    let resolver = net.resolver(|_, _| Asked::Never);
+    let mut config = Config::default();
+    config.host.breaker = Some(BreakerConfig {
+        open_for: 60_000 * MS,
+        ..breaker(1)
+    });
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let mut get = |time| {
+        client.maintain(time * MS).unwrap();
+        let outcome = client.get("http://10.0.0.1/", &mut Response::new());
+        let refused =
+            matches!(outcome, Err(error) if matches!(error.kind(), ErrorKind::BreakerOpen(_)));
+        (refused, client.hosts())
+    };
+    assert_eq!(get(0), (false, 1));
+    assert_eq!(get(30_000), (true, 1));
+    assert_eq!(get(29_000), (true, 1));
+    // It is half open, which nobody can tell from closed after that time.
+    assert_eq!(get(5_000), (false, 1));
+    client.maintain(200_000 * MS).unwrap();
+    client.maintain(Duration::ZERO).unwrap();
+    assert_eq!(client.hosts(), 0);
 }

@@ -7,27 +7,34 @@ use std::time::Duration;
 use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    AdaptiveTimeout, Answer, Call, Client, Config, Error, ErrorKind, FailureClass, HostClient,
-    HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response, Retry, RetryOn,
-    RetryRule, Sent, TimeLimit, Timeouts, Upstream,
+    AdaptiveTimeout, Answer, BalanceConfig, Call, Client, Config, Error, ErrorKind, FailureClass,
+    HealthCheck, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response,
+    Retry, RetryOn, RetryRule, Sent, TimeLimit, Timeouts, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Answers after a pause, of which more comes between head and body.
+/// Answers after a pause, of which more comes between head and body; health checks at once.
 #[derive(Clone, Default)]
 struct Slow {
     before: Rc<Cell<Duration>>,
     within: Rc<Cell<Duration>>,
     /// What the next answer takes instead.
     once: Rc<Cell<Option<Duration>>>,
-    requests: Rc<Cell<usize>>,
+    /// Nothing but health checks is answered.
+    stuck: Rc<Cell<bool>>,
 }
 
 impl SimServer for Slow {
     fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        for _ in String::from_utf8_lossy(data).matches(" HTTP/1.1\r\n") {
-            self.requests.set(self.requests.get() + 1);
+        for (head, _) in String::from_utf8_lossy(data).match_indices(" HTTP/1.1\r\n") {
+            if data[..head].ends_with(b"/check") {
+                peer.send("HTTP/1.1 204 No Content\r\n\r\n");
+                continue;
+            }
+            if self.stuck.get() {
+                continue;
+            }
             peer.wait(self.once.take().unwrap_or(self.before.get()));
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
             peer.wait(self.within.get());
@@ -356,4 +363,43 @@ fn off_it_limits_nothing() {
     assert_eq!(took, 60_000 * MS);
     let stats = client.stats();
     assert_eq!((stats.first_byte_limit, stats.adaptive_timeouts), (None, 0));
+}
+
+#[test]
+fn each_address_has_its_own_and_a_stuck_call_goes_to_another() {
+    let net = SimNet::new(1);
+    let servers = [served(1, &net), served(2, &net)];
+    servers[1].before.set(500 * MS);
+    // Checks are quick, and do not count.
+    let check = HealthCheck {
+        interval: 10 * MS,
+        timeout: 60_000 * MS,
+        ..HealthCheck::new("/check")
+    };
+    let config = HostConfig {
+        balance: Some(BalanceConfig {
+            health_check: Some(check),
+            ..BalanceConfig::default()
+        }),
+        ..config()
+    };
+    let upstream = Upstream::tcp([1, 2].map(|n| ([10, 0, 0, n], 80).into()));
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    learn(&mut client);
+    learn(&mut client);
+    for _ in 0..2 {
+        let timeouts = client.stats().adaptive_timeouts;
+        servers[1].stuck.set(true);
+        let mut slowest = Duration::ZERO;
+        for _ in 0..2 {
+            let began = net.now();
+            client.get("/", &mut Response::new()).unwrap();
+            slowest = slowest.max(net.now() - began);
+        }
+        servers[1].stuck.set(false);
+        assert_eq!(client.stats().adaptive_timeouts, timeouts + 1);
+        // The limit of the slow one, and what the other takes.
+        assert!(is_twice(slowest - 100 * MS, 500 * MS), "{slowest:?}");
+        client.maintain(1_000 * MS).unwrap();
+    }
 }

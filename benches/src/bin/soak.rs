@@ -1,0 +1,5 @@
+//! See [`benches::soak`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("soak")
+}

@@ -1,0 +1,530 @@
+//! Load without end against a server that misbehaves: a tenth of its connections fail, each in one of all ways. What must
+//! hold however long it goes on: the memory and the descriptors stay where they are, every call that was submitted
+//! completes, an answer is the one to its request, and of the calls that may be repeated nearly all succeed.
+//!
+//! The server is a process of its own, so that the memory that is looked at is the client's.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::process::{ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{Odds, Random};
+use courser::{
+    Backoff, Call, Completion, FailureClass, HostClient, HostConfig, Request, Response, Retry,
+    RetryOn, RetryRule, RetryVia, Statuses, Timeouts, Upstream,
+};
+
+use crate::process::tool;
+
+/// Runs the client and its misbehaving server, and fails if the client loses calls, grows, or fails too often.
+#[derive(clap::Parser, Debug)]
+pub struct Args {
+    /// How long
+    #[arg(short, long, default_value = "1")]
+    minutes: f64,
+
+    /// Connections; twice as many calls are in flight
+    #[arg(short, long, default_value = "64")]
+    connections: NonZeroUsize,
+
+    /// The server's chance
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The server did not start, or the system has no numbers about this process.
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let mut server = tool("soak-server")?;
+    server.args(["--seed", &args.seed.to_string()]);
+    let mut server = server
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(stdout) = server.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    let addresses: Result<Vec<SocketAddr>, _> = line.split_whitespace().map(str::parse).collect();
+    let outcome = soak(args, addresses?);
+    // The end of its input ends it.
+    drop(server.stdin.take());
+    server.wait()?;
+    outcome
+}
+
+fn soak(args: &Args, addresses: Vec<SocketAddr>) -> Result<ExitCode, Box<dyn Error>> {
+    let mut soak = Soak {
+        client: HostClient::new(Upstream::tcp(addresses), config(args.connections))?,
+        submitted: 0,
+        completed: 0,
+        repeatable: Tally::default(),
+        others: Tally::default(),
+        wrong: 0,
+        spare: Vec::new(),
+    };
+    let (began, length) = (Instant::now(), Duration::from_secs_f64(args.minutes * 60.0));
+    let before = descriptors()?;
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut next_line = began + LINE;
+    while began.elapsed() < length {
+        while soak.client.in_flight() < 2 * args.connections.get() {
+            soak.submit();
+        }
+        soak.take(Some(Duration::from_millis(100)))?;
+        let sampled = samples.last().map_or(began, |sample| sample.at);
+        if sampled.elapsed() >= SAMPLE {
+            samples.push(Sample::now()?);
+        }
+        if Instant::now() >= next_line {
+            next_line += LINE;
+            soak.tell(began, samples.last());
+        }
+    }
+    while soak.client.in_flight() > 0 {
+        soak.take(None)?;
+    }
+    let retries = soak.client.stats().retries;
+    soak.client.maintain(Duration::from_secs(1))?;
+    soak.client.close_idle();
+    let left = soak.client.counters().open;
+    let after = descriptors()?;
+    soak.tell(began, samples.last());
+    println!(
+        "retries: {retries}; errors of calls that may be repeated: {}",
+        soak.repeatable
+    );
+    println!("errors of POST, which may not: {}", soak.others);
+
+    let mut faults = Vec::new();
+    let mut must = |holds: bool, what: String| {
+        if !holds {
+            faults.push(what);
+        }
+    };
+    let lost = soak.submitted - soak.completed;
+    must(lost == 0, format!("{lost} calls were lost"));
+    must(soak.wrong == 0, format!("{} wrong answers", soak.wrong));
+    must(
+        soak.repeatable.share() < 0.01,
+        format!("{:.2} % failed", 100.0 * soak.repeatable.share()),
+    );
+    must(retries > 0, "nothing was tried again".to_owned());
+    must(left == 0, format!("{left} connections are left"));
+    // The readiness queue's own are there from the beginning.
+    must(
+        after <= before,
+        format!("{before} descriptors, then {after}"),
+    );
+    let most = samples.iter().map(|sample| sample.descriptors).max();
+    let most = most.unwrap_or(0);
+    let cap = before + args.connections.get();
+    must(most <= cap, format!("{most} descriptors, over {cap}"));
+    match growth(&samples) {
+        Some((early, late)) => {
+            println!("memory: {early} KiB after the warm-up, {late} KiB at the end");
+            let bound = early + early / 20 + 1024;
+            must(late <= bound, format!("from {early} KiB to {late} KiB"));
+        }
+        None => println!("too short to tell about memory"),
+    }
+    println!("descriptors: {before} before, {most} at the most, {after} after");
+    for fault in &faults {
+        println!("FAILED: {fault}");
+    }
+    Ok(match faults.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn config(connections: NonZeroUsize) -> HostConfig {
+    let on = [
+        RetryOn::Failure(FailureClass::Refused),
+        RetryOn::Failure(FailureClass::Reset),
+        RetryOn::Failure(FailureClass::ConnectTimeout),
+        RetryOn::Failure(FailureClass::FirstByteTimeout),
+        RetryOn::Failure(FailureClass::ReadTimeout),
+        RetryOn::Failure(FailureClass::Truncated),
+        RetryOn::Status(Statuses::none().and(503..=503)),
+    ];
+    let rule = |on| RetryRule {
+        attempts: ATTEMPTS,
+        backoff: Backoff {
+            initial: Duration::from_millis(5),
+            max: Duration::from_millis(200),
+            ..Backoff::default()
+        },
+        via: RetryVia::Fresh,
+        ..RetryRule::new(on)
+    };
+    HostConfig {
+        max_connections: connections,
+        timeouts: Timeouts {
+            total: Some(Duration::from_secs(20)),
+            first_byte: Some(PATIENCE),
+            between_bytes: Some(PATIENCE),
+            ..Timeouts::default()
+        },
+        retry: Retry {
+            max_attempts: ATTEMPTS,
+            rules: on.into_iter().map(rule).collect(),
+            // What is no HTTP, or too much of it, has no class.
+            hook: Some(std::sync::Arc::new(|failed| {
+                failed.request.is_idempotent().then_some(Duration::ZERO)
+            })),
+            ..Retry::default()
+        },
+        stats: true,
+        ..HostConfig::default()
+    }
+}
+
+struct Soak {
+    client: HostClient,
+    submitted: u64,
+    completed: u64,
+    repeatable: Tally,
+    others: Tally,
+    wrong: u64,
+    spare: Vec<(Request, Response)>,
+}
+
+impl Soak {
+    fn submit(&mut self) {
+        let number = self.submitted;
+        self.submitted += 1;
+        let (_, response) = self.spare.pop().unwrap_or_default();
+        let request = match number % POSTS {
+            0 => Request::post(format!("/{number}"), vec![b'x'; (number % 3000) as usize]),
+            _ => Request::get(format!("/{number}")),
+        };
+        self.client.submit(Call::new(request, response).tag(number));
+    }
+
+    fn take(&mut self, timeout: Option<Duration>) -> Result<(), Box<dyn Error>> {
+        let mut next = self.client.wait(timeout)?;
+        while let Some(done) = next {
+            self.complete(done);
+            next = self.client.next_done();
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, done: Completion) {
+        self.completed += 1;
+        let tally = match done.tag % POSTS {
+            0 => &mut self.others,
+            _ => &mut self.repeatable,
+        };
+        tally.all += 1;
+        match &done.outcome {
+            Ok(()) if done.response.status() == 200 => {
+                self.wrong += u64::from(done.response.body() != body(done.tag));
+                self.spare.push((done.request, done.response));
+            }
+            // Its buffers may have grown as far as the limits let them, and are the caller's: they are not what is measured.
+            Ok(()) | Err(_) => tally.failed += 1,
+        }
+    }
+
+    fn tell(&self, began: Instant, sample: Option<&Sample>) {
+        let seconds = began.elapsed().as_secs_f64();
+        let rate = self.completed as f64 / seconds;
+        let failed = self.repeatable.failed;
+        let (kib, open) = sample.map_or((0, 0), |sample| (sample.kib, sample.descriptors));
+        println!(
+            "{seconds:5.0} s: {} submitted, {} completed, {rate:.0}/s, {failed} failed, {kib} KiB, {open} descriptors",
+            self.submitted, self.completed,
+        );
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    all: u64,
+    failed: u64,
+}
+
+impl Tally {
+    fn share(&self) -> f64 {
+        self.failed as f64 / self.all.max(1) as f64
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { all, failed } = self;
+        write!(f, "{failed} of {all} ({:.3} %)", 100.0 * self.share())
+    }
+}
+
+/// What the process has at some moment.
+struct Sample {
+    at: Instant,
+    /// Resident memory.
+    kib: u64,
+    descriptors: usize,
+}
+
+impl Sample {
+    fn now() -> Result<Self, Box<dyn Error>> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = resident.and_then(|text| text.split_whitespace().next());
+        Ok(Self {
+            at: Instant::now(),
+            kib: kib.ok_or("no VmRSS")?.parse()?,
+            descriptors: descriptors()?,
+        })
+    }
+}
+
+/// Open ones, that of the question itself left out.
+fn descriptors() -> Result<usize, Box<dyn Error>> {
+    Ok(fs::read_dir("/proc/self/fd")?.count() - 1)
+}
+
+/// The middle sample of the first quarter after the warm-up, which is a fifth of all, and of the last one.
+fn growth(samples: &[Sample]) -> Option<(u64, u64)> {
+    let warm = &samples[samples.len() / 5..];
+    let quarter = warm.len() / 4;
+    let middle = |samples: &[Sample]| {
+        let mut kib: Vec<u64> = samples.iter().map(|sample| sample.kib).collect();
+        kib.sort_unstable();
+        kib.get(kib.len() / 2).copied()
+    };
+    Some((
+        middle(&warm[..quarter])?,
+        middle(&warm[warm.len() - quarter..])?,
+    ))
+}
+
+/// The body of the answer to the request with that number.
+fn body(number: u64) -> Vec<u8> {
+    let length = number.wrapping_mul(2_654_435_761) % 4_000;
+    (0..length).map(|at| (number + at) as u8).collect()
+}
+
+// ---- the server
+
+/// The server that misbehaves. Prints its addresses, and ends with its input.
+#[derive(clap::Parser, Debug)]
+pub struct ServerArgs {
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The system has no address or no thread for it.
+pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
+    let mut random = Random::new(args.seed);
+    let mut addresses = Vec::new();
+    for _ in 0..ADDRESSES {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        addresses.push(listener.local_addr()?.to_string());
+        let mut random = random.fork();
+        thread::Builder::new().spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let random = random.fork();
+                // One that finds no thread is one that is closed at once.
+                let _ = thread::Builder::new()
+                    .stack_size(128 * 1024)
+                    .spawn(move || drop(converse(stream, random)));
+            }
+        })?;
+    }
+    println!("{}", addresses.join(" "));
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    Ok(())
+}
+
+/// How a connection fails.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    CloseAtOnce,
+    ResetAtOnce,
+    SilentAtOnce,
+    Close,
+    Reset,
+    Silent,
+    HalfHead,
+    HalfBody,
+    ResetInBody,
+    SilentInBody,
+    Garbage,
+    BadChunk,
+    LongHead,
+    EndlessInterim,
+    Busy,
+    Surplus,
+}
+
+const FAILURES: [Failure; 16] = [
+    Failure::CloseAtOnce,
+    Failure::ResetAtOnce,
+    Failure::SilentAtOnce,
+    Failure::Close,
+    Failure::Reset,
+    Failure::Silent,
+    Failure::HalfHead,
+    Failure::HalfBody,
+    Failure::ResetInBody,
+    Failure::SilentInBody,
+    Failure::Garbage,
+    Failure::BadChunk,
+    Failure::LongHead,
+    Failure::EndlessInterim,
+    Failure::Busy,
+    Failure::Surplus,
+];
+
+fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let failure = random
+        .roll(Odds::per_mille(100))
+        .then(|| *random.pick(&FAILURES));
+    // Which of its requests is the last one.
+    let last = random.within(1..=8);
+    match failure {
+        Some(Failure::CloseAtOnce) => return Ok(()),
+        Some(Failure::ResetAtOnce) => return reset(&stream),
+        Some(Failure::SilentAtOnce) => return silent(&mut stream),
+        _ => {}
+    }
+    let mut reader = BufReader::new(stream.try_clone()?);
+    for nth in 1..=last {
+        let Some(number) = hear(&mut reader)? else {
+            return Ok(());
+        };
+        let body = body(number);
+        let chunked = number % 3 == 0;
+        let says_close = nth == last && random.roll(Odds::per_mille(500));
+        let mut answer = b"HTTP/1.1 200 OK\r\n".to_vec();
+        if says_close {
+            answer.extend_from_slice(b"Connection: close\r\n");
+        }
+        if chunked {
+            answer.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+            let head = answer.len();
+            for chunk in body.chunks(1500) {
+                answer.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                answer.extend_from_slice(chunk);
+                answer.extend_from_slice(b"\r\n");
+            }
+            answer.extend_from_slice(b"0\r\n\r\n");
+            if let (Some(Failure::BadChunk), true) = (failure, nth == last) {
+                answer.splice(head..head, *b"xyz\r\n");
+            }
+        } else {
+            answer.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+            answer.extend_from_slice(&body);
+        }
+        let Some(failure) = failure.filter(|_| nth == last) else {
+            if random.roll(Odds::per_mille(2)) {
+                // Slow, and no failure.
+                for piece in answer.chunks(answer.len() / 8 + 1) {
+                    stream.write_all(piece)?;
+                    thread::sleep(Duration::from_millis(10));
+                }
+            } else {
+                stream.write_all(&answer)?;
+            }
+            continue;
+        };
+        // The last byte is missing, at the least.
+        let cut = random.within(18..=answer.len() - 1);
+        match failure {
+            Failure::Close => {}
+            Failure::Reset => return reset(&stream),
+            Failure::Silent => return silent(&mut stream),
+            Failure::HalfHead => stream.write_all(&answer[..18])?,
+            Failure::HalfBody => stream.write_all(&answer[..cut])?,
+            Failure::ResetInBody => {
+                stream.write_all(&answer[..cut])?;
+                return reset(&stream);
+            }
+            Failure::SilentInBody => {
+                stream.write_all(&answer[..cut])?;
+                return silent(&mut stream);
+            }
+            Failure::Garbage => stream.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n")?,
+            Failure::LongHead => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nX: ")?;
+                while stream.write_all(&[b'x'; 4096]).is_ok() {}
+            }
+            Failure::EndlessInterim => {
+                while stream.write_all(b"HTTP/1.1 102 Wait\r\n\r\n").is_ok() {}
+            }
+            Failure::Busy => {
+                stream.write_all(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")?;
+            }
+            Failure::Surplus => {
+                answer.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(&answer)?;
+            }
+            Failure::BadChunk if chunked => stream.write_all(&answer)?,
+            // There is none to be bad.
+            Failure::BadChunk => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n")?
+            }
+            Failure::CloseAtOnce | Failure::ResetAtOnce | Failure::SilentAtOnce => {}
+        }
+    }
+    Ok(())
+}
+
+/// Reads a request and gives the number in its target; `None` when there is none any more.
+fn hear(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<u64>> {
+    let (mut line, mut number, mut length) = (String::new(), None, 0);
+    loop {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        if number.is_none() {
+            let target = line.split(' ').nth(1).unwrap_or_default();
+            number = target.trim_start_matches('/').parse().ok();
+        }
+        let text = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = text.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if text.is_empty() {
+            std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
+            return Ok(number);
+        }
+    }
+}
+
+fn reset(stream: &TcpStream) -> std::io::Result<()> {
+    // Closing it without lingering sends RST.
+    Ok(rustix::net::sockopt::set_socket_linger(
+        stream,
+        Some(Duration::ZERO),
+    )?)
+}
+
+/// Until the client has had enough.
+fn silent(stream: &mut TcpStream) -> std::io::Result<()> {
+    std::io::copy(stream, &mut std::io::sink()).map(drop)
+}
+
+/// Of the server; one for the client to prefer would not do.
+const ADDRESSES: usize = 4;
+const ATTEMPTS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
+/// Ten times what a busy machine makes a sound answer take.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// One call in so many is one that is not repeated by itself.
+const POSTS: u64 = 16;
+const SAMPLE: Duration = Duration::from_millis(250);
+const LINE: Duration = Duration::from_secs(10);

@@ -1,0 +1,369 @@
+//! The hand-off between callers and a client's thread, in very many orders: `cargo test -p courser --lib --features models
+//! models::`. All that meets between threads is the real thing ([`Crew`], [`Desk`], [`Slot`], [`Permits`], the network's
+//! [`Sleep`]), but the client, which answers at once. Whoever waits in vain is a deadlock, which shuttle finds; a run that
+//! fails prints what replays it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::{future, thread};
+
+use super::slot::Permits;
+use super::*;
+use crate::client::stats::Recorder;
+use crate::net::Waker;
+use crate::net::sleep::Sleep;
+use crate::reactor::{Key, Marks};
+use crate::time::Time;
+
+/// Each model is run in so many orders drawn at random, and in as many that change threads at few places only.
+const RUNS: usize = 1_000;
+/// So many changes.
+const DEPTH: usize = 3;
+
+fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(model, RUNS);
+    shuttle::check_pct(model, RUNS, DEPTH);
+}
+
+#[test]
+fn whoever_blocks_is_woken() {
+    check(|| {
+        let (client, thread) = start();
+        let callers = [client.clone(), client.clone()];
+        let callers = callers.map(|client| {
+            thread::spawn(move || {
+                let ticket = client.send_any(call(7), None).expect("taken");
+                let done = ticket.slot.wait();
+                assert!(done.outcome.is_ok());
+                assert_eq!(done.tag, 7);
+            })
+        });
+        callers.into_iter().for_each(join);
+        finish(client, thread);
+    });
+}
+
+#[test]
+fn whoever_awaits_is_woken() {
+    check(|| {
+        let (client, thread) = start();
+        let other = client.clone();
+        let other = thread::spawn(move || future::block_on(other.send(call(1))).tag);
+        assert_eq!(future::block_on(client.send(call(2))).tag, 2);
+        assert_eq!(other.join().expect("no panic"), 1);
+        finish(client, thread);
+    });
+}
+
+#[test]
+fn a_cancelled_call_ends_once() {
+    check(|| {
+        let (client, thread) = start();
+        let (sender, arrived) = completions();
+        let ticket = client.submit(call(3), &sender).expect("taken");
+        let canceller = thread::spawn(move || ticket.cancel());
+        // One that is dropped is cancelled too.
+        drop(client.send(call(4)));
+        join(canceller);
+        let permits = Arc::clone(&client.inner.permits);
+        end(client, thread);
+        drop(sender);
+        let done: Vec<_> = arrived.map(|done| done.tag).collect();
+        assert_eq!((done, permits.taken()), (vec![3], 0));
+    });
+}
+
+#[test]
+fn a_body_comes_whole() {
+    check(|| {
+        let (client, thread) = start();
+        let reader = client.clone();
+        let reader = thread::spawn(move || {
+            let ticket = reader
+                .send_any(call(5).streaming(true), None)
+                .expect("taken");
+            assert!(ticket.slot.wait().outcome.is_ok());
+            let mut body = SharedBody::new(ticket);
+            let mut all = Vec::new();
+            let mut buf = [0; 2];
+            loop {
+                match body.read_some(&mut buf).expect("no failure") {
+                    0 => return all,
+                    n => all.extend_from_slice(&buf[..n]),
+                }
+            }
+        });
+        assert_eq!(reader.join().expect("no panic"), BODY);
+        finish(client, thread);
+    });
+}
+
+#[test]
+fn the_end_leaves_nobody_waiting() {
+    check(|| {
+        let (client, thread) = start();
+        let caller = client.clone();
+        let caller = thread::spawn(move || match caller.send_any(call(6), None) {
+            Ok(ticket) => drop(ticket.slot.wait()),
+            Err(refused) => assert!(matches!(
+                refused.error.kind(),
+                ErrorKind::Stopped(Stopped::ShutDown)
+            )),
+        });
+        client.shutdown_now();
+        join(caller);
+        join(thread);
+        assert_eq!(client.in_flight(), 0);
+    });
+}
+
+#[test]
+fn a_place_that_is_given_back_finds_who_waits_for_it() {
+    check(|| {
+        let permits = Arc::new(Permits::new(1));
+        let tasks = [0, 1, 2].map(|_| {
+            let permits = Arc::clone(&permits);
+            thread::spawn(move || {
+                let permit = future::block_on(poll_fn(|context| permits.poll_take(context)));
+                assert_eq!(permits.taken(), 1);
+                drop(permit);
+            })
+        });
+        tasks.into_iter().for_each(join);
+        assert_eq!(permits.taken(), 0);
+    });
+}
+
+#[test]
+fn a_task_that_moves_is_woken_where_it_is() {
+    check(|| {
+        let (client, thread) = start();
+        let mut sending = Box::pin(client.send(call(8)));
+        // Polled by one task, and awaited by another.
+        let first = future::block_on(poll_fn(|context| {
+            std::task::Poll::Ready(sending.as_mut().poll(context))
+        }));
+        if first.is_pending() {
+            let second = future::spawn(async move { pin!(sending).await.tag });
+            assert_eq!(future::block_on(second).expect("no panic"), 8);
+        }
+        finish(client, thread);
+    });
+}
+
+fn call(tag: u64) -> Call {
+    Call::new(Request::get("/"), Response::new()).tag(tag)
+}
+
+fn join<T>(thread: thread::JoinHandle<T>) {
+    drop(thread.join().expect("no panic"));
+}
+
+/// A shared client with one thread.
+fn start() -> (Shared<Prompt>, thread::JoinHandle<usize>) {
+    let (crew, mut queues) = Crew::new(1);
+    let queue = queues.pop().expect("one for each");
+    let of_thread = Arc::clone(&crew);
+    let mut client = Prompt::default();
+    let thread = thread::spawn(move || {
+        let desk = Desk::new(0, of_thread, queue);
+        desk.employ(&mut client).expect("it has a waker");
+        desk.run(client, || Ok(Prompt::default()))
+    });
+    let inner = Inner {
+        crew,
+        threads: Mutex::default(),
+        permits: Arc::new(Permits::new(8)),
+        closed: crate::sync::atomic::AtomicBool::new(false),
+    };
+    let client = Shared {
+        inner: Arc::new(inner),
+        client: PhantomData,
+    };
+    (client, thread)
+}
+
+fn finish(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
+    let permits = Arc::clone(&client.inner.permits);
+    end(client, thread);
+    assert_eq!(permits.taken(), 0);
+}
+
+fn end(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
+    client.inner.crew.finish(None);
+    assert_eq!(thread.join().expect("no panic"), 0, "calls were cut off");
+}
+
+/// A client that answers as soon as it is driven, and sleeps as one on the operating system's network does.
+#[derive(Default)]
+struct Prompt {
+    sleep: Arc<Sleep>,
+    event: Arc<Event>,
+    begun: u64,
+    calls: Vec<(CallId, Call)>,
+    done: VecDeque<Completion>,
+    bodies: Vec<PromptBody>,
+    readable: Vec<CallId>,
+}
+
+struct PromptBody {
+    id: CallId,
+    /// How much of it has come, and how much has been taken.
+    come: usize,
+    taken: usize,
+}
+
+const BODY: &[u8] = b"abc";
+
+/// The event that ends a poll.
+#[derive(Default)]
+struct Event(Mutex<bool>, Condvar);
+
+impl Event {
+    fn send(&self) {
+        *self.0.lock().expect("no panic") = true;
+        self.1.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut sent = self.0.lock().expect("no panic");
+        while !*sent {
+            sent = self.1.wait(sent).expect("no panic");
+        }
+        *sent = false;
+    }
+}
+
+impl Prompt {
+    fn complete(&mut self, id: CallId, call: Call, outcome: Result<(), Error>) {
+        let streams = call.streaming && outcome.is_ok();
+        if streams {
+            self.bodies.push(PromptBody {
+                id,
+                come: 0,
+                taken: 0,
+            });
+        }
+        let spare = early(ErrorKind::Cancelled);
+        self.done.push_back(Completion {
+            id,
+            outcome,
+            body: streams.then_some(id),
+            ..Completion::failed(call.tag, spare, Some((call.request, call.response)))
+        });
+    }
+}
+
+impl Drive for Prompt {}
+
+impl driver::Driver for Prompt {
+    const SPREADS: bool = false;
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        let (sleep, event) = (Arc::clone(&self.sleep), Arc::clone(&self.event));
+        Ok(Waker::new(move || {
+            if sleep.interrupt() {
+                event.send();
+            }
+        }))
+    }
+
+    fn record_to(&mut self, _: Arc<Recorder>) {}
+
+    fn set_share(&mut self, _: usize, _: usize) {}
+
+    fn submit(&mut self, call: Call) -> CallId {
+        // Places are used again.
+        let id = CallId(Key::from_bits(self.begun << 32 | self.begun % 2));
+        self.begun += 1;
+        self.calls.push((id, call));
+        id
+    }
+
+    fn adopt(&mut self, _: Traveller) -> CallId {
+        unreachable!("there is one thread")
+    }
+
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if !self.done.is_empty() || !self.readable.is_empty() {
+            return Ok(());
+        }
+        let coming = self.bodies.iter().any(|body| body.come < BODY.len());
+        // While something is on its way it does not sleep for long.
+        let is_woken = self.sleep.begin();
+        if !is_woken && self.calls.is_empty() && !coming && timeout.is_none() {
+            self.event.wait();
+        }
+        self.sleep.end();
+        for (id, call) in std::mem::take(&mut self.calls) {
+            self.complete(id, call, Ok(()));
+        }
+        for body in &mut self.bodies {
+            if body.come < BODY.len() {
+                body.come += 1;
+                self.readable.push(body.id);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_done(&mut self) -> Option<Completion> {
+        self.done.pop_front()
+    }
+
+    fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
+        None
+    }
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        self.readable.pop()
+    }
+
+    fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+        let at = self.bodies.iter().position(|body| body.id == id);
+        let at = at.ok_or_else(|| early(Misuse::UnknownBody))?;
+        let body = &mut self.bodies[at];
+        if body.taken < body.come {
+            chunk.extend_from_slice(&BODY[body.taken..body.come]);
+            body.taken = body.come;
+            return Ok(Read::Data(chunk.len()));
+        }
+        if body.come < BODY.len() {
+            return Ok(Read::Pending);
+        }
+        self.bodies.remove(at);
+        let now = Time::of(Instant::now());
+        Ok(Read::End {
+            report: Report::new(Marks::new(now), 1, now),
+            trailers: Response::new(),
+        })
+    }
+
+    fn is_body_read(&self, id: CallId) -> bool {
+        let mut bodies = self.bodies.iter().filter(|body| body.id == id);
+        bodies.all(|body| body.taken == BODY.len())
+    }
+
+    fn put_spare(&mut self, _: Response) {}
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        if let Some(at) = self.calls.iter().position(|(call, _)| *call == id) {
+            let (id, call) = self.calls.remove(at);
+            self.complete(id, call, Err(early(ErrorKind::Cancelled)));
+            return true;
+        }
+        let before = self.bodies.len();
+        self.bodies.retain(|body| body.id != id);
+        self.bodies.len() < before
+    }
+
+    fn resume(&mut self, _: CallId) {}
+
+    fn discard_stream(&mut self, _: CallId) {}
+}

@@ -1,0 +1,610 @@
+//! A whole client on the simulated network: its policies, its calls and what its servers do are all in the input.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{
+    Backoff, BreakerConfig, Call, CallId, Codings, Completion, Error, ErrorKind, FailureClass,
+    HostClient, HostConfig, LatePolicy, Limits, Read, Request, Response, Retry, RetryBudget,
+    RetryOn, RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, Upstream, WaitPolicy,
+};
+
+/// The beginning chooses the client's policies, the calls and the ways to the servers; the rest is a script of what the
+/// servers send and do, one for each connection in turn.
+pub fn exchange(data: &[u8]) {
+    let mut choices = Choices(data);
+    let plan = Plan::draw(&mut choices);
+    let mut scripts = scripts(choices);
+    if plan.is_plain {
+        // What is there before a request can meet it or not.
+        for script in &mut scripts {
+            script.insert(0, Step::Hear);
+        }
+    }
+    let ends = run(&plan, &scripts, plan.segment);
+    // One call over a sound way: then it is the servers' bytes alone that decide, however they are cut. (A reset
+    // overtakes what was sent before it, so there it is a matter of time.)
+    let resets = scripts.iter().flatten().any(|step| *step == Step::Reset);
+    if plan.is_plain && !resets {
+        for segment in [usize::MAX, 1] {
+            assert_eq!(ends, run(&plan, &scripts, segment), "pieces of {segment}");
+        }
+    }
+}
+
+/// Bytes that decide, and noughts behind their end.
+struct Choices<'a>(&'a [u8]);
+
+impl Choices<'_> {
+    fn byte(&mut self) -> u8 {
+        let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        first
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[usize::from(self.byte()) % choices.len()]
+    }
+
+    fn take(&mut self, n: usize) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        taken.to_vec()
+    }
+}
+
+struct Plan {
+    is_plain: bool,
+    seed: u64,
+    addresses: u8,
+    faults: Faults,
+    latency: Duration,
+    segment: usize,
+    config: HostConfig,
+    calls: Vec<Planned>,
+}
+
+#[derive(Clone, Copy)]
+struct Planned {
+    method: &'static str,
+    body: usize,
+    streaming: bool,
+    timeout: Duration,
+    /// After how much time the caller no longer wants it.
+    cancel: Option<Duration>,
+    /// How long the caller waits before the next one.
+    pause: Duration,
+}
+
+impl Plan {
+    fn draw(choices: &mut Choices<'_>) -> Self {
+        let is_plain = choices.byte().is_multiple_of(3);
+        let seed = u64::from(choices.byte());
+        let addresses = choices.byte() % 3 + 1;
+        let mut odds = || Odds::per_mille(choices.of(&[0, 0, 0, 20, 200, 700]));
+        let faults = Faults {
+            no_descriptor: odds(),
+            refused: odds(),
+            unreachable: odds(),
+            black_hole: odds(),
+            reset: odds(),
+            stall: odds(),
+            short_read: odds(),
+            short_write: odds(),
+            would_block: odds(),
+            spurious: odds(),
+            ..Faults::default()
+        };
+        let latency = choices.of(&[0, 0, 1, 40, 900]) * MS;
+        let segment = usize::from(choices.byte()) + 1;
+        let config = config(choices);
+        let count = choices.byte() % 6 + 1;
+        let calls: Vec<_> = (0..count).map(|_| Planned::draw(choices)).collect();
+        if !is_plain {
+            return Self {
+                is_plain,
+                seed,
+                addresses,
+                faults,
+                latency,
+                segment,
+                config,
+                calls,
+            };
+        }
+        let one = Planned {
+            // An answer can overtake the rest of a body.
+            body: 0,
+            cancel: None,
+            ..calls[0]
+        };
+        Self {
+            is_plain,
+            seed,
+            addresses: 1,
+            faults: Faults::default(),
+            latency: Duration::ZERO,
+            segment,
+            config,
+            calls: vec![one],
+        }
+    }
+}
+
+impl Planned {
+    fn draw(choices: &mut Choices<'_>) -> Self {
+        let flags = choices.byte();
+        Self {
+            method: choices.of(&["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"]),
+            body: choices.of(&[0, 1, 100, 5000]),
+            streaming: flags & 1 != 0,
+            timeout: choices.of(&[1, 20, 1_000, 10_000, 100_000]) * MS,
+            cancel: (flags & 6 == 6).then(|| choices.of(&[0, 1, 50, 5_000]) * MS),
+            pause: choices.of(&[0, 0, 1, 100, 6_000]) * MS,
+        }
+    }
+}
+
+fn config(choices: &mut Choices<'_>) -> HostConfig {
+    let number = |n: u8| NonZeroU32::MIN.saturating_add(u32::from(n % 4));
+    let mut limit = || match choices.of(&[0, 0, 5, 100, 3_000]) {
+        0 => None,
+        ms => Some(ms * MS),
+    };
+    let timeouts = Timeouts {
+        queue: limit(),
+        connect: limit(),
+        write: limit(),
+        first_byte: limit(),
+        between_bytes: limit(),
+        ..Timeouts::none()
+    };
+    let flags = choices.byte();
+    let limits = match flags & 1 {
+        0 => Limits::default(),
+        _ => Limits {
+            head_bytes: 120,
+            header_count: 3,
+            body_bytes: Some(40),
+            chunk_line: 12,
+            chunk_overhead: 20,
+            trailer_bytes: 20,
+            interim_responses: 1,
+            decoded_bytes: Some(100),
+            ..Limits::default()
+        },
+    };
+    HostConfig {
+        max_connections: NonZeroUsize::MIN.saturating_add(usize::from(choices.byte() % 3)),
+        max_waiting: usize::from(choices.of(&[0u8, 1, 100])),
+        wait: match flags & 2 {
+            0 => WaitPolicy::Wait,
+            _ => WaitPolicy::FailFast,
+        },
+        reuse: match flags & 4 {
+            0 => ReuseOrder::default(),
+            _ => ReuseOrder::Fifo,
+        },
+        min_idle: usize::from(flags & 24 == 24),
+        late: match flags & 32 {
+            0 => LatePolicy::Close,
+            _ => LatePolicy::Drain { up_to: 500 * MS },
+        },
+        codings: match flags & 64 {
+            0 => Codings::none(),
+            _ => Codings::all(),
+        },
+        timeouts,
+        limits,
+        stream_buffer: usize::from(choices.of(&[1u8, 10, 255])),
+        retry: retry(choices),
+        retry_budget: (choices.byte() & 1 == 0).then(RetryBudget::default),
+        breaker: (choices.byte() & 3 == 3).then(|| BreakerConfig {
+            min_volume: number(choices.byte()),
+            consecutive: Some(number(choices.byte())),
+            ..BreakerConfig::default()
+        }),
+        ..HostConfig::default()
+    }
+}
+
+fn retry(choices: &mut Choices<'_>) -> Retry {
+    let on = [
+        RetryOn::Failure(FailureClass::Refused),
+        RetryOn::Failure(FailureClass::Reset),
+        RetryOn::Failure(FailureClass::ConnectTimeout),
+        RetryOn::Failure(FailureClass::FirstByteTimeout),
+        RetryOn::Failure(FailureClass::ReadTimeout),
+        RetryOn::Failure(FailureClass::Truncated),
+        RetryOn::Status(Statuses::none().and(429..=429).and(502..=504)),
+    ];
+    let (wanted, how) = (choices.byte(), choices.byte());
+    let rules = on.into_iter().enumerate();
+    let rules = rules.filter(|(at, _)| wanted >> at & 1 == 1);
+    let rules = rules.map(|(_, on)| RetryRule {
+        attempts: NonZeroU32::MIN.saturating_add(u32::from(how % 5)),
+        backoff: match how & 8 {
+            0 => Backoff::NONE,
+            _ => Backoff::default(),
+        },
+        via: [RetryVia::Any, RetryVia::Fresh][usize::from(how & 16 != 0)],
+        ..RetryRule::new(on)
+    });
+    Retry {
+        max_attempts: NonZeroU32::MIN.saturating_add(u32::from(how >> 5)),
+        stale: wanted & 128 == 0,
+        rules: rules.collect(),
+        ..Retry::default()
+    }
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Step {
+    /// Until the next head of a request is there.
+    Hear,
+    Send(Vec<u8>),
+    Wait(Duration),
+    Shutdown,
+    Close,
+    Reset,
+    Deaf,
+    Listen,
+}
+
+/// What is left of the input, as one script for each connection in turn.
+fn scripts(mut choices: Choices<'_>) -> Vec<Vec<Step>> {
+    let mut scripts = vec![Vec::new()];
+    while !choices.0.is_empty() {
+        let code = choices.byte();
+        let step = match code {
+            0..=95 => Step::Send(PIECES[usize::from(code) % PIECES.len()].into()),
+            96..=199 => Step::Send(choices.take(usize::from(code % 52) + 1)),
+            200..=227 => Step::Hear,
+            228..=236 => Step::Wait(choices.of(&[1, 30, 800, 7_000]) * MS),
+            237..=239 => Step::Shutdown,
+            240..=242 => Step::Close,
+            243..=245 => Step::Reset,
+            246 => Step::Deaf,
+            247 => Step::Listen,
+            248..=255 => {
+                scripts.push(Vec::new());
+                continue;
+            }
+        };
+        scripts.last_mut().expect("there is one").push(step);
+    }
+    scripts
+}
+
+/// How each call ended, in words.
+fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> Vec<String> {
+    let net = SimNet::new(plan.seed);
+    net.set_tracing(false);
+    let addresses: Vec<SocketAddr> = (1..=plan.addresses)
+        .map(|last| ([10, 0, 0, last], 80).into())
+        .collect();
+    let heard = Rc::default();
+    for (at, address) in addresses.iter().enumerate() {
+        let link = Link {
+            latency: plan.latency..=plan.latency,
+            segment: segment..=segment,
+            faults: plan.faults.clone(),
+            ..Link::default()
+        };
+        let server = Server {
+            scripts: scripts.to_vec(),
+            next: at,
+            conversations: BTreeMap::new(),
+            heard: Rc::clone(&heard),
+        };
+        net.listen(Address::Tcp(*address), link, server);
+    }
+    let client = HostClient::with_net(Upstream::tcp(addresses), plan.config.clone(), net.clone());
+    let mut run = Run {
+        plan,
+        net: net.clone(),
+        client: client.expect("there are addresses"),
+        calls: BTreeMap::new(),
+    };
+    for (number, planned) in plan.calls.iter().enumerate() {
+        run.submit(number, planned);
+        run.drive(Some(planned.pause));
+    }
+    run.drive(None);
+    let ends = run.calls.values().map(|call| call.end.clone());
+    let ends = ends.collect::<Option<Vec<_>>>();
+    let ends = ends.expect("every call ended");
+    // What outlives its call, drained or kept.
+    run.client.maintain(10_000 * MS).expect("a simulation");
+    run.client.close_idle();
+    let counters = run.client.counters();
+    assert_eq!((counters.busy, counters.waiting), (0, 0), "{counters:?}");
+    drop(run);
+    assert_eq!(net.open_streams(), 0, "streams were leaked");
+    ends
+}
+
+struct Run<'p> {
+    plan: &'p Plan,
+    net: SimNet,
+    client: HostClient<SimNet>,
+    calls: BTreeMap<CallId, Running<'p>>,
+}
+
+struct Running<'p> {
+    planned: &'p Planned,
+    tag: u64,
+    begun: Instant,
+    /// Since its head is there.
+    body: Option<(u16, Vec<u8>)>,
+    cancelled: bool,
+    end: Option<String>,
+}
+
+impl<'p> Run<'p> {
+    fn submit(&mut self, number: usize, planned: &'p Planned) {
+        let mut request = Request::new(planned.method, format!("/{number}"));
+        if planned.body > 0 {
+            request.body(vec![b'x'; planned.body]);
+        }
+        let call = Call::new(request, Response::new())
+            .tag(number as u64)
+            .timeout(planned.timeout)
+            .streaming(planned.streaming);
+        let id = self.client.submit(call);
+        let running = Running {
+            planned,
+            tag: number as u64,
+            begun: self.net.now(),
+            body: None,
+            cancelled: false,
+            end: None,
+        };
+        assert!(self.calls.insert(id, running).is_none(), "one id twice");
+    }
+
+    /// For a while, or until every call is over.
+    fn drive(&mut self, time: Option<Duration>) {
+        let until = time.map(|time| self.net.now() + time);
+        loop {
+            self.cancel_due();
+            let now = self.net.now();
+            let cancels = self.calls.values().filter_map(Running::cancel_at);
+            let next = cancels.chain(until).min();
+            let timeout = next.map(|next| next.saturating_duration_since(now));
+            match self.client.wait(timeout).expect("a simulation") {
+                Some(done) => self.complete(done),
+                None if self.read_bodies() => {}
+                None if self.client.in_flight() == 0 => {
+                    if let Some(until) = until {
+                        let left = until.saturating_duration_since(self.net.now());
+                        self.client.maintain(left).expect("a simulation");
+                    }
+                    return;
+                }
+                None => {}
+            }
+            self.check();
+            if until.is_some_and(|until| self.net.now() >= until) {
+                return;
+            }
+        }
+    }
+
+    fn cancel_due(&mut self) {
+        let now = self.net.now();
+        for (id, call) in &mut self.calls {
+            if call.cancel_at().is_some_and(|at| at <= now) {
+                call.cancelled = true;
+                let was_open = self.client.cancel(*id);
+                // A body says nothing more; all else completes.
+                if call.body.is_some() {
+                    assert!(was_open, "a body that ended by itself");
+                    call.end = Some("dropped".to_owned());
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, done: Completion) {
+        let call = self.calls.get_mut(&done.id).expect("a call of ours");
+        assert!(call.end.is_none() && call.body.is_none(), "it ended before");
+        assert_eq!(done.tag, call.tag);
+        assert_eq!(done.request.method(), call.planned.method);
+        let most = self.plan.config.retry.max_attempts.get();
+        assert!(done.report.attempts() <= most, "{:?}", done.report);
+        let status = done.response.status();
+        call.check_time(self.net.now());
+        match (done.outcome, done.body) {
+            (Ok(()), Some(_)) if call.cancelled => call.end = Some("dropped".to_owned()),
+            (Ok(()), Some(_)) => call.body = Some((status, Vec::new())),
+            (Ok(()), None) => {
+                assert!(!call.planned.streaming);
+                call.end = Some(format!("{status} {:?}", done.response.body()));
+            }
+            (Err(error), body) => {
+                assert!(body.is_none(), "the body of a failed call");
+                call.end = Some(format!("{} after {status}", words(&error)));
+            }
+        }
+    }
+
+    /// False when there is none that has something new.
+    fn read_bodies(&mut self) -> bool {
+        let mut any = false;
+        while let Some(id) = self.client.readable_body() {
+            any = true;
+            let call = self.calls.get_mut(&id).expect("a call of ours");
+            let mut buf = [0; 7];
+            loop {
+                let (status, body) = call.body.as_mut().expect("its head was given");
+                match self.client.read_body(id, &mut buf) {
+                    Ok(Read::Data(n)) => body.extend_from_slice(&buf[..n]),
+                    Ok(Read::Pending) => break,
+                    Ok(Read::End { .. }) => {
+                        call.end = Some(format!("{status} {body:?}"));
+                        break;
+                    }
+                    Err(error) => {
+                        call.end = Some(format!("{status} {body:?} {}", words(&error)));
+                        break;
+                    }
+                }
+            }
+            call.check_time(self.net.now());
+        }
+        any
+    }
+
+    fn check(&self) {
+        let counters = self.client.counters();
+        assert_eq!(counters.open, self.net.open_streams(), "{counters:?}");
+        let cap = self.plan.config.max_connections.get();
+        assert!(self.net.peak_streams() <= cap, "over {cap}");
+    }
+}
+
+impl Running<'_> {
+    /// When the caller no longer wants it, if that is still to come.
+    fn cancel_at(&self) -> Option<Instant> {
+        let after = self
+            .planned
+            .cancel
+            .filter(|_| self.end.is_none() && !self.cancelled)?;
+        Some(self.begun + after)
+    }
+
+    /// Its time began when the client took it up, which was at once.
+    fn check_time(&self, now: Instant) {
+        let taken = now - self.begun;
+        assert!(taken <= self.planned.timeout, "over after {taken:?}");
+    }
+}
+
+fn words(error: &Error) -> String {
+    match error.kind() {
+        // Until when is another time in each run.
+        ErrorKind::BreakerOpen(..) => "BreakerOpen".to_owned(),
+        kind => format!("{kind:?}"),
+    }
+}
+
+/// Plays a script to each connection, and again from its beginning as long as it listens in between.
+struct Server {
+    scripts: Vec<Vec<Step>>,
+    /// Which of them is the next connection's.
+    next: usize,
+    conversations: BTreeMap<u64, Conversation>,
+    /// How often a request that must not be repeated has come to any of the servers, by its line.
+    heard: Rc<RefCell<BTreeMap<Vec<u8>, u32>>>,
+}
+
+struct Conversation {
+    script: Vec<Step>,
+    at: usize,
+    /// Since the last request line.
+    heard: Vec<u8>,
+    tail: [u8; 4],
+}
+
+impl SimServer for Server {
+    fn on_connect(&mut self, peer: &mut Peer<'_>) {
+        let script = self.scripts[self.next % self.scripts.len()].clone();
+        self.next += 1;
+        let conversation = Conversation {
+            script,
+            at: 0,
+            heard: Vec::new(),
+            tail: [0; 4],
+        };
+        let talk = self.conversations.entry(peer.connection());
+        talk.or_insert(conversation).go_on(peer);
+    }
+
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        let Some(talk) = self.conversations.get_mut(&peer.connection()) else {
+            return;
+        };
+        for &byte in data {
+            talk.heard.push(byte);
+            if talk.heard.ends_with(b" HTTP/1.1\r\n") {
+                let line = std::mem::take(&mut talk.heard);
+                let posts = line.windows(7).rposition(|at| at.starts_with(b"POST /"));
+                let patches = line.windows(7).rposition(|at| at.starts_with(b"PATCH /"));
+                if let Some(at) = posts.max(patches) {
+                    let mut heard = self.heard.borrow_mut();
+                    let times = heard.entry(line[at..].to_vec()).or_default();
+                    *times += 1;
+                    assert!(*times == 1, "sent again: {:?}", &line[at..]);
+                }
+            }
+            let tail = [talk.tail[1], talk.tail[2], talk.tail[3], byte];
+            talk.tail = tail;
+            if tail == *b"\r\n\r\n" {
+                talk.at += usize::from(talk.script.get(talk.at) == Some(&Step::Hear));
+                talk.go_on(peer);
+            }
+        }
+    }
+
+    fn on_close(&mut self, peer: &mut Peer<'_>) {
+        self.conversations.remove(&peer.connection());
+    }
+}
+
+impl Conversation {
+    /// Up to the next time that it waits for the client.
+    fn go_on(&mut self, peer: &mut Peer<'_>) {
+        if self.at == self.script.len() && self.script.contains(&Step::Hear) {
+            self.at = 0;
+        }
+        while let Some(step) = self.script.get(self.at) {
+            match step {
+                Step::Hear => return,
+                Step::Send(bytes) => peer.send(&bytes[..]),
+                Step::Wait(time) => peer.wait(*time),
+                Step::Shutdown => peer.shutdown(),
+                Step::Close => peer.close(),
+                Step::Reset => peer.reset(),
+                Step::Deaf => peer.stop_reading(),
+                Step::Listen => peer.start_reading(),
+            }
+            self.at += 1;
+        }
+    }
+}
+
+const PIECES: [&[u8]; 24] = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+    b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 429 Slow\r\nContent-Length: 3\r\n\r\nbye",
+    b"HTTP/1.1 204 Nothing\r\n\r\n",
+    b"HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n",
+    b"HTTP/1.0 200 OK\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 101 Switch\r\nUpgrade: x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"5\r\nhello\r\n",
+    b"0\r\n\r\n",
+    b"0\r\nT: 1\r\n\r\n",
+    b"Content-Length: 5\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Connection: close\r\n",
+    b"Connection: keep-alive\r\nKeep-Alive: timeout=1\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"Retry-After: 7\r\n",
+    b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:39 GMT\r\n",
+    b"\r\n",
+    b"hello",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n",
+    b"HTTP/1.1 500 Oops\r\nContent-Length: 1\r\n\r\n",
+];
+
+const MS: Duration = Duration::from_millis(1);

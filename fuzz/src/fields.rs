@@ -1,0 +1,168 @@
+//! Fields that say when to come back, and how long a connection is kept: `Retry-After`, `Date`, `Keep-Alive`.
+
+use std::time::{Duration, SystemTime};
+
+use courser::proto::{BodyMode, Defaults, Exchange};
+use courser::{Limits, Request, Response, retry_after};
+
+/// The first line is a `Retry-After`, each of the others a `Keep-Alive` of one response; the first eight bytes are when it
+/// is.
+pub fn fields(data: &[u8]) {
+    let Some((&now, text)) = data.split_first_chunk() else {
+        return;
+    };
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(now) % YEAR_9999);
+    let mut lines = text.split(|&byte| byte == b'\n');
+    patience(lines.next().unwrap_or_default(), now);
+    let kept: Vec<&[u8]> = lines.filter(|line| is_field_value(line)).take(8).collect();
+    idle_time(&kept);
+}
+
+fn patience(value: &[u8], now: SystemTime) {
+    let told = retry_after(value, Some(now));
+    // Blanks around it say nothing, and the same text says the same.
+    let padded = [b" \t", value, b" "].concat();
+    assert_eq!(told, retry_after(&padded, Some(now)));
+    let bare = value.trim_ascii();
+    let digits = !bare.is_empty() && bare.iter().all(u8::is_ascii_digit);
+    if digits {
+        let number = bare.iter().fold(0u64, |number, digit| {
+            number
+                .saturating_mul(10)
+                .saturating_add(u64::from(digit - b'0'))
+        });
+        assert_eq!(told, Some(Duration::from_secs(number)));
+        assert_eq!(told, retry_after(value, None), "seconds need no clock");
+        return;
+    }
+    assert_eq!(retry_after(value, None), None, "a date needs a clock");
+    if let Some(at) = reference::date(bare) {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+        let left = at.duration_since(now).unwrap_or_default();
+        assert_eq!(told, Some(left), "{}", String::from_utf8_lossy(bare));
+    }
+    if let Some(told) = told {
+        // A second later there is a second less to wait.
+        let later = retry_after(value, Some(now + Duration::from_secs(1)));
+        assert_eq!(later, Some(told.saturating_sub(Duration::from_secs(1))));
+        assert!(told < Duration::from_secs(YEAR_9999 + 366 * DAY));
+    }
+}
+
+/// Several lines of a field are one list (RFC 9110 §5.3), whose first good `timeout` counts.
+fn idle_time(lines: &[&[u8]]) {
+    let mut members = lines
+        .iter()
+        .flat_map(|line| line.split(|&byte| byte == b','));
+    let expected = members.find_map(|member| {
+        let (name, value) = member.trim_ascii().split_at_checked(8)?;
+        let good = name.eq_ignore_ascii_case(b"timeout=") && value.iter().all(u8::is_ascii_digit);
+        let text = str::from_utf8(value).ok()?;
+        good.then(|| text.parse::<u32>().ok()).flatten()
+    });
+    assert_eq!(said(lines), expected);
+    if let [first, rest @ ..] = lines {
+        let together = rest.iter().fold(first.to_vec(), |mut all, line| {
+            all.push(b',');
+            all.extend_from_slice(line);
+            all
+        });
+        assert_eq!(said(&[&together]), expected, "in one line");
+    }
+}
+
+/// What a response with these lines says, in seconds.
+fn said(lines: &[&[u8]]) -> Option<u32> {
+    let mut request = Request::get("/");
+    request
+        .encode(&Defaults::new("h", None))
+        .expect("the request is valid");
+    let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+    let mut head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".to_vec();
+    for line in lines {
+        head.extend_from_slice(b"Keep-Alive: ");
+        head.extend_from_slice(line);
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    let limits = Limits {
+        head_bytes: usize::MAX,
+        ..Limits::default()
+    };
+    exchange
+        .handle_read(&head, &mut Response::new(), &limits)
+        .expect("a sound head");
+    let told = exchange.keep_alive_timeout()?;
+    assert_eq!(told.subsec_nanos(), 0);
+    Some(u32::try_from(told.as_secs()).expect("as it was read"))
+}
+
+/// RFC 9110 §5.5.
+fn is_field_value(line: &[u8]) -> bool {
+    let text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
+    line.iter().all(text)
+}
+
+const DAY: u64 = 24 * 60 * 60;
+/// Until the last year that a date can name.
+const YEAR_9999: u64 = 253_402_300_799;
+
+/// The preferred form of dates (RFC 9110 §5.6.7), written for reading.
+mod reference {
+    use super::DAY;
+
+    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`; `None` for any other form, and any other day's name.
+    pub(super) fn date(text: &[u8]) -> Option<u64> {
+        let text = str::from_utf8(text).ok()?;
+        let (weekday, rest) = text.split_once(", ")?;
+        let parts: Vec<&str> = rest.split(' ').collect();
+        let &[day, month, year, time, "GMT"] = &parts[..] else {
+            return None;
+        };
+        let month = MONTHS.iter().position(|name| *name == month)?;
+        let (day, year) = (number(day, 2)?, number(year, 4)?);
+        let clock: Vec<&str> = time.split(':').collect();
+        let &[hour, minute, second] = &clock[..] else {
+            return None;
+        };
+        let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
+        let sound = (1970..=9999).contains(&year)
+            && (1..=length(month, year)).contains(&day)
+            && hour < 24
+            && minute < 60
+            && second < 60;
+        if !sound {
+            return None;
+        }
+        let years: u64 = (1970..year)
+            .map(|year| 365 + u64::from(is_leap(year)))
+            .sum();
+        let months: u64 = (0..month).map(|month| length(month, year)).sum();
+        let days = years + months + day - 1;
+        // The first of January 1970 was a Thursday.
+        let name = DAYS[(days % 7) as usize];
+        (name == weekday).then(|| days * DAY + hour * 3600 + minute * 60 + second)
+    }
+
+    fn number(digits: &str, length: usize) -> Option<u64> {
+        let plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse().ok()).flatten()
+    }
+
+    fn length(month: usize, year: u64) -> u64 {
+        match month {
+            1 => 28 + u64::from(is_leap(year)),
+            3 | 5 | 8 | 10 => 30,
+            _ => 31,
+        }
+    }
+
+    fn is_leap(year: u64) -> bool {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    }
+
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+}

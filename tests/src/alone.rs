@@ -1,0 +1,66 @@
+//! Tests that need a process of their own: to count its descriptors, to lower its limits, or to have a network whose
+//! packets can be lost.
+
+use std::env;
+use std::fs;
+use std::process::Command;
+
+use crate::script::eventually;
+
+/// Runs the body of a test in a process of its own: this very program, told to run that test alone.
+///
+/// `test` is the name of the test that calls this.
+pub fn in_own_process(test: &str, body: impl FnOnce()) {
+    let program = env::current_exe().expect("the test program has a path");
+    run(test, Command::new(program), body);
+}
+
+/// As [`in_own_process`], in a network namespace of its own that has nothing but loopback. Needs root, or user
+/// namespaces.
+pub fn in_own_network(test: &str, body: impl FnOnce()) {
+    let program = env::current_exe().expect("the test program has a path");
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    // With the full size of a loopback packet, one of them is a whole answer.
+    let set_up = "ip link set lo up mtu 1500 && exec \"$0\" \"$@\"";
+    command.args(["--net", "sh", "-c", set_up]).arg(program);
+    run(test, command, body);
+}
+
+fn run(test: &str, mut program: Command, body: impl FnOnce()) {
+    if env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let output = program
+        .args(["--exact", test, "--include-ignored", "--nocapture"])
+        .env(ALONE, test)
+        .output()
+        .expect("unshare and ip are installed");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    assert!(text.contains("1 passed"), "no test is named {test}");
+    println!("{text}");
+}
+
+/// Descriptors that this process has open. Only in a process of its own they are all a test's.
+pub fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+/// Waits until there are as many as there were: those of servers are closed by threads that end in their own time.
+pub fn assert_descriptors(before: usize, what: &str) {
+    eventually(what, || descriptors() == before);
+}
+
+/// Runs a program of the system, such as `tc`; false if that fails.
+pub fn command(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let output = Command::new(program).args(words).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+const ALONE: &str = "COURSER_TEST_ALONE";
