@@ -6,7 +6,7 @@
 //! included. Without rates a read or a write costs one comparison more.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -58,6 +58,10 @@ struct Meters {
     flows: BTreeMap<(Key, usize), Flow>,
     /// When the next in line of a flow has its turn.
     due: BinaryHeap<Reverse<(Instant, (Key, usize))>>,
+    /// Flows of which some have been called, and others wait.
+    unplanned: Vec<(Key, usize)>,
+    /// The place of the next one that waits.
+    next_place: u64,
     free: bool,
 }
 
@@ -67,6 +71,8 @@ struct Tag {
     token: Token,
     host: Key,
     waits: [bool; 2],
+    /// Its place in line, from when it began to wait until it gets something.
+    place: [Option<u64>; 2],
     /// It has had its turn in line, and has not used it.
     called: [bool; 2],
     /// The last read was cut short: there may be more.
@@ -81,7 +87,9 @@ struct Flow {
     limiter: RateLimiter,
     /// What one that waits gets at a time, so that neither everybody gets a byte nor one everything.
     piece: u64,
-    line: VecDeque<Key>,
+    /// Those that wait, by how long they have done so for any flow: one that has had its turn in one, and finds nothing in
+    /// the other, is not behind those that came later.
+    line: BTreeMap<u64, Key>,
     /// It is among those that are due.
     planned: bool,
 }
@@ -96,7 +104,7 @@ impl Flow {
             piece: u64::try_from(piece)
                 .unwrap_or(u64::MAX)
                 .clamp(1, LEAST_BURST.get()),
-            line: VecDeque::new(),
+            line: BTreeMap::new(),
             planned: false,
         }
     }
@@ -110,6 +118,8 @@ impl<N: Net> Metered<N> {
                 tags: Slab::new(),
                 flows: BTreeMap::new(),
                 due: BinaryHeap::new(),
+                unplanned: Vec::new(),
+                next_place: 0,
                 free: false,
             })
         });
@@ -130,6 +140,7 @@ impl<N: Net> Metered<N> {
                 token,
                 host,
                 waits: [false; 2],
+                place: [None; 2],
                 called: [false; 2],
                 cut: false,
                 called_at: None,
@@ -238,8 +249,12 @@ impl<N: Net> Metered<N> {
         events: &mut Vec<Event>,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        let due = self.meters.as_ref().and_then(|meters| meters.due.peek());
-        let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(self.net.now()));
+        let now = self.net.now();
+        let due = self.meters.as_mut().and_then(|meters| {
+            meters.plan(now);
+            meters.due.peek()
+        });
+        let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(now));
         let timeout = timeout.into_iter().chain(wait).min();
         let polled = self.net.poll(events, timeout);
         if let Some(meters) = &mut self.meters {
@@ -380,6 +395,9 @@ impl Meters {
                 false => available.min(flow.piece),
             });
         }
+        if let Some(tag) = self.tags.get_mut(key) {
+            tag.place[direction] = None;
+        }
         Ok(most as usize)
     }
 
@@ -417,11 +435,16 @@ impl Meters {
     }
 
     fn stand_in(&mut self, id: (Key, usize), direction: usize, key: Key, now: Instant) {
-        if let Some(tag) = self.tags.get_mut(key) {
-            tag.waits[direction] = true;
-        }
+        let Some(tag) = self.tags.get_mut(key) else {
+            return;
+        };
+        tag.waits[direction] = true;
+        let place = *tag.place[direction].get_or_insert_with(|| {
+            self.next_place += 1;
+            self.next_place
+        });
         if let Some(flow) = self.flows.get_mut(&id) {
-            flow.line.push_back(key);
+            flow.line.insert(place, key);
             if !std::mem::replace(&mut flow.planned, true) {
                 let at = flow.limiter.ready_at(now, flow.piece);
                 self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
@@ -440,15 +463,13 @@ impl Meters {
             };
             flow.planned = false;
             let mut pieces = flow.limiter.available(now) / flow.piece;
-            let mut called = 0;
             while pieces > 0
-                && let Some(key) = flow.line.pop_front()
+                && let Some((_, key)) = flow.line.pop_first()
             {
                 let Some(tag) = self.tags.get_mut(key) else {
                     continue; // it is closed
                 };
                 pieces -= 1;
-                called += 1;
                 let direction = id.1;
                 tag.waits[direction] = false;
                 tag.called[direction] = true;
@@ -461,11 +482,17 @@ impl Meters {
                 });
             }
             if !flow.line.is_empty() {
-                // Those that are called take theirs before anybody else is.
                 flow.planned = true;
-                let mut after = flow.limiter.clone();
-                after.charge(now, flow.piece.saturating_mul(called));
-                let at = after.ready_at(now, flow.piece);
+                self.unplanned.push(id);
+            }
+        }
+    }
+
+    /// Plans when the next ones are called, once those that were have taken theirs, a piece or less.
+    fn plan(&mut self, now: Instant) {
+        for id in self.unplanned.drain(..) {
+            if let Some(flow) = self.flows.get_mut(&id) {
+                let at = flow.limiter.ready_at(now, flow.piece);
                 self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
             }
         }
@@ -485,3 +512,130 @@ const LEAST_BURST: NonZeroU64 = match NonZeroU64::new(16 * 1024) {
 const PIECE: Duration = Duration::from_millis(20);
 
 const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rate(count: u64, burst: u64) -> Rate {
+        let number = |n| NonZeroU64::new(n).expect("not zero");
+        Rate::per_second(number(count)).burst(number(burst))
+    }
+
+    fn meters(host: Option<Rate>, total: Option<Rate>) -> Meters {
+        Meters {
+            rates: ByteRates {
+                host: [host, None],
+                total: [total, None],
+            },
+            tags: Slab::new(),
+            flows: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            unplanned: Vec::new(),
+            next_place: 0,
+            free: false,
+        }
+    }
+
+    fn stream(meters: &mut Meters, host: u64) -> Key {
+        meters.tags.insert(Tag {
+            token: Token(meters.tags.len()),
+            host: Key::from_bits(host),
+            waits: [false; 2],
+            place: [None; 2],
+            called: [false; 2],
+            cut: false,
+            called_at: None,
+        })
+    }
+
+    #[test]
+    fn those_in_line_get_a_piece_each_and_who_is_gone_holds_nobody_up() {
+        let mut meters = meters(None, Some(rate(100_000, 1)));
+        let mut now = Instant::now();
+        let all: Vec<Key> = (0..4).map(|_| stream(&mut meters, 1)).collect();
+        assert_eq!(meters.allow(IN, all[0], 100_000, now).ok(), Some(16_384));
+        meters.charge(IN, all[0], 16_384, now);
+        for key in &all {
+            assert!(meters.allow(IN, *key, 100_000, now).is_err());
+            // However often it asks, it stands in line once.
+            assert!(meters.allow(IN, *key, 100_000, now).is_err());
+        }
+        meters.tags.remove(all[1]);
+        let mut events = Vec::new();
+        for expected in [0, 2, 3] {
+            now += PIECE;
+            meters.call(now, &mut events);
+            let event = events.pop().expect("somebody's turn");
+            assert_eq!((event.token, event.readable), (Token(expected), true));
+            assert!(events.is_empty());
+            assert_eq!(
+                meters.allow(IN, all[expected], 100_000, now).ok(),
+                Some(2000)
+            );
+            meters.charge(IN, all[expected], 2000, now);
+            meters.plan(now);
+        }
+        now += PIECE;
+        meters.call(now, &mut events);
+        assert!(events.is_empty() && meters.due.is_empty());
+    }
+
+    proptest! {
+        /// Streams of some hosts that always want more: over any window no host and not all together get more than their
+        /// rates, each is called when it waits, and full use is made of what there is.
+        #[test]
+        fn no_window_has_more_and_none_waits_for_ever(
+            (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),
+            (all, all_burst) in (1_000u64..1_000_000, 1u64..60_000),
+            hosts in prop::collection::vec(0u64..3, 1..8),
+            wants in prop::collection::vec(1usize..100_000, 1..20),
+        ) {
+            let (own, all) = (rate(own, own_burst), rate(all, all_burst));
+            let mut meters = meters(Some(own), Some(all));
+            let keys: Vec<Key> = hosts.iter().map(|host| stream(&mut meters, *host)).collect();
+            let start = Instant::now();
+            let (mut now, mut went, mut got) = (start, Vec::new(), vec![0; keys.len()]);
+            let mut ready: Vec<usize> = (0..keys.len()).collect();
+            let mut wants = wants.into_iter().cycle();
+            while now < start + Duration::from_secs(3) {
+                for at in std::mem::take(&mut ready) {
+                    while let Ok(n) = meters.allow(IN, keys[at], wants.next().unwrap_or(1), now) {
+                        prop_assert!(n > 0);
+                        meters.charge(IN, keys[at], n, now);
+                        went.push((now, hosts[at], n as u128));
+                        got[at] += n;
+                    }
+                }
+                meters.plan(now);
+                let next = meters.due.peek().map(|Reverse((at, _))| *at);
+                prop_assert!(next.is_some_and(|next| next >= now), "nobody would ever be called");
+                now = next.unwrap_or(now);
+                let mut events = Vec::new();
+                meters.call(now, &mut events);
+                ready.extend(events.iter().map(|event| event.token.0));
+            }
+            let bound = |rate: Rate, window: Duration| {
+                let burst = u128::from(rate.burst.max(LEAST_BURST).get());
+                burst * 1_000_000_000 + window.as_nanos() * u128::from(rate.count.get())
+            };
+            for (from, (begin, _, _)) in went.iter().enumerate() {
+                let (mut sum, mut of_hosts) = (0, [0; 3]);
+                for (end, host, n) in &went[from..] {
+                    sum += n;
+                    of_hosts[*host as usize] += n;
+                    prop_assert!(sum * 1_000_000_000 <= bound(all, *end - *begin));
+                    prop_assert!(of_hosts[*host as usize] * 1_000_000_000 <= bound(own, *end - *begin));
+                }
+            }
+            // The slower of the two rates, over three seconds, but for the pieces that are on their way.
+            let number = hosts.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
+            let slower = all.count.get().min(own.count.get() * number);
+            let sum: usize = got.iter().sum();
+            prop_assert!(sum as u64 >= slower * 5 / 2, "{} of {}", sum, slower * 3);
+            prop_assert!(got.iter().all(|got| *got > 0), "{:?}", got);
+        }
+    }
+}

@@ -950,7 +950,10 @@ impl Run<'_> {
 
     /// Among many hosts none is kept idle connections of.
     fn keeps_idle(&self) -> bool {
-        self.plan.web.is_none() && self.plan.config.min_idle > 0
+        // A health check leaves its connection idle, whenever it comes.
+        let balance = self.plan.config.balance.as_ref();
+        let checks = balance.is_some_and(|balance| balance.health_check.is_some());
+        self.plan.web.is_none() && (self.plan.config.min_idle > 0 || checks)
     }
 
     /// Every server heard what was meant for it.
