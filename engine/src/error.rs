@@ -624,3 +624,62 @@ impl From<TimeLimit> for ErrorKind {
         Self::Timeout(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    /// What each says, and as what it is known to who wants an `io::Error`.
+    #[test]
+    fn one_line_and_one_kind_for_each() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let far = IpAddr::from([10, 0, 0, 1]);
+        let cases: [(ErrorKind, &str, io::ErrorKind); 9] = [
+            (PeerFault::Empty.into(), "", io::ErrorKind::UnexpectedEof),
+            (PeerFault::BadHeader.into(), "", io::ErrorKind::InvalidData),
+            (
+                refused().into(),
+                "connecting failed",
+                io::ErrorKind::ConnectionRefused,
+            ),
+            (TimeLimit::Total.into(), "", io::ErrorKind::TimedOut),
+            (
+                ErrorKind::Dns(DnsError::Timeout),
+                "",
+                io::ErrorKind::TimedOut,
+            ),
+            (
+                ErrorKind::Denied(far),
+                "the address policy refuses 10.0.0.1",
+                io::ErrorKind::PermissionDenied,
+            ),
+            (
+                ErrorKind::BreakerOpen(Instant::now()),
+                "the circuit breaker is open for 0.0ns more",
+                io::ErrorKind::ConnectionRefused,
+            ),
+            (ErrorKind::Cancelled, "cancelled", io::ErrorKind::Other),
+            (
+                Stopped::ShutDown.into(),
+                "the shared client has been shut down",
+                io::ErrorKind::Other,
+            ),
+        ];
+        for (kind, text, expected) in cases {
+            let has_cause = matches!(kind, ErrorKind::Io(_));
+            let error = Error::new(kind, Phase::Connect, Sent::Nothing);
+            let said = error.to_string();
+            assert!(!said.is_empty() && !said.contains('\n'), "{error:?}");
+            if !text.is_empty() {
+                assert_eq!(said, text);
+            }
+            assert_eq!(error.source().is_some(), has_cause, "{error:?}");
+            let io = io::Error::from(error);
+            assert_eq!(io.kind(), expected, "{said}");
+            let inner = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+            assert_eq!(inner.map(ToString::to_string), Some(said));
+        }
+    }
+}

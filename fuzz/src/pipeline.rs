@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
-use courser::proto::{BodyMode, Defaults, Exchange, Reuse};
+use courser::proto::{BodyMode, CloseReason, Defaults, Exchange, Reuse};
 use courser::{
     Call, HostConfig, Limits, PipelineClient, PipelineConfig, Request, Response, Retry, Timeouts,
     Upstream,
@@ -93,7 +93,12 @@ fn one_by_one(methods: &[u8], limits: &Limits, input: &[u8], closes: bool) -> Ve
                 false => Some("Timeout(Total)".to_owned()),
             };
         }
-        over = error.is_some() || exchange.done() != Some(Reuse::Keep);
+        // What is left over is the next answer.
+        let goes_on = matches!(
+            exchange.done(),
+            Some(Reuse::Keep | Reuse::Close(CloseReason::Surplus))
+        );
+        over = error.is_some() || !goes_on;
         ends.push(match error {
             Some(error) => Err(Some(error)),
             None => Ok(answer(response)),

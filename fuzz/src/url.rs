@@ -29,7 +29,9 @@ pub fn url(data: &[u8]) {
     // The scheme changes by a word of the reference alone.
     if read.scheme() != from.scheme() {
         let name = read.scheme().as_str().as_bytes();
-        let says = reference.trim_ascii_start();
+        // Controls and blanks before it do not count (WHATWG URL §4.4).
+        let start = reference.iter().position(|byte| *byte > b' ');
+        let says = &reference[start.unwrap_or(reference.len())..];
         let says = says.get(..name.len());
         assert!(
             says.is_some_and(|says| says.eq_ignore_ascii_case(name)),

@@ -122,6 +122,18 @@ fn near_http() -> impl Strategy<Value = Vec<u8>> {
     (any::<[u8; 4]>(), pieces).prop_map(|(choice, pieces)| [&choice[..], &pieces].concat())
 }
 
+/// Mostly sound ones, so that several calls come to their turn.
+const ANSWERS: [&str; 8] = [
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+    "HTTP/1.1 204 Nothing\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nT: 1\r\n\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
+    "HTTP/1.0 200 OK\r\n\r\nall",
+    "garbage\r\n",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
@@ -151,6 +163,17 @@ proptest! {
     #[test]
     fn responses_near_http(data in near_http()) {
         fuzz::response(&data);
+    }
+
+    #[test]
+    fn pipelines_of_answers(
+        choice in any::<[u8; 4]>(),
+        answers in prop::collection::vec(prop::sample::select(ANSWERS.to_vec()), 0..9),
+        cut in 0usize..40,
+    ) {
+        let whole = answers.concat();
+        let kept = whole.len() - cut.min(whole.len()) * usize::from(choice[3] % 3 == 0);
+        fuzz::pipeline(&[&choice[..], &whole.as_bytes()[..kept]].concat());
     }
 
     #[test]
