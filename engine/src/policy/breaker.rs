@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, ErrorKind, TimeLimit};
+use crate::error::{Error, ErrorKind, Phase};
 use crate::mutation::{self, Mutation};
 
 /// When a [`Breaker`] opens, and for how long.
@@ -310,8 +310,10 @@ impl Breaker {
 
 /// What the end of an attempt says about its peer.
 pub(crate) fn health_of(error: &Error) -> Health {
+    if error.phase() == Phase::Queue {
+        return Health::Unknown; // it was not asked
+    }
     match error.kind() {
-        ErrorKind::Timeout(TimeLimit::Queue) => Health::Unknown,
         ErrorKind::Peer(_)
         | ErrorKind::Tls(_)
         | ErrorKind::Io(_)

@@ -378,12 +378,17 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             0 => self.waiting(),
             _ => 0,
         };
-        let fresh = match self.waiting_fresh.len() {
+        let fresh = match self.fresh_in_advance() {
             0 => 0,
             fresh => fresh.saturating_sub(self.unused_idle().count()),
         };
-        // Those that are tried again get their connection in advance: later ones would take every chance before them.
         waiting.min(self.room).max(fresh)
+    }
+
+    /// Those that are tried again get their connection in advance, or later ones would take every chance before them; but
+    /// not all of them, as each one of these connections takes room from others for as long as it waits.
+    fn fresh_in_advance(&self) -> usize {
+        self.waiting_fresh.len().min(self.room.max(1))
     }
 
     /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait.
@@ -492,9 +497,9 @@ impl<C: Copy, W: Copy> Pool<C, W> {
         !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
-    /// Whether nobody would get the next connection that is opened.
+    /// Whether nobody would get the next connection that is opened, or nobody might use it now.
     pub(crate) fn only_warms(&self) -> bool {
-        self.connecting.len() >= self.demand()
+        self.connecting.len() >= self.demand() || self.config.gated && self.room == 0
     }
 
     /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
@@ -532,9 +537,10 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// Whether a call waits for a new connection that is not being opened.
     #[inline]
     pub(crate) fn needs_fresh(&self) -> bool {
-        let fresh = self.waiting_fresh.len();
-        fresh > self.connecting.len()
-            && (!self.config.gated || fresh > self.connecting.len() + self.unused_idle().count())
+        let connecting = self.connecting.len();
+        self.waiting_fresh.len() > connecting
+            && (!self.config.gated
+                || self.fresh_in_advance() > connecting + self.unused_idle().count())
     }
 
     /// When `wants_open` may change by itself.

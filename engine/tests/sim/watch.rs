@@ -12,7 +12,7 @@ use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
 use courser::{
     Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Moment,
-    Observer, PeerFault, Rate, Retry, RetryBudget, RetryCause, Sent, TimeLimit,
+    Observer, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
@@ -219,15 +219,21 @@ impl Watch {
                 self.sending(call, reused);
             }
             Moment::Ejected { remote, until } => {
-                let ejected = (self.now(), until);
-                self.ejected.insert(remote.clone(), ejected);
+                let (now, known) = (self.now(), self.ejected.get(remote));
+                // Until its check succeeds, if it waits for that as well.
+                if known.is_none_or(|(_, until)| until.is_some()) {
+                    self.ejected.insert(remote.clone(), (now, until));
+                }
             }
             Moment::Concurrency { call, limit, .. } => {
                 assert!(self.concurrency.is_some());
                 self.host_of(call).limit = Some(limit);
             }
             Moment::Readmitted { remote } => {
-                self.ejected.remove(remote);
+                let now = self.now();
+                if let Some((_, until)) = self.ejected.get_mut(remote) {
+                    *until = Some(now);
+                }
             }
             Moment::Head { call, response, .. } => {
                 let patience = response.header("X-Patience");
@@ -533,9 +539,10 @@ impl Watch {
                 ErrorKind::Misuse(_)
                 | ErrorKind::Limit(_)
                 | ErrorKind::Cancelled
-                | ErrorKind::BreakerOpen(_)
-                | ErrorKind::Timeout(TimeLimit::Queue),
+                | ErrorKind::BreakerOpen(_),
             ) => None,
+            // Nobody was asked.
+            Some(_) if error.is_some_and(|error| error.phase() == Phase::Queue) => None,
             Some(_) => Some(true),
         };
         let consecutive = config.consecutive;

@@ -143,6 +143,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if let Some(retries) = &mut host.retries
             && call.failures == 0
+            && call.tried == 0
+            && call.check.is_none()
         {
             retries.note_request();
         }
