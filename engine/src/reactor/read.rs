@@ -255,7 +255,6 @@ impl<N: Net> Reactor<N> {
 /// What a read came to: so many bytes, none at an end of the stream that the exchange accepts, `None` if there is nothing
 /// to read yet.
 #[inline]
-#[inline]
 pub(super) fn taken(
     read: io::Result<usize>,
     exchange: &mut Exchange,
