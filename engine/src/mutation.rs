@@ -1,5 +1,5 @@
 //! Faults planted on purpose, each of which the simulation must catch: this is how the checks are checked. Only for
-//! the project's own tests, by the feature `mutations`; without it, [`on`] is a constant and nothing is left of them.
+//! the project's own tests, by the feature `mutations`; without it, the check is a constant and nothing is left of them.
 //!
 //! At each place that a fault can be in stands `mutation::on(Mutation::Name)`. Which one is there is chosen while the
 //! program runs, and for each thread, so that one build tests all of them.
