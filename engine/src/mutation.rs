@@ -4,9 +4,23 @@
 //! At each place that a fault can be in stands `mutation::on(Mutation::Name)`. Which one is there is chosen while the
 //! program runs, and for each thread, so that one build tests all of them.
 
-/// A fault.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mutation {
+/// The faults and the list of all of them, which can lack none.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A fault.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub enum Mutation {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Mutation {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+faults! {
     /// A connection that is given back while calls wait for it becomes idle.
     LostWakeUp,
     /// A place in the pool is given back twice.
@@ -82,42 +96,6 @@ mod plant {
     use std::cell::Cell;
 
     use super::Mutation;
-
-    impl Mutation {
-        /// All of them.
-        pub const ALL: [Self; 27] = {
-            use Mutation::*;
-            [
-                LostWakeUp,
-                DoubleRelease,
-                StaleReuse,
-                ReuseAfterClose,
-                RepeatedPost,
-                MissedDeadline,
-                OverTheCap,
-                CompletedTwice,
-                CrossedAnswer,
-                IgnoredBudget,
-                IgnoredBreaker,
-                NeverHalfOpen,
-                EndlessProbes,
-                IgnoredBackoff,
-                IgnoredRetryAfter,
-                EndlessAttempts,
-                LostTimer,
-                SpinningTimer,
-                LeakedSlot,
-                BrokenFifo,
-                SentAfterCancel,
-                TruncatedBody,
-                ForgottenHost,
-                CrossedHosts,
-                IgnoredRate,
-                IgnoredConcurrency,
-                IgnoredEjection,
-            ]
-        };
-    }
 
     thread_local! {
         static PLANTED: Cell<Option<Mutation>> = const { Cell::new(None) };

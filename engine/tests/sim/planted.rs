@@ -7,7 +7,7 @@ use crate::campaign::{CAMPAIGNS, Seeds};
 
 /// One for each fault. A single seed is run with the fault, and told in full.
 pub(crate) fn trials(seeds: Seeds) -> impl Iterator<Item = Trial> {
-    Mutation::ALL.into_iter().map(move |mutation| {
+    Mutation::ALL.iter().copied().map(move |mutation| {
         Trial::test(format!("planted::{mutation:?}"), move || {
             plant(Some(mutation));
             let caught = match seeds {
