@@ -73,6 +73,11 @@ mod tests {
             name: name.as_bytes(),
             kind,
             depth,
+            start: b"/",
+            size: None,
+            modified: None,
+            asked: false,
+            empty: None,
             listing: None,
         }
     }

@@ -15,6 +15,7 @@ use url::Url;
 
 use super::listing::{self, Entry, EntryKind, Listing, Shape};
 use super::path;
+use super::range::{SizeRange, TimeRange};
 
 mod cause;
 mod messages;
@@ -107,6 +108,33 @@ impl Task {
             Ask::List
         } else {
             Ask::Probe
+        }
+    }
+}
+
+/// Something found, before its URL is spelled out.
+struct Item<'a> {
+    target: &'a str,
+    kind: Kind,
+    /// Index of the start.
+    start: usize,
+    depth: u32,
+    listing: Option<Shape>,
+    size: Option<SizeRange>,
+    modified: Option<TimeRange>,
+}
+
+impl<'a> Item<'a> {
+    /// What no page has listed.
+    fn start(target: &'a str, kind: Kind, start: usize) -> Self {
+        Self {
+            target,
+            kind,
+            start,
+            depth: 0,
+            listing: None,
+            size: None,
+            modified: None,
         }
     }
 }
@@ -265,7 +293,7 @@ impl Frontier {
         match self.read_page(&task, reply) {
             Ok(listing) => {
                 if task.kind == TaskKind::Start {
-                    self.found(&task.target, Kind::Directory, 0, None, sink);
+                    self.found(Item::start(&task.target, Kind::Directory, task.start), sink);
                 }
                 self.listed(&task, listing, sink);
             }
@@ -325,7 +353,8 @@ impl Frontier {
         match entry.kind {
             EntryKind::Directory => {
                 target.push('/');
-                self.directory(target, parent.start, depth, shape, sink);
+                let modified = entry.modified.map(|time| time.range(None));
+                self.directory(target, parent.start, depth, shape, modified, sink);
             }
             EntryKind::Unknown => {
                 let limit = self.policy.limits.directories;
@@ -338,7 +367,16 @@ impl Frontier {
                 }
             }
             EntryKind::File => {
-                self.found(&target, Kind::File, depth, Some(shape), sink);
+                let item = Item {
+                    target: &target,
+                    kind: Kind::File,
+                    start: parent.start,
+                    depth,
+                    listing: Some(shape),
+                    size: entry.size,
+                    modified: entry.modified.map(|time| time.range(None)),
+                };
+                self.found(item, sink);
             }
         }
     }
@@ -350,13 +388,23 @@ impl Frontier {
         start: usize,
         depth: u32,
         shape: Shape,
+        modified: Option<TimeRange>,
         sink: Sink<'_>,
     ) {
         let canonical = path::canonical(&target);
         if self.starts.iter().any(|start| start.directory == canonical) {
             return;
         }
-        self.found(&target, Kind::Directory, depth, Some(shape), sink);
+        let item = Item {
+            target: &target,
+            kind: Kind::Directory,
+            start,
+            depth,
+            listing: Some(shape),
+            size: None,
+            modified,
+        };
+        self.found(item, sink);
         let task = Task::new(target, TaskKind::Directory, start, depth);
         self.enqueue(task, &canonical, sink);
     }
@@ -392,7 +440,12 @@ impl Frontier {
             TaskKind::Unknown(shape) => Some(shape),
             TaskKind::Start | TaskKind::Directory => None,
         };
-        self.found(&task.target, Kind::File, task.depth, listing, sink);
+        let item = Item {
+            depth: task.depth,
+            listing,
+            ..Item::start(&task.target, Kind::File, task.start)
+        };
+        self.found(item, sink);
         if task.kind == TaskKind::Start {
             self.counts.directories_done += 1;
         }
@@ -410,7 +463,7 @@ impl Frontier {
         let canonical = path::canonical(&target);
         if let TaskKind::Unknown(shape) = task.kind {
             return if canonical == format!("{}/", path::canonical(&task.target)) {
-                self.directory(target, task.start, task.depth, shape, sink);
+                self.directory(target, task.start, task.depth, shape, None, sink);
             } else {
                 self.file(&task, sink);
             };
@@ -423,13 +476,8 @@ impl Frontier {
             });
         }
         if task.kind == TaskKind::Start {
-            self.found(
-                &self.starts[task.start].directory.clone(),
-                Kind::Directory,
-                0,
-                None,
-                sink,
-            );
+            let directory = self.starts[task.start].directory.clone();
+            self.found(Item::start(&directory, Kind::Directory, task.start), sink);
         }
         self.counts.directories_done += 1;
         let Some(start) = self.innermost_start(&canonical) else {
@@ -566,14 +614,8 @@ impl Frontier {
 
 /// Reports and bookkeeping.
 impl Frontier {
-    fn found(
-        &mut self,
-        target: &str,
-        kind: Kind,
-        depth: u32,
-        listing: Option<Shape>,
-        sink: Sink<'_>,
-    ) {
+    fn found(&mut self, item: Item<'_>, sink: Sink<'_>) {
+        let Item { target, kind, .. } = item;
         self.counts.files += u64::from(kind == Kind::File);
         let trimmed = match target.strip_suffix('/') {
             Some("") | None => target,
@@ -589,8 +631,13 @@ impl Frontier {
             path: &path,
             name: &name,
             kind,
-            depth,
-            listing,
+            depth: item.depth,
+            start: &path::decode(&self.starts[item.start].directory),
+            size: item.size,
+            modified: item.modified,
+            asked: false,
+            empty: None,
+            listing: item.listing,
         }));
     }
 

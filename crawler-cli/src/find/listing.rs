@@ -13,6 +13,7 @@ use html5gum::{Span, Tokenizer};
 use url::Url;
 
 use super::path;
+use super::range::{ListedTime, SizeRange};
 
 /// What one page lists.
 #[derive(Clone, Debug)]
@@ -39,6 +40,10 @@ pub struct Entry {
     pub name: Vec<u8>,
     /// File or directory, if the page tells.
     pub kind: EntryKind,
+    /// The size, if the page shows one.
+    pub size: Option<SizeRange>,
+    /// The time of the last change, if the page shows one.
+    pub modified: Option<ListedTime>,
 }
 
 /// What the page says that an entry is.
@@ -294,6 +299,8 @@ impl<'a> Scan<'a> {
             segment,
             name,
             kind,
+            size: None,
+            modified: None,
         });
     }
 

@@ -43,6 +43,7 @@ pub mod frontier;
 pub mod glob;
 pub mod listing;
 mod path;
+pub mod range;
 pub(crate) mod report;
 
 use crawl::Host;
@@ -50,6 +51,7 @@ pub use filter::Filter;
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
+pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]

@@ -262,6 +262,11 @@ mod tests {
         name: "a \u{1b}".as_bytes(),
         kind: Kind::Directory,
         depth: 1,
+        start: b"/",
+        size: None,
+        modified: None,
+        asked: false,
+        empty: None,
         listing: Some(Shape::Nginx),
     };
 

@@ -4,6 +4,7 @@ use std::ops::Add;
 
 use super::Cause;
 use crate::find::listing::Shape;
+use crate::find::range::{SizeRange, TimeRange};
 
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -106,6 +107,16 @@ pub struct Found<'a> {
     pub kind: Kind,
     /// Segments below the start, which has depth 0.
     pub depth: u32,
+    /// The path of the start that it was reached from, percent-decoded; of a directory, with the final `/`.
+    pub start: &'a [u8],
+    /// The size, as far as it is known. Directories have none.
+    pub size: Option<SizeRange>,
+    /// The time of the last change, as far as it is known.
+    pub modified: Option<TimeRange>,
+    /// Whether nothing more will be known of it: the server itself was asked, and not only its listing.
+    pub asked: bool,
+    /// Of a directory that was read, whether it has no entries.
+    pub empty: Option<bool>,
     /// Whose page listed it; `None` for a start.
     pub listing: Option<Shape>,
 }

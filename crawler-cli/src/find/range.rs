@@ -1,0 +1,156 @@
+//! What is known of a size or a time: an interval, because listings round the one and leave out the seconds and the
+//! zone of the other. Pure.
+
+/// A size in bytes: between `lo` and `hi`, both included.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct SizeRange {
+    /// The least it can be.
+    pub lo: u64,
+    /// The most it can be.
+    pub hi: u64,
+}
+
+impl SizeRange {
+    /// Known to the byte.
+    pub fn exact(bytes: u64) -> Self {
+        Self {
+            lo: bytes,
+            hi: bytes,
+        }
+    }
+
+    /// The size, if it is known to the byte.
+    pub fn known(self) -> Option<u64> {
+        (self.lo == self.hi).then_some(self.lo)
+    }
+}
+
+/// A time in seconds since 1970-01-01T00:00:00Z, leap seconds not counted: between `lo` and `hi`, both included.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct TimeRange {
+    /// The earliest it can be.
+    pub lo: i64,
+    /// The latest it can be.
+    pub hi: i64,
+}
+
+impl TimeRange {
+    /// Known to the second.
+    pub fn exact(seconds: i64) -> Self {
+        Self {
+            lo: seconds,
+            hi: seconds,
+        }
+    }
+
+    /// The time, if it is known to the second.
+    pub fn known(self) -> Option<i64> {
+        (self.lo == self.hi).then_some(self.lo)
+    }
+
+    /// How exactly it is known.
+    pub fn precision(self) -> Precision {
+        match self.hi.saturating_sub(self.lo) {
+            0 => Precision::Second,
+            1..MINUTE => Precision::Minute,
+            MINUTE..DAY => Precision::Day,
+            _ => Precision::Unsure,
+        }
+    }
+}
+
+/// How exactly a time is known.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Precision {
+    /// To the second.
+    Second,
+    /// To the minute.
+    Minute,
+    /// To the day, or nearly.
+    Day,
+    /// Not even that: the listing's time zone is not known.
+    Unsure,
+}
+
+impl Precision {
+    /// The lower-case name, as in JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Day => "day",
+            Self::Unsure => "unsure",
+        }
+    }
+}
+
+/// A time as a listing shows it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ListedTime {
+    /// Seconds since 1970 of the first moment it can stand for, if the clock that wrote it shows UTC.
+    pub seconds: i64,
+    /// How many seconds the page leaves open: 1 when it shows them, 60 when it shows minutes.
+    pub span: u32,
+    /// Whether the zone is known to be UTC. Most servers write their own, and do not say which.
+    pub utc: bool,
+}
+
+impl ListedTime {
+    /// The moments it can stand for. `offset` is what the server's clock is ahead of UTC, in seconds, if that was
+    /// found out; without it, any zone on Earth is possible.
+    pub fn range(self, offset: Option<i64>) -> TimeRange {
+        let last = i64::from(self.span.max(1)) - 1;
+        let (ahead, behind) = match offset {
+            _ if self.utc => (0, 0),
+            Some(offset) => (offset, offset),
+            None => (MOST_AHEAD, MOST_BEHIND),
+        };
+        TimeRange {
+            lo: self.seconds.saturating_sub(ahead),
+            hi: self.seconds.saturating_add(last).saturating_sub(behind),
+        }
+    }
+}
+
+const MINUTE: i64 = 60;
+const DAY: i64 = 24 * 60 * 60;
+/// Zones on Earth reach from UTC+14 to UTC-12.
+const MOST_AHEAD: i64 = 14 * 60 * 60;
+const MOST_BEHIND: i64 = -12 * 60 * 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listed_time_is_as_wide_as_what_it_leaves_open() {
+        let listed = |span, utc| ListedTime {
+            seconds: 1_000_000,
+            span,
+            utc,
+        };
+        for (time, offset, lo, hi, precision) in [
+            (listed(1, true), None, 0, 0, Precision::Second),
+            (listed(60, true), Some(3600), 0, 59, Precision::Minute),
+            (
+                listed(60, false),
+                Some(3600),
+                -3600,
+                59 - 3600,
+                Precision::Minute,
+            ),
+            (
+                listed(60, false),
+                None,
+                -14 * 3600,
+                59 + 12 * 3600,
+                Precision::Unsure,
+            ),
+            (listed(86_400, true), None, 0, 86_399, Precision::Day),
+        ] {
+            let range = time.range(offset);
+            assert_eq!((range.lo, range.hi), (1_000_000 + lo, 1_000_000 + hi));
+            assert_eq!(range.precision(), precision);
+        }
+    }
+}
