@@ -38,6 +38,7 @@ use url::Url;
 
 pub mod cli;
 mod crawl;
+pub mod expr;
 pub mod filter;
 pub mod frontier;
 pub mod glob;
