@@ -45,6 +45,7 @@ pub mod listing;
 mod path;
 pub mod range;
 pub(crate) mod report;
+pub mod robots;
 
 use crawl::Host;
 pub use filter::Filter;
