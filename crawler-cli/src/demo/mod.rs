@@ -98,7 +98,7 @@ fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
                 line.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
             }
             Event::Turn(summary) => {
-                line.set_message(progress_text(&summary));
+                line.set_message(progress_text(summary));
                 line.tick();
             }
         }

@@ -49,6 +49,7 @@ pub mod range;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
+pub mod stats;
 
 use crawl::Host;
 pub use filter::Filter;
@@ -56,6 +57,7 @@ pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
@@ -196,11 +198,19 @@ impl Find {
     /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
     /// unless [`connections`](Self::connections) says more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+        let began = Instant::now();
         let mut run = Run {
             filter: &self.filter,
             on_event: &mut on_event,
-            began: Instant::now(),
-            matched: 0,
+            began,
+            cpu_began: cpu_time(),
+            summary: Summary {
+                counts: Counts::default(),
+                matched: 0,
+                elapsed: Duration::ZERO,
+                ending: Ending::Finished,
+                stats: Stats::new(began),
+            },
             stopped: false,
         };
         let proxies = &self.transfer.proxies;
@@ -211,8 +221,8 @@ impl Find {
                 Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
             })
             .collect();
-        let counts = crawl::search(hosts, self.transfer, &mut run);
-        run.summary(counts)
+        crawl::search(hosts, self.transfer, &mut run);
+        run.summary
     }
 }
 
@@ -225,11 +235,11 @@ pub enum Event<'a> {
     Unread(Unread<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
-    Turn(Summary),
+    Turn(&'a Summary),
 }
 
 /// How a search went, or how it is going.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// What the crawl has seen.
     pub counts: Counts,
@@ -239,6 +249,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// What it cost, and what it waited for.
+    pub stats: Stats,
 }
 
 impl Summary {
@@ -339,7 +351,10 @@ struct Run<'r> {
     filter: &'r Filter,
     on_event: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
     began: Instant,
-    matched: u64,
+    /// The thread's processor time then.
+    cpu_began: Duration,
+    /// As of the last turn; `matched` and `stats` are always up to date.
+    summary: Summary,
     stopped: bool,
 }
 
@@ -354,30 +369,34 @@ impl Run<'_> {
         match finding {
             frontier::Finding::Found(found) => {
                 if self.filter.wants(&found) && !self.stopped {
-                    self.matched += 1;
+                    self.summary.matched += 1;
                     self.emit(Event::Found(found));
                 }
             }
-            frontier::Finding::Unread(unread) => self.emit(Event::Unread(unread)),
+            frontier::Finding::Unread(unread) => {
+                self.summary.stats.handle_unread(unread.cause);
+                self.emit(Event::Unread(unread));
+            }
         }
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
     fn turn(&mut self, counts: Counts) {
-        let summary = self.summary(counts);
-        self.emit(Event::Turn(summary));
-    }
-
-    fn summary(&self, counts: Counts) -> Summary {
-        Summary {
-            counts,
-            matched: self.matched,
-            elapsed: self.began.elapsed(),
-            ending: if self.stopped {
-                Ending::Stopped
-            } else {
-                Ending::Finished
-            },
+        self.summary.counts = counts;
+        self.summary.elapsed = self.began.elapsed();
+        let cpu = cpu_time().saturating_sub(self.cpu_began);
+        self.summary.stats.handle_cpu(cpu);
+        if !self.stopped {
+            self.stopped = (self.on_event)(Event::Turn(&self.summary)).is_break();
+        }
+        if self.stopped {
+            self.summary.ending = Ending::Stopped;
         }
     }
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
