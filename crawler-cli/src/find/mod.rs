@@ -52,6 +52,7 @@ pub mod scope;
 pub mod stats;
 
 use crawl::Host;
+use expr::Verdict;
 pub use filter::Filter;
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
@@ -365,9 +366,9 @@ impl Run<'_> {
         }
     }
 
-    fn finding(&mut self, finding: frontier::Finding<'_>) {
+    fn finding(&mut self, finding: frontier::Finding<'_>) -> Verdict {
         match finding {
-            frontier::Finding::Found(found) => {
+            frontier::Finding::Found(found, _) => {
                 if self.filter.wants(&found) && !self.stopped {
                     self.summary.matched += 1;
                     self.emit(Event::Found(found));
@@ -378,6 +379,7 @@ impl Run<'_> {
                 self.emit(Event::Unread(unread));
             }
         }
+        Verdict::Go
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
