@@ -41,6 +41,11 @@ pub(super) fn normalise_segment(segment: &str) -> String {
     out
 }
 
+/// Spells a name as a segment.
+pub(super) fn encode(name: &[u8]) -> String {
+    percent_encode(name, ESCAPED).to_string()
+}
+
 /// The one spelling of a path that all its equivalent spellings share.
 pub(super) fn canonical(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
