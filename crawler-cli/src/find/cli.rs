@@ -9,13 +9,14 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::Find;
+use super::expr::Parser;
 use super::report::{Format, Report};
-use super::{Find, Kind};
 use crate::terminal;
 
 /// Runs the command with the arguments that follow its name.
@@ -55,7 +56,7 @@ fn run(find: Find, format: Format) -> ExitCode {
     let written = report.finish(&summary);
     if interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
-    } else if summary.counts.unread > 0 || written.is_err() {
+    } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
         ExitCode::from(UNREAD)
     } else {
         ExitCode::SUCCESS
@@ -96,8 +97,12 @@ fn parse(args: Vec<OsString>, var: impl Fn(&str) -> Option<String>) -> Result<Co
     let mut only_starts = false;
     let mut tls = TlsConfig::default();
     let (mut proxy, mut no_proxy) = (None, None);
+    let mut words = Parser::new(SystemTime::now());
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
+        if !only_starts && words.take(&arg, &mut args)? {
+            continue;
+        }
         let arg = text(arg)?;
         if only_starts || !arg.starts_with('-') {
             find = find.start(&arg)?;
@@ -113,20 +118,6 @@ fn parse(args: Vec<OsString>, var: impl Fn(&str) -> Option<String>) -> Result<Co
             },
         };
         find = match option {
-            "-name" => find.name(&value()?),
-            "-iname" => find.iname(&value()?),
-            "-regex" => {
-                let expression = value()?;
-                find.regex(&expression)
-                    .map_err(|error| UsageError(format!("-regex {expression}: {error}")))?
-            }
-            "-type" => match value()?.as_str() {
-                "f" => find.kind(Kind::File),
-                "d" => find.kind(Kind::Directory),
-                other => return Err(UsageError(format!("-type {other}: neither f nor d"))),
-            },
-            "-maxdepth" => find.max_depth(number(option, &value()?)?),
-            "-mindepth" => find.min_depth(number(option, &value()?)?),
             "-j" => find.connections(number::<NonZeroUsize>(option, &value()?)?),
             "--timeout" => find.timeout(seconds(option, &value()?)?),
             "--retries" => find.retries(number(option, &value()?)?),
@@ -150,10 +141,6 @@ fn parse(args: Vec<OsString>, var: impl Fn(&str) -> Option<String>) -> Result<Co
                 tls.insecure = true;
                 find
             }
-            "-print0" => {
-                format = Format::Nul;
-                find
-            }
             "--json" => {
                 format = Format::Json;
                 find
@@ -172,7 +159,7 @@ fn parse(args: Vec<OsString>, var: impl Fn(&str) -> Option<String>) -> Result<Co
     // The client would say it too, but for each start.
     tls.build()?;
     let proxies = proxies(proxy.as_deref(), no_proxy.as_deref(), var)?;
-    let find = find.tls(tls).proxies(proxies);
+    let find = find.expression(words.finish()?).tls(tls).proxies(proxies);
     Ok(Command::Run(Box::new(find), format))
 }
 

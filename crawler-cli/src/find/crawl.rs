@@ -55,8 +55,8 @@ impl Host {
     }
 }
 
-/// Searches the trees of all hosts, and tells what was seen.
-pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) -> Counts {
+/// Searches the trees of all hosts.
+pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) {
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
         Ok(client) => {
@@ -73,9 +73,7 @@ pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>
         }
         Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
     }
-    let counts = counts(&hosts);
-    run.turn(counts);
-    counts
+    run.turn(counts(&hosts));
 }
 
 struct Crawl {
@@ -102,7 +100,7 @@ impl Crawl {
                 return;
             }
             run.turn(counts(&self.hosts));
-            if run.stopped {
+            if run.is_over() {
                 return;
             }
             if let Err(error) = self.wait(run) {
