@@ -99,7 +99,7 @@ fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
             }
             Event::Output(_) | Event::Failed(_) => {}
             Event::Turn(summary) => {
-                line.set_message(progress_text(&summary));
+                line.set_message(progress_text(summary));
                 line.tick();
             }
         }

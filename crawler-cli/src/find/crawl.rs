@@ -14,6 +14,7 @@ use courser::{
 use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
+use super::stats::{Class, Connection, Exchange, Reason, Waiting};
 use super::{Counts, Run, Transfer};
 
 /// The frontier of one host, and what it has to do with the client.
@@ -44,11 +45,13 @@ impl Host {
             let cause = Cause::Scheme(origin.scheme().to_owned());
             frontier.abandon(&cause, &mut |finding| run.finding(finding));
         }
+        let base = &origin[..Position::BeforePath];
+        run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
             frontier,
-            base: origin[..Position::BeforePath].to_owned(),
+            base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
             in_flight: 0,
         }
@@ -94,11 +97,12 @@ impl Crawl {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
             for host in 0..self.hosts.len() {
-                self.submit(host);
+                self.submit(host, run);
             }
             if self.hosts.iter().all(|host| host.frontier.is_done()) {
                 return;
             }
+            self.tell_waiting(run);
             run.turn(counts(&self.hosts));
             if run.is_over() {
                 return;
@@ -113,7 +117,19 @@ impl Crawl {
         host.in_flight < self.host_cap && self.client.in_flight() < self.cap
     }
 
-    fn submit(&mut self, index: usize) {
+    /// What each host waits for.
+    fn tell_waiting(&self, run: &mut Run<'_>) {
+        for (index, host) in self.hosts.iter().enumerate() {
+            let until = host.frontier.poll_timeout().filter(|_| self.has_room(host));
+            let waiting = until.map(|until| Waiting {
+                reason: Reason::BackOff,
+                until,
+            });
+            run.events.summary.stats.handle_waiting(index, waiting);
+        }
+    }
+
+    fn submit(&mut self, index: usize, run: &mut Run<'_>) {
         while self.has_room(&self.hosts[index]) {
             let tags = Tags::of(&self.hosts);
             let host = &mut self.hosts[index];
@@ -131,6 +147,7 @@ impl Crawl {
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
@@ -145,6 +162,7 @@ impl Crawl {
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
+            run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
         for _ in 0..self.client.in_flight() {
@@ -152,7 +170,7 @@ impl Crawl {
                 break;
             };
             let index = self.answer(done, run);
-            self.submit(index);
+            self.submit(index, run);
             timeout = Duration::ZERO;
         }
         Ok(())
@@ -164,6 +182,11 @@ impl Crawl {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
+        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
+        match &done.outcome {
+            Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
+            Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
+        }
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
         match done.outcome {
             Ok(()) => host
@@ -246,6 +269,17 @@ fn blank() -> (Request, Response) {
     let mut request = Request::get("/");
     request.header("Accept", "text/html,*/*;q=0.1");
     (request, Response::new())
+}
+
+fn exchange(report: &courser::Report) -> Exchange {
+    Exchange {
+        took: report.timings().total,
+        bytes: report.bytes_in(),
+        connection: report.remote().map(|_| match report.reused() {
+            true => Connection::Reused,
+            false => Connection::Opened,
+        }),
+    }
 }
 
 fn reply(response: &Response) -> Reply<'_> {

@@ -46,6 +46,7 @@ pub mod listing;
 mod path;
 pub mod range;
 pub(crate) mod report;
+pub mod stats;
 
 use crawl::Host;
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
@@ -54,6 +55,7 @@ pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
@@ -212,8 +214,8 @@ impl Find {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
-                events.ending = Ending::Stopped;
-                return events.summary();
+                events.summary.ending = Ending::Stopped;
+                return events.summary;
             }
         };
         let mut run = Run {
@@ -247,11 +249,11 @@ pub enum Event<'a> {
     Unread(Unread<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
-    Turn(Summary),
+    Turn(&'a Summary),
 }
 
 /// How a search went, or how it is going.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// What the crawl has seen.
     pub counts: Counts,
@@ -266,6 +268,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// What it cost, and what it waited for.
+    pub stats: Stats,
 }
 
 impl Summary {
@@ -372,7 +376,7 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn is_over(&self) -> bool {
-        self.events.ending != Ending::Finished
+        self.events.summary.ending != Ending::Finished
     }
 
     fn finding(&mut self, finding: frontier::Finding<'_>) {
@@ -381,7 +385,10 @@ impl Run<'_> {
         }
         match finding {
             frontier::Finding::Found(found) => self.found(found),
-            frontier::Finding::Unread(unread) => self.events.emit(Event::Unread(unread)),
+            frontier::Finding::Unread(unread) => {
+                self.events.summary.stats.handle_unread(unread.cause);
+                self.events.emit(Event::Unread(unread));
+            }
         }
     }
 
@@ -400,27 +407,27 @@ impl Run<'_> {
                 events: &mut self.events,
             },
         );
-        self.events.matched += u64::from(evaluation.acted);
-        self.events.undecided += u64::from(evaluation.undecided);
+        self.events.summary.matched += u64::from(evaluation.acted);
+        self.events.summary.undecided += u64::from(evaluation.undecided);
         if evaluation.verdict == Verdict::Quit && !self.is_over() {
-            self.events.ending = Ending::Quit;
+            self.events.summary.ending = Ending::Quit;
         }
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
     fn turn(&mut self, counts: Counts) {
-        self.events.counts = counts;
+        self.events.summary.counts = counts;
         self.events.turn();
     }
 
     /// Does what actions have put off, unless the callback wants no more.
     fn finish(mut self) -> Summary {
-        if self.events.ending != Ending::Stopped {
+        if self.events.summary.ending != Ending::Stopped {
             let events = &mut self.events;
             self.actor.finish(&mut |effect| events.effect(effect, None));
             self.events.turn();
         }
-        self.events.summary()
+        self.events.summary
     }
 }
 
@@ -443,38 +450,49 @@ impl Act for Acting<'_, '_> {
 struct Events<'r> {
     callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
     began: Instant,
-    counts: Counts,
-    matched: u64,
-    undecided: u64,
-    failed: u64,
-    ending: Ending,
+    /// The thread's processor time then.
+    cpu_began: Duration,
+    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
+    summary: Summary,
 }
 
 impl<'r> Events<'r> {
     fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Self {
+        let began = Instant::now();
         Self {
             callback,
-            began: Instant::now(),
-            counts: Counts::default(),
-            matched: 0,
-            undecided: 0,
-            failed: 0,
-            ending: Ending::Finished,
+            began,
+            cpu_began: cpu_time(),
+            summary: Summary {
+                counts: Counts::default(),
+                matched: 0,
+                undecided: 0,
+                failed: 0,
+                elapsed: Duration::ZERO,
+                ending: Ending::Finished,
+                stats: Stats::new(began),
+            },
         }
     }
 
     fn emit(&mut self, event: Event<'_>) {
-        if self.ending != Ending::Stopped && (self.callback)(event).is_break() {
-            self.ending = Ending::Stopped;
+        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
+            self.summary.ending = Ending::Stopped;
         }
     }
 
     fn turn(&mut self) {
-        self.emit(Event::Turn(self.summary()));
+        self.summary.elapsed = self.began.elapsed();
+        let cpu = cpu_time().saturating_sub(self.cpu_began);
+        self.summary.stats.handle_cpu(cpu);
+        let stopped = self.summary.ending == Ending::Stopped;
+        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
     }
 
     fn failed(&mut self, error: &ActError) {
-        self.failed += 1;
+        self.summary.failed += 1;
         self.emit(Event::Failed(error));
     }
 
@@ -490,15 +508,10 @@ impl<'r> Events<'r> {
             Effect::Failed(error) => self.failed(&error),
         }
     }
+}
 
-    fn summary(&self) -> Summary {
-        Summary {
-            counts: self.counts,
-            matched: self.matched,
-            undecided: self.undecided,
-            failed: self.failed,
-            elapsed: self.began.elapsed(),
-            ending: self.ending,
-        }
-    }
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -11,14 +11,21 @@ use super::{Ending, Event, Summary};
 use crate::terminal;
 
 /// How results are written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Format {
     /// One URL a line.
+    #[default]
     Lines,
     /// URLs, each ended by a NUL.
     Nul,
     /// One JSON object a line.
     Json,
+}
+
+/// How a search is to be shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) format: Format,
 }
 
 /// Shows the events of one search.
@@ -37,9 +44,9 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(format: Format) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         Self {
-            format,
+            format: options.format,
             results: Vec::new(),
             messages: Vec::new(),
             line: progress_line(),

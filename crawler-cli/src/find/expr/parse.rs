@@ -597,7 +597,7 @@ const DAY: i64 = 24 * 60 * 60;
 const LONGEST_AGE: f64 = 1e12;
 
 /// Deeper nesting would take stack that is not there.
-const DEEPEST: usize = 500;
+const DEEPEST: usize = 100;
 
 /// What GNU find has and what is not here, by the reason.
 const REFUSED: &[(&[&str], &str)] = &[

@@ -1,0 +1,659 @@
+//! The table of what `crawler-cli find` understands: one row for each option and each word of an expression. The
+//! parser, the help texts, the man page and the completions are made from it, so that they cannot disagree.
+//!
+//! find(1) has long options with one dash, and words such as `(` that mean something where they stand; the usual
+//! parsers know neither.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
+
+use super::UsageError;
+use super::words::WORDS;
+use crate::find::Find;
+use crate::find::expr::Parser;
+use crate::find::report::{Format, Options};
+
+/// One option, or one word of an expression.
+pub(crate) struct Opt {
+    /// Its spellings, dashes included.
+    pub(crate) names: &'static [&'static str],
+    /// What follows it, by the names that the help text uses.
+    pub(crate) values: &'static [Val],
+    pub(crate) group: Group,
+    /// What it does in one line of at most 60 characters, for `-h`.
+    pub(crate) short: &'static str,
+    /// The whole story, for `--help` and the man page: paragraphs, each a line.
+    pub(crate) long: &'static str,
+    /// What holds without it; empty if that is nothing.
+    pub(crate) default: &'static str,
+    /// Variables of the environment that hold without it.
+    pub(crate) env: &'static [&'static str],
+    pub(crate) set: Set,
+}
+
+/// A value of an option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Val {
+    pub(crate) name: &'static str,
+    pub(crate) hint: Hint,
+}
+
+/// What a shell can offer for a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hint {
+    /// Nothing.
+    Any,
+    File,
+    OneOf(&'static [&'static str]),
+}
+
+/// What is done with a row of the table.
+#[derive(Clone, Copy)]
+pub(crate) enum Set {
+    /// An option without a value.
+    Flag(fn(&mut Args)),
+    /// An option with a value. What is wrong with the value is said without naming it.
+    Value(fn(&mut Args, &str) -> Result<(), String>),
+    /// A word of the expression. The parser of expressions takes it; the row is for the texts.
+    Word,
+    /// All that follows is URLs.
+    End,
+    Ask(Ask),
+}
+
+/// Asks for a text instead of a search.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ask {
+    ShortHelp,
+    LongHelp,
+    Man,
+}
+
+/// Under which heading a row stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Group {
+    Tests,
+    Operators,
+    Actions,
+    Search,
+    Network,
+    Output,
+    Other,
+}
+
+impl Group {
+    /// All, in the order of the help text.
+    pub(crate) const ALL: &[Self] = &[
+        Self::Tests,
+        Self::Operators,
+        Self::Actions,
+        Self::Search,
+        Self::Network,
+        Self::Output,
+        Self::Other,
+    ];
+
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Tests => "Tests",
+            Self::Operators => "Operators, by precedence",
+            Self::Actions => "Actions",
+            Self::Search => "What is searched",
+            Self::Network => "Network",
+            Self::Output => "Output",
+            Self::Other => "Other options",
+        }
+    }
+}
+
+/// All rows, in the order of the help text within each group.
+pub(crate) fn all() -> impl Iterator<Item = &'static Opt> {
+    WORDS.iter().chain(OPTIONS)
+}
+
+/// What was typed.
+pub(crate) struct Args {
+    pub(crate) find: Find,
+    pub(crate) output: Options,
+    /// The words of the expression.
+    words: Parser,
+    starts: usize,
+    tls: TlsConfig,
+    proxy: Option<String>,
+    no_proxy: Option<String>,
+}
+
+impl Args {
+    /// Changes the search.
+    fn find(&mut self, change: impl FnOnce(Find) -> Find) {
+        self.find = change(std::mem::take(&mut self.find));
+    }
+
+    fn start(&mut self, url: &str) -> Result<(), UsageError> {
+        self.find = std::mem::take(&mut self.find).start(url)?;
+        self.starts += 1;
+        Ok(())
+    }
+}
+
+/// What the arguments ask for.
+pub(crate) enum Parsed {
+    Args(Box<Args>),
+    Ask(Ask),
+}
+
+/// Reads the arguments; `var` is the environment.
+///
+/// # Errors
+/// The first argument that means nothing.
+pub(crate) fn parse(
+    args: Vec<OsString>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Parsed, UsageError> {
+    let mut parsed = Args {
+        find: Find::new(),
+        output: Options::default(),
+        words: Parser::new(SystemTime::now()),
+        starts: 0,
+        tls: TlsConfig::default(),
+        proxy: None,
+        no_proxy: None,
+    };
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        if parsed.words.take(&arg, &mut args)? {
+            continue;
+        }
+        let arg = text(arg)?;
+        let (name, attached) = split_option(&arg);
+        let Some(opt) = all().find(|opt| opt.names.contains(&name)) else {
+            if arg.starts_with('-') {
+                return Err(unknown(&arg));
+            }
+            parsed.start(&arg)?;
+            continue;
+        };
+        if attached.is_some() && opt.values.is_empty() {
+            return Err(unknown(&arg));
+        }
+        let mut attached = attached.map(str::to_owned);
+        let mut next = || match attached.take() {
+            Some(value) => Ok(Some(value)),
+            None => args.next().map(text).transpose(),
+        };
+        let mut value = || next()?.ok_or_else(|| UsageError(format!("{name} needs a value")));
+        match opt.set {
+            Set::Flag(set) => set(&mut parsed),
+            Set::Value(set) => {
+                let value = value()?;
+                set(&mut parsed, &value).map_err(|why| wrong(name, &value, &why))?;
+            }
+            // Those are taken already, but for what looks like `--name=value`.
+            Set::Word => return Err(unknown(&arg)),
+            Set::End => {
+                for arg in args.by_ref() {
+                    parsed.start(&text(arg)?)?;
+                }
+            }
+            Set::Ask(ask) => return Ok(Parsed::Ask(ask)),
+        }
+    }
+    if parsed.starts == 0 {
+        return Err(UsageError("no URL to start from".into()));
+    }
+    // The client would say it too, but for each start.
+    parsed.tls.build()?;
+    let proxies = proxies(parsed.proxy.as_deref(), parsed.no_proxy.as_deref(), var)?;
+    let tls = parsed.tls.clone();
+    let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
+    let expression = words.finish()?;
+    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
+    Ok(Parsed::Args(Box::new(parsed)))
+}
+
+fn wrong(name: &str, value: &str, why: &str) -> UsageError {
+    UsageError(format!("{name} {value}: {why}"))
+}
+
+/// As curl has it: each option goes before its variables, and an empty one takes their place all the same.
+fn proxies(
+    proxy: Option<&str>,
+    no_proxy: Option<&str>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Proxies, UsageError> {
+    let proxies = Proxies::from_vars(|name| match (name, proxy, no_proxy) {
+        ("all_proxy", Some(proxy), _) => Some(proxy.to_owned()),
+        ("no_proxy", _, Some(list)) => Some(list.to_owned()),
+        ("http_proxy" | "HTTP_PROXY" | "https_proxy" | "HTTPS_PROXY" | "ALL_PROXY", Some(_), _)
+        | ("NO_PROXY", _, Some(_)) => None,
+        _ => var(name),
+    });
+    proxies.map_err(|error| match proxy {
+        Some(_) => UsageError(format!("-x: {error}")),
+        None => UsageError(format!("the environment: {error}")),
+    })
+}
+
+/// `--option=value` and `-j8`, which may be written in one word.
+fn split_option(arg: &str) -> (&str, Option<&str>) {
+    if arg.starts_with("--")
+        && let Some((option, value)) = arg.split_once('=')
+    {
+        return (option, Some(value));
+    }
+    match arg.strip_prefix("-j") {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => ("-j", Some(digits)),
+        _ => (arg, None),
+    }
+}
+
+fn unknown(arg: &str) -> UsageError {
+    UsageError(format!("unknown option {arg}"))
+}
+
+fn text(arg: OsString) -> Result<String, UsageError> {
+    let lossy = |arg: OsString| UsageError(format!("{}: not UTF-8", arg.to_string_lossy()));
+    arg.into_string().map_err(lossy)
+}
+
+pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
+    // `parse` would take a sign.
+    let digits = value.bytes().all(|b| b.is_ascii_digit());
+    let parsed = value.parse().ok().filter(|_| digits);
+    parsed.ok_or_else(|| "not a number that fits here".to_owned())
+}
+
+pub(crate) fn seconds(value: &str) -> Result<Duration, String> {
+    let span = value
+        .parse()
+        .ok()
+        .and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let sensible = span.filter(|span| !span.is_zero() && *span <= LONGEST_TIMEOUT);
+    sensible.ok_or_else(|| "not a sensible number of seconds".to_owned())
+}
+
+/// A number with an optional K, M or G (powers of 1024).
+pub(crate) fn bytes(value: &str) -> Result<u64, String> {
+    let (digits, shift) = match value.strip_suffix(['K', 'k']) {
+        Some(digits) => (digits, 10),
+        None => match value.strip_suffix(['M', 'm']) {
+            Some(digits) => (digits, 20),
+            None => match value.strip_suffix(['G', 'g']) {
+                Some(digits) => (digits, 30),
+                None => (value, 0),
+            },
+        },
+    };
+    let size = number::<u64>(digits)?.checked_mul(1 << shift);
+    size.ok_or_else(|| "too large".to_owned())
+}
+
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+const fn any(name: &'static str) -> Val {
+    Val {
+        name,
+        hint: Hint::Any,
+    }
+}
+
+const fn file(name: &'static str) -> Val {
+    Val {
+        name,
+        hint: Hint::File,
+    }
+}
+
+/// The options. Words of expressions are in [`WORDS`].
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    Opt {
+        names: &["-j"],
+        values: &[any("N")],
+        group: Group::Network,
+        short: "connections to a host",
+        long: "How many connections there are to a host, and requests to it under way, at a time. All hosts together have no more than 900, or N if that is more.",
+        default: "8",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let connections = number::<NonZeroUsize>(value)?;
+            args.find(|find| find.connections(connections));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--timeout"],
+        values: &[any("SECONDS")],
+        group: Group::Network,
+        short: "longest time for a request",
+        long: "How long a request may take in all. Looking up the name, connecting and each handshake take no more than 10 seconds of it.",
+        default: "30",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let timeout = seconds(value)?;
+            args.find(|find| find.timeout(timeout));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--retries"],
+        values: &[any("N")],
+        group: Group::Network,
+        short: "further attempts after a failure",
+        long: "How often a URL is asked for again after a transport error, a cut listing, 429 or 5xx. The pauses in between double, and are as long as a Retry-After of the server says.",
+        default: "3",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let retries = number(value)?;
+            args.find(|find| find.retries(retries));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--max-body"],
+        values: &[any("BYTES")],
+        group: Group::Network,
+        short: "largest index page; K, M and G allowed",
+        long: "How large an index page may be, as sent and without its content codings. A larger one is an error, never a page cut short. K, M and G are powers of 1024.",
+        default: "64M",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let size = bytes(value)?;
+            args.find(|find| find.max_body(size));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-k", "--insecure"],
+        values: &[],
+        group: Group::Network,
+        short: "accept any certificate",
+        long: "Accept any certificate: whoever is on the way can read and change everything.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.tls.insecure = true),
+    },
+    Opt {
+        names: &["--cacert"],
+        values: &[file("FILE")],
+        group: Group::Network,
+        short: "trust these certificates alone",
+        long: "Trust the certificates in this PEM file, and no others. Without it, the authorities that Mozilla trusts, as compiled in.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            // As curl has it: this file alone.
+            args.tls.roots = TlsRoots::None;
+            args.tls.extra_roots = vec![PemOrDer::File(value.into())];
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-x", "--proxy"],
+        values: &[any("URL")],
+        group: Group::Network,
+        short: "connect through this proxy",
+        long: "Connect through this proxy: http, https, socks5 or socks5h, with user:password@ if it needs them. An empty one is none.",
+        default: "",
+        env: &["http_proxy", "https_proxy", "all_proxy"],
+        set: Set::Value(|args, value| {
+            args.proxy = Some(value.to_owned());
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--noproxy"],
+        values: &[any("LIST")],
+        group: Group::Network,
+        short: "connect to these hosts directly",
+        long: "Connect to these hosts directly: names (and all below them), addresses, blocks such as 10.0.0.0/8, or * for all, with commas in between.",
+        default: "",
+        env: &["no_proxy"],
+        set: Set::Value(|args, value| {
+            args.no_proxy = Some(value.to_owned());
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-0", "--null"],
+        values: &[],
+        group: Group::Output,
+        short: "end each result with a NUL instead of a newline",
+        long: "End each result with a NUL instead of a newline, for xargs -0.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.output.format = Format::Nul),
+    },
+    Opt {
+        names: &["--json"],
+        values: &[],
+        group: Group::Output,
+        short: "one JSON object a line",
+        long: "Print one JSON object a line: url, type (f or d), path, name, depth, and listing, which tells whose index page showed it (apache, nginx, python, generic; null for a start). What could not be read is on standard error only.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.output.format = Format::Json),
+    },
+    Opt {
+        names: &["-h"],
+        values: &[],
+        group: Group::Other,
+        short: "this overview",
+        long: "Print an overview in which each option has a line.",
+        default: "",
+        env: &[],
+        set: Set::Ask(Ask::ShortHelp),
+    },
+    Opt {
+        names: &["--help", "-help"],
+        values: &[],
+        group: Group::Other,
+        short: "the whole help",
+        long: "Print this.",
+        default: "",
+        env: &[],
+        set: Set::Ask(Ask::LongHelp),
+    },
+    Opt {
+        names: &["--man"],
+        values: &[],
+        group: Group::Other,
+        short: "the man page, for man -l -",
+        long: "Print the man page as roff: crawler-cli find --man | man -l -",
+        default: "",
+        env: &[],
+        set: Set::Ask(Ask::Man),
+    },
+    Opt {
+        names: &["--"],
+        values: &[],
+        group: Group::Other,
+        short: "what follows is URLs",
+        long: "Take all that follows for URLs.",
+        default: "",
+        env: &[],
+        set: Set::End,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(args: &[&str]) -> Result<Parsed, String> {
+        parse(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn wrong_usage_is_named() {
+        for (args, message) in [
+            (&[][..], "no URL to start from"),
+            (&["-name", "x"], "no URL to start from"),
+            (&["http://h/", "-name"], "-name needs a value"),
+            (
+                &["http://h/", "-type", "x"],
+                "-type x: neither f, nor d, nor f,d",
+            ),
+            (
+                &["http://h/", "-maxdepth", "-1"],
+                "-maxdepth -1: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-maxdepth", "+1"],
+                "-maxdepth +1: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-mindepth", "x"],
+                "-mindepth x: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-j", "0"],
+                "-j 0: not a number that fits here",
+            ),
+            (&["http://h/", "-j0"], "-j 0: not a number that fits here"),
+            (
+                &["http://h/", "--timeout", "0"],
+                "--timeout 0: not a sensible number of seconds",
+            ),
+            (
+                &["http://h/", "--timeout=nan"],
+                "--timeout nan: not a sensible number of seconds",
+            ),
+            (
+                &["http://h/", "--retries", "9999999999"],
+                "--retries 9999999999: not a number that fits here",
+            ),
+            (
+                &["http://h/", "--max-body", "1T"],
+                "--max-body 1T: not a number that fits here",
+            ),
+            (
+                &["http://h/", "--max-body", "99999999999G"],
+                "--max-body 99999999999G: too large",
+            ),
+            (&["http://h/", "--cacert"], "--cacert needs a value"),
+            (
+                &["http://h/", "-x", "ftp://p:1"],
+                "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
+            ),
+            (&["http://h/", "-k=1"], "unknown option -k=1"),
+            (&["http://h/", "-o"], "nothing stands before -o"),
+            (&["http://h/", "-nmae", "x"], "unknown option -nmae"),
+            (&["http://h/", "--json=yes"], "unknown option --json=yes"),
+            (&["http://h/", "--name=x"], "unknown option --name=x"),
+            (
+                &["h/x"],
+                "h/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["127.0.0.1:80/x"],
+                "127.0.0.1:80/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["localhost:80"],
+                "localhost:80: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["http://h/?dir=x"],
+                "http://h/?dir=x: a start with a query is not supported",
+            ),
+            (
+                &["http://u:p@h/"],
+                "http://***@h/: user names and passwords are not supported",
+            ),
+        ] {
+            assert_eq!(
+                outcome(args).map(|_| ()),
+                Err(message.to_owned()),
+                "{args:?}"
+            );
+        }
+        let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
+        assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
+    }
+
+    #[test]
+    fn options_go_anywhere() {
+        for args in [
+            &["http://h/"][..],
+            &["http://h/a", "http://h/b", "-name", "*.iso", "-type", "f"],
+            &[
+                "-j",
+                "16",
+                "--timeout=1.5",
+                "-j8",
+                "http://h/",
+                "--max-body",
+                "1M",
+                "-print0",
+            ],
+            &["-name", "-x", "--", "http://h/"],
+            &["http://h/?C=N;O=D"],
+            &["https://example.org/"],
+        ] {
+            assert!(matches!(outcome(args), Ok(Parsed::Args(_))), "{args:?}");
+        }
+        for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
+            assert!(matches!(outcome(args), Ok(Parsed::Ask(_))), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_wrong_usage() {
+        let message = outcome(&["https://h/", "--cacert", "/no/such.pem"]).map(|_| ());
+        let message = message.expect_err("there is no such file");
+        assert!(message.starts_with("roots in /no/such.pem: "), "{message}");
+    }
+
+    #[test]
+    fn proxies_come_from_the_options_and_else_from_the_environment() {
+        let vars = |name: &str| match name {
+            "http_proxy" => Some("env:1".to_owned()),
+            "NO_PROXY" => Some("direct.example".to_owned()),
+            _ => None,
+        };
+        for (proxy, no_proxy, expected) in [
+            // For http, for https, and for http to direct.example.
+            (None, None, [Some("env"), None, None]),
+            (Some("own"), None, [Some("own"), Some("own"), None]),
+            (Some(""), None, [None; 3]),
+            (Some("own"), Some(""), [Some("own"); 3]),
+            (None, Some("h.example"), [None, None, Some("env")]),
+            (Some("own"), Some("*"), [None; 3]),
+        ] {
+            let proxies = proxies(proxy, no_proxy, vars).expect("valid");
+            let picked = [
+                "http://h.example/",
+                "https://h.example/",
+                "http://direct.example/",
+            ]
+            .map(|url| {
+                let url = courser::proto::Url::parse(url).expect("valid");
+                proxies.pick(&url).map(|proxy| proxy.host().to_owned())
+            });
+            let picked = picked.each_ref().map(Option::as_deref);
+            assert_eq!(picked, expected, "{proxy:?} {no_proxy:?}");
+        }
+        let bad = proxies(None, None, |_| Some("ftp://u:secret@p".to_owned()));
+        let message = bad.map(|_| ()).expect_err("no proxy").0;
+        assert!(message.starts_with("the environment: "), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (value, expected) in [
+            ("0", 0),
+            ("10", 10),
+            ("2K", 2048),
+            ("3m", 3 << 20),
+            ("1G", 1 << 30),
+        ] {
+            assert_eq!(bytes(value), Ok(expected));
+        }
+    }
+}
