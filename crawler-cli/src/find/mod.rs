@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use courser::{Proxies, TlsConfig};
 use url::Url;
 
+pub mod address;
 pub mod cli;
 mod crawl;
 pub mod expr;
@@ -46,6 +47,8 @@ pub mod listing;
 mod path;
 pub mod range;
 pub(crate) mod report;
+pub mod robots;
+pub mod scope;
 pub mod stats;
 
 use crawl::Host;
