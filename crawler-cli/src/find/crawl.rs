@@ -46,7 +46,7 @@ impl Host {
             frontier.abandon(Instant::now(), &cause, &mut |finding| run.finding(finding));
         }
         let base = &origin[..Position::BeforePath];
-        run.summary.stats.add_host(base);
+        run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
@@ -58,7 +58,7 @@ impl Host {
     }
 }
 
-/// Searches the trees of all hosts, and tells what was seen.
+/// Searches the trees of all hosts.
 pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) {
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
@@ -104,7 +104,7 @@ impl Crawl {
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts));
-            if run.stopped {
+            if run.is_over() {
                 return;
             }
             if let Err(error) = self.wait(run) {
@@ -122,7 +122,7 @@ impl Crawl {
         let now = Instant::now();
         for (index, host) in self.hosts.iter_mut().enumerate() {
             let waiting = host.frontier.waiting(now);
-            run.summary.stats.handle_waiting(index, waiting);
+            run.events.summary.stats.handle_waiting(index, waiting);
         }
     }
 
@@ -156,7 +156,7 @@ impl Crawl {
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
-            run.summary.stats.handle_sent(index);
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
@@ -175,7 +175,7 @@ impl Crawl {
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
-            run.summary.stats.handle_held(timeout);
+            run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
         for _ in 0..self.client.in_flight() {
@@ -195,7 +195,7 @@ impl Crawl {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.summary.stats, exchange(&done.report));
+        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::frontier::{Found, Kind, Unread};
+use super::frontier::{Found, Kind};
 use super::{Ending, Event, Summary};
 use crate::terminal;
 
@@ -58,7 +58,11 @@ impl Report {
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Found(found) => write_found(self.format, found, &mut self.results),
-            Event::Unread(unread) => self.unread(unread),
+            Event::Output(bytes) => self.results.extend_from_slice(bytes),
+            Event::Unread(unread) => {
+                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+            }
+            Event::Failed(error) => self.message(&describe(*error)),
             Event::Turn(summary) => {
                 self.flush();
                 self.draw(summary);
@@ -91,12 +95,8 @@ impl Report {
         Ok(())
     }
 
-    fn unread(&mut self, unread: &Unread<'_>) {
-        let text = format!(
-            "crawler-cli find: {}: {}",
-            unread.url,
-            describe(unread.cause)
-        );
+    fn message(&mut self, text: &str) {
+        let text = format!("crawler-cli find: {text}");
         let shown = if io::stderr().is_terminal() {
             terminal::neutralise(&text).into_owned()
         } else {

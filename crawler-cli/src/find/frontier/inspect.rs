@@ -169,17 +169,20 @@ impl Frontier {
             answered: told,
             ..Item::of(&target, Kind::File, held.task.start)
         };
-        let verdict = self.look(item, &mut memo, sink);
+        let local = entry.modified.is_some_and(|time| !time.utc);
+        let verdict = match self.clock {
+            // The first one tells it to all.
+            Clock::Unknown | Clock::Asked if local && self.policy.clock => Verdict::Head,
+            _ => self.look(item, &mut memo, sink),
+        };
         self.spelled = target;
         if verdict != Verdict::Head {
             return None;
         }
-        if entry.modified.is_some_and(|time| !time.utc) {
-            match self.clock {
-                Clock::Asked => return Some((entry, memo)),
-                Clock::Unknown => self.clock = Clock::Asked,
-                Clock::Ahead(_) | Clock::Silent => {}
-            }
+        match self.clock {
+            Clock::Asked if local => return Some((entry, memo)),
+            Clock::Unknown if local => self.clock = Clock::Asked,
+            _ => {}
         }
         let mut task = held.task.below(&entry.segment, TaskKind::File);
         task.open = Some(Box::new(Open::of(&entry, memo, held.shape)));
@@ -246,10 +249,12 @@ impl Frontier {
     pub(super) fn resume(&mut self, now: Instant, sink: Sink<'_>) {
         for _ in 0..self.held.len() {
             let can = self.clock != Clock::Asked && self.undecided < MOST_UNDECIDED / 2;
-            let Some(held) = self.held.pop_front().filter(|_| can) else {
+            if !can {
                 return;
-            };
-            self.entries(now, held, sink);
+            }
+            if let Some(held) = self.held.pop_front() {
+                self.entries(now, held, sink);
+            }
         }
     }
 

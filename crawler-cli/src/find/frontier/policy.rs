@@ -28,6 +28,9 @@ pub struct Policy {
     pub rate: Option<Rate>,
     /// The least time between two requests to the host. Default 0.
     pub min_delay: Duration,
+    /// Whether the zone of a listing's times is found out before a file with one is looked at, and not only once a test
+    /// depends on it. Default: no.
+    pub clock: bool,
     /// Bounds on what a server can make the crawl remember.
     pub limits: Limits,
 }
@@ -44,6 +47,7 @@ impl Default for Policy {
             agent: "Courser".to_owned(),
             rate: None,
             min_delay: Duration::ZERO,
+            clock: false,
             limits: Limits::default(),
         }
     }
