@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use super::listing::{self, Entry, EntryKind, Listing, Shape};
+use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::range::{SizeRange, TimeRange};
 
@@ -313,15 +313,22 @@ impl Frontier {
             return Err(Cause::Encoded(printable(coding)));
         }
         if let Some(content_type) = reply.content_type
-            && !is_html(content_type)
+            && !listing::is_listing_type(content_type)
         {
             return Err(Cause::NotHtml(printable(content_type)));
         }
         let limits = self.policy.limits.page;
         let mut page = self.origin.clone();
         page.set_path(&task.target);
-        let listing = listing::parse(reply.body, &page, limits)
-            .map_err(|_| Cause::TooManyLinks(limits.links))?;
+        let listing =
+            listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
+                match error {
+                    PageError::TooManyLinks => Cause::TooManyLinks(limits.links),
+                    PageError::NotAListing => {
+                        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
+                    }
+                }
+            })?;
         // A known server always ends its page; of an unknown one only the framing tells.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
@@ -710,14 +717,6 @@ fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     courser::retry_after(value, now)
-}
-
-fn is_html(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&b| b == b';').next().unwrap_or(b"");
-    let essence = essence.trim_ascii();
-    essence.is_empty()
-        || essence.eq_ignore_ascii_case(b"text/html")
-        || essence.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
 /// A header's value for a message.
