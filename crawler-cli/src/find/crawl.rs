@@ -41,7 +41,7 @@ impl Host {
     ) -> Self {
         let mut frontier = Frontier::new(origin, policy);
         for start in starts {
-            frontier.add_start(start.path());
+            frontier.add_start(&start[Position::BeforePath..Position::AfterQuery]);
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());

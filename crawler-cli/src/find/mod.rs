@@ -399,10 +399,13 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
-    if !url.query().is_none_or(listing::is_sort_query) {
-        return Err(StartError::Query(text.to_owned()));
+    match url.query() {
+        Some(query) if listing::is_listing_query(query) => {}
+        Some(query) if !listing::is_sort_query(query) => {
+            return Err(StartError::Query(text.to_owned()));
+        }
+        _ => url.set_query(None),
     }
-    url.set_query(None);
     url.set_fragment(None);
     Ok(url)
 }
