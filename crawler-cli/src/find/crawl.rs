@@ -14,7 +14,7 @@ use courser::{
 use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
-use super::stats::{Class, Connection, Exchange, Reason, Waiting};
+use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Run, Transfer};
 
 /// The frontier of one host, and what it has to do with the client.
@@ -43,7 +43,7 @@ impl Host {
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(&cause, &mut |finding| run.finding(finding));
+            frontier.abandon(Instant::now(), &cause, &mut |finding| run.finding(finding));
         }
         let base = &origin[..Position::BeforePath];
         run.events.summary.stats.add_host(base);
@@ -118,13 +118,10 @@ impl Crawl {
     }
 
     /// What each host waits for.
-    fn tell_waiting(&self, run: &mut Run<'_>) {
-        for (index, host) in self.hosts.iter().enumerate() {
-            let until = host.frontier.poll_timeout().filter(|_| self.has_room(host));
-            let waiting = until.map(|until| Waiting {
-                reason: Reason::BackOff,
-                until,
-            });
+    fn tell_waiting(&mut self, run: &mut Run<'_>) {
+        let now = Instant::now();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let waiting = host.frontier.waiting(now);
             run.events.summary.stats.handle_waiting(index, waiting);
         }
     }
@@ -140,10 +137,22 @@ impl Crawl {
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
-                Ask::List => "GET",
+                Ask::List | Ask::First | Ask::Robots => "GET",
                 Ask::Probe => "HEAD",
             });
             request.set_target(&self.url);
+            request.clear_headers();
+            match fetch.ask {
+                Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+                Ask::First => request.header("Range", "bytes=0-0"),
+                Ask::Probe => &mut request,
+            };
+            // What is asked for is the length of the file, not that of a coding of it.
+            request.decode(match fetch.ask {
+                Ask::List | Ask::Robots => Codings::all(),
+                Ask::Probe | Ask::First => Codings::none(),
+            });
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
@@ -154,11 +163,15 @@ impl Crawl {
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let with_room = self.hosts.iter().filter(|host| self.has_room(host));
+        let now = Instant::now();
+        let (cap, in_flight) = (self.cap, self.client.in_flight());
+        let host_cap = self.host_cap;
+        let with_room = self.hosts.iter_mut();
+        let with_room = with_room.filter(|host| host.in_flight < host_cap && in_flight < cap);
         let due = with_room
-            .filter_map(|host| host.frontier.poll_timeout())
+            .filter_map(|host| host.frontier.poll_timeout(now))
             .min();
-        let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
@@ -231,7 +244,7 @@ fn counts(hosts: &[Host]) -> Counts {
 fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
-        host.frontier.abandon(&cause, sink);
+        host.frontier.abandon(Instant::now(), &cause, sink);
     }
 }
 
@@ -266,9 +279,7 @@ fn all_connections(transfer: &Transfer) -> NonZeroUsize {
 }
 
 fn blank() -> (Request, Response) {
-    let mut request = Request::get("/");
-    request.header("Accept", "text/html,*/*;q=0.1");
-    (request, Response::new())
+    (Request::get("/"), Response::new())
 }
 
 fn exchange(report: &courser::Report) -> Exchange {
@@ -293,6 +304,9 @@ fn reply(response: &Response) -> Reply<'_> {
         retry_after: response.header("Retry-After"),
         date: response.header("Date"),
         content_type: response.header("Content-Type"),
+        content_length: response.header("Content-Length"),
+        content_range: response.header("Content-Range"),
+        last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
         end: if framed {
             BodyEnd::Framed

@@ -221,6 +221,8 @@ impl Find {
                 return events.summary;
             }
         };
+        let mut policy = self.policy;
+        policy.clock = expression.needs_times();
         let mut run = Run {
             expression: &expression,
             actor,
@@ -230,9 +232,7 @@ impl Find {
         let hosts = by_host(&self.starts);
         let hosts = hosts
             .iter()
-            .map(|(origin, starts)| {
-                Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
-            })
+            .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
         crawl::search(hosts, self.transfer, &mut run);
         run.finish()
@@ -382,39 +382,35 @@ impl Run<'_> {
         self.events.summary.ending != Ending::Finished
     }
 
-    fn finding(&mut self, finding: frontier::Finding<'_>) {
+    fn finding(&mut self, finding: frontier::Finding<'_>) -> Verdict {
         if self.is_over() {
-            return;
+            return Verdict::Quit;
         }
         match finding {
-            frontier::Finding::Found(found) => self.found(found),
+            frontier::Finding::Found(found, memo) => return self.found(found, memo),
             frontier::Finding::Unread(unread) => {
                 self.events.summary.stats.handle_unread(unread.cause);
                 self.events.emit(Event::Unread(unread));
             }
         }
+        Verdict::Go
     }
 
-    /// What a listing leaves open is taken for unknown.
-    fn found(&mut self, found: Found<'_>) {
-        let known = Found {
-            asked: true,
-            empty: found.empty.or(Some(false)),
-            ..found
+    fn found(&mut self, found: Found<'_>, memo: &mut Memo) -> Verdict {
+        let mut acting = Acting {
+            actor: &mut self.actor,
+            events: &mut self.events,
         };
-        let evaluation = self.expression.evaluate(
-            &known,
-            &mut Memo::new(),
-            &mut Acting {
-                actor: &mut self.actor,
-                events: &mut self.events,
-            },
-        );
+        let evaluation = self.expression.evaluate(&found, memo, &mut acting);
+        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
+            return evaluation.verdict; // it will be looked at again
+        }
         self.events.summary.matched += u64::from(evaluation.acted);
         self.events.summary.undecided += u64::from(evaluation.undecided);
         if evaluation.verdict == Verdict::Quit && !self.is_over() {
             self.events.summary.ending = Ending::Quit;
         }
+        evaluation.verdict
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.

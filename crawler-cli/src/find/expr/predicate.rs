@@ -203,6 +203,9 @@ mod tests {
         size: None,
         modified: None,
         asked: false,
+        status: None,
+        attempts: 1,
+        took: std::time::Duration::ZERO,
         empty: None,
         listing: None,
     };

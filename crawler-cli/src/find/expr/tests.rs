@@ -53,6 +53,9 @@ const FILE: Found<'_> = Found {
     size: None,
     modified: None,
     asked: false,
+    status: None,
+    attempts: 1,
+    took: std::time::Duration::ZERO,
     empty: None,
     listing: None,
 };
