@@ -16,18 +16,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crawler_cli::find::expr::{
     Act, Action, Actor, Effect, Expression, Memo, ParseError, Parser, Verdict,
 };
-use crawler_cli::find::{Found, Kind, SizeRange, TimeRange};
+use crawler_cli::find::{Found, Kind as EntryKind, SizeRange, TimeRange};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
+use tests::program::PROGRAM;
+use tests::servers::{Kind, WebServer};
+use tests::tree::percent_decode;
 
 #[test]
 fn expressions_find_what_gnu_find_finds() {
-    let tree = tree().expect("a tree");
+    let tree = tree(Facts::OnDisk).expect("a tree");
     let entries = entries(tree.path()).expect("its entries");
     let (mut telling, mut failures) = (0, Vec::new());
-    for words in generated(expressions(tree.path(), true), EXPRESSIONS) {
+    for words in generated(expressions(tree.path(), Facts::OnDisk), EXPRESSIONS) {
         match agree(tree.path(), &entries, &words) {
             Ok(found) => telling += usize::from(found.len() > 1 && found.len() < entries.len()),
             Err(failure) => failures.push(failure),
@@ -41,8 +44,66 @@ fn expressions_find_what_gnu_find_finds() {
 }
 
 #[test]
+#[ignore = "needs nginx"]
+fn a_crawl_finds_what_gnu_find_finds() {
+    let tree = tree(Facts::Listed).expect("a tree");
+    // The path of a URL is then the path of a file.
+    let kind = Kind::Nginx {
+        extra: "log_not_found off;".to_owned(),
+    };
+    let server = WebServer::start(kind, Path::new("/"));
+    let (mut telling, mut failures) = (0, Vec::new());
+    let entries = entries(tree.path()).expect("its entries").len();
+    for words in generated(expressions(tree.path(), Facts::Listed), CRAWLS) {
+        let (ours, theirs) = loop {
+            let before = lines(&run_gnu_find(tree.path(), &words).stdout);
+            let ours = crawl(&server, tree.path(), &words);
+            let after = lines(&run_gnu_find(tree.path(), &words).stdout);
+            if before == after {
+                break (ours, after);
+            }
+        };
+        telling += usize::from(theirs.len() > 1 && theirs.len() < entries);
+        let difference = difference(&ours, &theirs);
+        failures.extend(difference.map(|difference| format!("{words:?}: {difference}")));
+    }
+    assert_none(&failures);
+    assert!(
+        telling * 3 > CRAWLS,
+        "only {telling} of {CRAWLS} expressions tell entries apart"
+    );
+}
+
+/// What the program prints, with paths for URLs.
+fn crawl(server: &WebServer, root: &Path, words: &[String]) -> Vec<Vec<u8>> {
+    let base = server.url();
+    let base = base.trim_end_matches('/');
+    let output = Command::new(&*PROGRAM)
+        .args(["find", "-x", ""])
+        .arg(format!("{base}{}/", root.display()))
+        .args(words)
+        .output()
+        .expect("run crawler-cli");
+    let errors = errors(&output);
+    assert!(output.status.success(), "{words:?}: {errors}");
+    assert!(!errors.contains("undecided"), "{words:?}: {errors}");
+    let paths = output
+        .stdout
+        .split_inclusive(|byte| *byte == b'\n')
+        .flat_map(|line| match line.strip_prefix(base.as_bytes()) {
+            None => line.to_vec(),
+            Some(path) => {
+                let path = path.strip_suffix(b"\n").unwrap_or(path);
+                let path = path.strip_suffix(b"/").unwrap_or(path);
+                [&percent_decode(path), b"\n".as_slice()].concat()
+            }
+        });
+    lines(&paths.collect::<Vec<u8>>())
+}
+
+#[test]
 fn formats_print_what_gnu_find_prints() {
-    let tree = tree().expect("a tree");
+    let tree = tree(Facts::OnDisk).expect("a tree");
     let entries = entries(tree.path()).expect("its entries");
     let mut failures = Vec::new();
     for letter in "HIklpZMS@aAbhBmdwjUWYyrTXcDFx+CeGgPRsuVz".chars() {
@@ -68,7 +129,7 @@ fn formats_print_what_gnu_find_prints() {
 /// Inode, mode, links and owners are not known over HTTP, and allocated blocks are not sizes.
 #[test]
 fn ls_has_the_columns_of_gnu_find() {
-    let tree = tree().expect("a tree");
+    let tree = tree(Facts::OnDisk).expect("a tree");
     let entries = entries(tree.path()).expect("its entries");
     let theirs = run_gnu_find(tree.path(), &["-type".into(), "f".into(), "-ls".into()]);
     let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
@@ -292,7 +353,7 @@ fn agree_on_names(directory: &Path, names: &[&str], words: &[&str]) -> Result<bo
                 url: "http://h/",
                 path: path.as_bytes(),
                 name: name.as_bytes(),
-                kind: Kind::File,
+                kind: EntryKind::File,
                 depth: 1,
                 start: b"./",
                 size: None,
@@ -300,6 +361,9 @@ fn agree_on_names(directory: &Path, names: &[&str], words: &[&str]) -> Result<bo
                 asked: true,
                 empty: None,
                 listing: None,
+                status: None,
+                attempts: 0,
+                took: Duration::ZERO,
             };
             let mut hit = Hit(false);
             expression.evaluate(&found, &mut Memo::new(), &mut hit);
@@ -448,7 +512,7 @@ fn try_parse<S: AsRef<OsStr>>(words: &[S], now: SystemTime) -> Result<Expression
 struct Entry {
     path: Vec<u8>,
     url: String,
-    kind: Kind,
+    kind: EntryKind,
     depth: u32,
     size: u64,
     modified: i64,
@@ -483,11 +547,14 @@ fn our_output(entries: &[Entry], expression: &Expression) -> Vec<u8> {
             kind: entry.kind,
             depth: entry.depth,
             start: &start,
-            size: (entry.kind == Kind::File).then(|| SizeRange::exact(entry.size)),
+            size: (entry.kind == EntryKind::File).then(|| SizeRange::exact(entry.size)),
             modified: Some(TimeRange::exact(entry.modified)),
             asked: true,
-            empty: (entry.kind == Kind::Directory).then_some(entry.empty),
+            empty: (entry.kind == EntryKind::Directory).then_some(entry.empty),
             listing: None,
+            status: None,
+            attempts: 0,
+            took: Duration::ZERO,
         };
         let mut printer = Printer {
             actor: &mut actor,
@@ -552,9 +619,9 @@ fn enter(path: PathBuf, depth: u32, entries: &mut Vec<Entry>) -> io::Result<()> 
         url: format!("http://h{encoded}{slash}"),
         path: bytes,
         kind: if metadata.is_dir() {
-            Kind::Directory
+            EntryKind::Directory
         } else {
-            Kind::File
+            EntryKind::File
         },
         depth,
         size: metadata.len(),
@@ -571,8 +638,17 @@ fn enter(path: PathBuf, depth: u32, entries: &mut Vec<Entry>) -> io::Result<()> 
     Ok(())
 }
 
+/// Where what is known of a tree comes from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Facts {
+    OnDisk,
+    /// From nginx: it leaves out names that begin with a dot, and the seconds of times, and does not tell even if asked
+    /// when a directory was changed.
+    Listed,
+}
+
 /// Names that are awkward, sizes and times about the bounds of units.
-fn tree() -> io::Result<TempDir> {
+fn tree(facts: Facts) -> io::Result<TempDir> {
     let root = tempfile::Builder::new().prefix("find-gnu-").tempdir()?;
     let now = SystemTime::now();
     let whole = now
@@ -592,7 +668,8 @@ fn tree() -> io::Result<TempDir> {
             .open(path)?
             .set_modified(ago(age))
     };
-    for directory in DIRECTORIES {
+    let shown = |path: &&&str| facts == Facts::OnDisk || !path.contains("/.");
+    for directory in DIRECTORIES.iter().filter(shown) {
         fs::create_dir_all(root.path().join(directory))?;
     }
     for size in SIZES {
@@ -609,21 +686,26 @@ fn tree() -> io::Result<TempDir> {
         "sub.d/a/b/",
     ] {
         for name in NAMES {
+            let path = format!("/{directory}{name}");
+            if !shown(&&path.as_str()) {
+                continue;
+            }
             let size = SIZES[(name.len() + directory.len()) % SIZES.len()];
             file(&format!("{directory}{name}"), size)?;
         }
     }
-    for (directory, age) in DIRECTORIES.iter().zip(AGES.iter().cycle().skip(1)) {
+    for (directory, age) in DIRECTORIES
+        .iter()
+        .filter(shown)
+        .zip(AGES.iter().cycle().skip(1))
+    {
         File::open(root.path().join(directory))?.set_modified(ago(*age))?;
     }
     Ok(root)
 }
 
-/// Expressions on the tree at `root`. Not every server tells when a directory was changed.
-fn expressions(
-    root: &Path,
-    directories_have_times: bool,
-) -> impl Strategy<Value = Vec<String>> + use<> {
+/// Expressions on the tree at `root`.
+fn expressions(root: &Path, facts: Facts) -> impl Strategy<Value = Vec<String>> + use<> {
     let globs = prop_oneof![
         4 => proptest::sample::select(NAMES).prop_map(escaped),
         2 => proptest::sample::select(NAMES).prop_map(|name| {
@@ -679,7 +761,12 @@ fn expressions(
         "now",
         "2024-02-29 12:00",
     ]);
-    let references = proptest::sample::select(NAMES).prop_map({
+    let references: Vec<&str> = NAMES
+        .iter()
+        .copied()
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    let references = proptest::sample::select(references).prop_map({
         let root = root.to_string_lossy().into_owned();
         move |name| format!("{root}/{name}")
     });
@@ -692,15 +779,19 @@ fn expressions(
         references.prop_map(|path| words(&["-newer", &path])),
     ];
     let times = times.prop_map(move |test| {
-        if directories_have_times {
+        if facts == Facts::OnDisk {
             test
         } else {
             [words(&["(", "-type", "f"]), test, words(&[")"])].concat()
         }
     });
-    // Directories have sizes in a file system.
+    // Directories have sizes on a disk alone.
     let size =
         prop_oneof![sizes, bytes].prop_map(|size| words(&["(", "-type", "f", "-size", &size, ")"]));
+    let formats = match facts {
+        Facts::OnDisk => vec!["%P|%d|%y\\n", "%f %T@\\n", "<%-10.6f>%TF %TT\\n"],
+        Facts::Listed => vec!["%P|%d|%y\\n", "<%-10.6f>\\n"],
+    };
     let leaf = prop_oneof![
         4 => globs.clone().prop_map(|glob| words(&["-name", &glob])),
         2 => globs.clone().prop_map(|glob| words(&["-iname", &glob.to_uppercase()])),
@@ -713,7 +804,7 @@ fn expressions(
         2 => Just(words(&["-empty"])),
         1 => proptest::sample::select(vec!["-true", "-false"]).prop_map(|word| words(&[word])),
         2 => globs.prop_map(|glob| words(&["(", "-name", &glob, "-prune", ")"])),
-        1 => proptest::sample::select(vec!["%P|%d|%y\\n", "%f %T@\\n", "<%-10.6f>%TF %TT\\n"])
+        1 => proptest::sample::select(formats)
             .prop_map(|format| words(&["-printf", format])),
         1 => Just(words(&["-print"])),
     ];
@@ -789,6 +880,7 @@ fn generated<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usiz
 }
 
 const EXPRESSIONS: usize = 1000;
+const CRAWLS: usize = 300;
 const PATTERNS: usize = 1500;
 
 const NAMES: &[&str] = &[
