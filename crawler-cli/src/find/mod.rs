@@ -32,9 +32,10 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use courser::{Proxies, TlsConfig};
+use courser::{Proxies, Rate, TlsConfig};
 use url::Url;
 
 pub mod address;
@@ -49,6 +50,7 @@ pub mod range;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
+pub mod state;
 pub mod stats;
 
 use crawl::Host;
@@ -58,6 +60,7 @@ pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+pub use state::{State, StateError};
 use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
@@ -67,6 +70,7 @@ pub struct Find {
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    state: Option<Arc<Mutex<State>>>,
 }
 
 /// How pages are fetched.
@@ -75,6 +79,7 @@ struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
     max_body: u64,
+    user_agent: String,
     tls: TlsConfig,
     proxies: Proxies,
 }
@@ -96,9 +101,11 @@ impl Find {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
                 max_body: 64 << 20,
+                user_agent: USER_AGENT.to_owned(),
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            state: None,
         }
     }
 
@@ -179,6 +186,46 @@ impl Find {
         self
     }
 
+    /// Whether robots.txt is asked for first and obeyed. Default: yes.
+    pub fn robots(mut self, robots: bool) -> Self {
+        self.policy.robots = robots;
+        self
+    }
+
+    /// Requests to one host in a time. Default: no limit.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.policy.rate = Some(rate);
+        self
+    }
+
+    /// The least time between two requests to one host. Default: none.
+    pub fn min_delay(mut self, delay: Duration) -> Self {
+        self.policy.min_delay = delay;
+        self
+    }
+
+    /// How long after its first request a URL is asked for again. Default 15 min.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.policy.patience = patience;
+        self
+    }
+
+    /// What requests say of who asks. What comes before its first `/` or blank is the product token that robots.txt
+    /// knows the crawler by. Default: [`USER_AGENT`].
+    pub fn user_agent(mut self, text: &str) -> Self {
+        let token = text.split(['/', ' ']).next().unwrap_or(text);
+        self.policy.agent = token.to_owned();
+        self.transfer.user_agent = text.to_owned();
+        self
+    }
+
+    /// Keeps the search in a file, and goes on from it. Who writes results somewhere [commits](State::commit) each
+    /// [turn](Event::Turn) with them first; nothing is kept of turns that nobody commits.
+    pub fn state(mut self, state: Arc<Mutex<State>>) -> Self {
+        self.state = Some(state);
+        self
+    }
+
     /// What is trusted behind `https`. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
@@ -234,10 +281,19 @@ impl Find {
             .iter()
             .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
-        crawl::search(hosts, self.transfer, &mut run);
+        crawl::search(hosts, self.transfer, self.state.as_deref(), &mut run);
         run.finish()
     }
 }
+
+/// Who asks, and where more is told about that.
+pub const USER_AGENT: &str = concat!(
+    "Courser/",
+    env!("CARGO_PKG_VERSION"),
+    " (+",
+    env!("CARGO_PKG_HOMEPAGE"),
+    ")"
+);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
@@ -248,6 +304,8 @@ pub enum Event<'a> {
     Output(&'a [u8]),
     /// An action could not be performed.
     Failed(&'a ActError),
+    /// The search cannot be kept in its file, and ends.
+    Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
@@ -411,6 +469,13 @@ impl Run<'_> {
             self.events.summary.ending = Ending::Quit;
         }
         evaluation.verdict
+    }
+
+    /// The search ends, because it cannot be kept.
+    fn unkept(&mut self, error: &StateError) {
+        self.events.summary.failed += 1;
+        self.events.emit(Event::Unkept(error));
+        self.events.summary.ending = Ending::Stopped;
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.

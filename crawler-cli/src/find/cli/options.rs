@@ -5,17 +5,18 @@
 //! parsers know neither.
 
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
+use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 
 use super::UsageError;
 use super::words::WORDS;
-use crate::find::Find;
 use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
+use crate::find::{Find, USER_AGENT};
 
 /// One option, or one word of an expression.
 pub(crate) struct Opt {
@@ -80,6 +81,7 @@ pub(crate) enum Group {
     Operators,
     Actions,
     Search,
+    Courtesy,
     Network,
     Output,
     Report,
@@ -93,6 +95,7 @@ impl Group {
         Self::Operators,
         Self::Actions,
         Self::Search,
+        Self::Courtesy,
         Self::Network,
         Self::Output,
         Self::Report,
@@ -105,6 +108,7 @@ impl Group {
             Self::Operators => "Operators, by precedence",
             Self::Actions => "Actions",
             Self::Search => "What is searched",
+            Self::Courtesy => "Courtesy",
             Self::Network => "Network",
             Self::Output => "Output",
             Self::Report => "Progress and reports",
@@ -125,6 +129,10 @@ pub(crate) struct Args {
     /// The words of the expression.
     words: Parser,
     starts: usize,
+    /// The file that the search is kept in.
+    pub(crate) state: Option<PathBuf>,
+    /// What is searched for and where, for that file.
+    pub(crate) identity: String,
     tls: TlsConfig,
     proxy: Option<String>,
     no_proxy: Option<String>,
@@ -139,7 +147,15 @@ impl Args {
     fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
+        self.identify(url);
         Ok(())
+    }
+
+    fn identify(&mut self, word: &str) {
+        if !self.identity.is_empty() {
+            self.identity.push(' ');
+        }
+        self.identity.push_str(word);
     }
 }
 
@@ -162,13 +178,20 @@ pub(crate) fn parse(
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
         starts: 0,
+        state: None,
+        identity: String::new(),
         tls: TlsConfig::default(),
         proxy: None,
         no_proxy: None,
     };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
+        let behind = args.clone();
         if parsed.words.take(&arg, &mut args)? {
+            let used = behind.len() - args.len();
+            for word in [arg].into_iter().chain(behind.take(used)) {
+                parsed.identify(&word.to_string_lossy());
+            }
             continue;
         }
         let arg = text(arg)?;
@@ -214,6 +237,18 @@ pub(crate) fn parse(
     let tls = parsed.tls.clone();
     let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
+    if parsed.state.is_some() {
+        if parsed.output.sort || parsed.output.format == Format::Tree {
+            return Err(UsageError(
+                "--state: results in order (--sort, --tree) cannot be gone on with".into(),
+            ));
+        }
+        if expression.writes_files() {
+            return Err(UsageError(
+                "--state: files of -fprint, -fprintf and -fls cannot be gone on with".into(),
+            ));
+        }
+    }
     parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     Ok(Parsed::Args(Box::new(parsed)))
 }
@@ -314,6 +349,95 @@ const fn file(name: &'static str) -> Val {
 /// The options. Words of expressions are in [`WORDS`].
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
+    Opt {
+        names: &["--state"],
+        values: &[file("FILE")],
+        group: Group::Search,
+        short: "keep the search in a file, to go on from it",
+        long: "Keep the search in this file, an SQLite database, so that the same command goes on where it was cut off, be it by Ctrl-C or a crash. Nothing is searched twice and, if results go to a file (with >>), no result is lost or written twice; on their way through a pipe those of the last moment may come twice. Beyond 100,000 directories, those that wait are in the file alone. It is removed when the search is over. Results that are in order at the end, and files that -fprint and the like write, cannot be gone on with.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.state = Some(value.into());
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--robots"],
+        values: &[Val { name: "WHETHER", hint: Hint::OneOf(&["on", "off"]) }],
+        group: Group::Courtesy,
+        short: "whether robots.txt is obeyed",
+        long: "Whether each host's robots.txt (RFC 9309) is asked for first and obeyed, its Crawl-delay included. What it disallows is named on standard error. Switch it off for mirrors that are there to be read.",
+        default: "on",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let robots = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err("neither on nor off".to_owned()),
+            };
+            args.find(|find| find.robots(robots));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--rate"],
+        values: &[any("N")],
+        group: Group::Courtesy,
+        short: "requests to a host in a second",
+        long: "How many requests may go to a host in a second, evenly spread.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let rate = number::<NonZeroU64>(value)?;
+            args.find(|find| find.rate(Rate::per_second(rate)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--min-delay"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "least time between requests to a host",
+        long: "How long a host is left alone after each request at the least, whatever its robots.txt allows.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let delay = seconds(value)?;
+            args.find(|find| find.min_delay(delay));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--patience"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "longest time for all attempts at a URL",
+        long: "How long after its first request a URL is asked for again. A host that answers 429 or 503 is waited for so long, however many attempts that takes.",
+        default: "900",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let patience = seconds(value)?;
+            args.find(|find| find.patience(patience));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-A", "--user-agent"],
+        values: &[any("TEXT")],
+        group: Group::Courtesy,
+        short: "who asks",
+        long: "What the User-Agent of each request says. The word before its first / or blank is the name that robots.txt knows the crawler by.",
+        default: USER_AGENT,
+        env: &[],
+        set: Set::Value(|args, value| {
+            if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
+                return Err("not a text for a header".to_owned());
+            }
+            args.find(|find| find.user_agent(value));
+            Ok(())
+        }),
+    },
     Opt {
         names: &["-j"],
         values: &[any("N")],
