@@ -27,7 +27,8 @@ fn mirror() -> Script {
 }
 
 fn file(size: usize, modified: &str) -> Vec<u8> {
-    let headers = format!("Last-Modified: {modified}\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+    let headers =
+        format!("Last-Modified: {modified}\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
     [b"HTTP/1.1 200 OK\r\n".as_slice(), headers.as_bytes()].concat()
 }
 
@@ -42,7 +43,11 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn only_what_a_test_leaves_open_is_asked_for() {
     for (words, asked, found) in [
-        (&["-name", "*.iso"][..], &[][..], &["/pub/a/three.iso", "/pub/one.iso", "/pub/skip/four.iso"][..]),
+        (
+            &["-name", "*.iso"][..],
+            &[][..],
+            &["/pub/a/three.iso", "/pub/one.iso", "/pub/skip/four.iso"][..],
+        ),
         (
             &["-name", "t*", "-size", "+1k"],
             &["HEAD /pub/a/three.iso", "HEAD /pub/two.txt"],
@@ -56,7 +61,11 @@ fn only_what_a_test_leaves_open_is_asked_for() {
         (&["-empty", "-type", "d"], &[], &["/pub/a/b%20c/"]),
         (
             &["-newermt", "2024-03-02 12:00 UTC", "-name", "*.iso"],
-            &["HEAD /pub/a/three.iso", "HEAD /pub/one.iso", "HEAD /pub/skip/four.iso"],
+            &[
+                "HEAD /pub/a/three.iso",
+                "HEAD /pub/one.iso",
+                "HEAD /pub/skip/four.iso",
+            ],
             &["/pub/a/three.iso", "/pub/skip/four.iso"],
         ),
     ] {
@@ -75,16 +84,27 @@ fn only_what_a_test_leaves_open_is_asked_for() {
 #[test]
 fn nothing_below_a_pruned_directory_is_asked_for() {
     let server = mirror();
-    let output = run(&server, &["-name", "skip", "-prune", "-o", "-type", "f", "-print"]);
+    let output = run(
+        &server,
+        &["-name", "skip", "-prune", "-o", "-type", "f", "-print"],
+    );
     let found = ["/pub/a/three.iso", "/pub/one.iso", "/pub/two.txt"];
     assert_eq!(lines(&output.stdout), found.map(|path| server.url(path)));
-    assert!(!server.requests().iter().any(|request| request.contains("skip")));
+    assert!(
+        !server
+            .requests()
+            .iter()
+            .any(|request| request.contains("skip"))
+    );
 }
 
 #[test]
 fn the_first_match_can_end_the_search() {
     let server = mirror();
-    let output = run(&server, &["-name", "pub", "-exec", "echo", "{}", "+", "-quit"]);
+    let output = run(
+        &server,
+        &["-name", "pub", "-exec", "echo", "{}", "+", "-quit"],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(text(&output.stdout), format!("{}\n", server.url("/pub/")));
     assert!(!stderr(&output).contains("STOPPED"), "{}", stderr(&output));
@@ -104,11 +124,20 @@ fn newer_than_a_page_and_than_a_file() {
     assert_eq!(output.stdout, b"");
     let error = format!("crawler-cli find: -newer {missing}: ");
     assert!(stderr(&output).contains(&error), "{}", stderr(&output));
-    assert!(!server.requests().iter().any(|request| request == "GET /pub/"));
+    assert!(
+        !server
+            .requests()
+            .iter()
+            .any(|request| request == "GET /pub/")
+    );
 
     let output = run(&server, &["-newer", "/no/such/file"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("-newer /no/such/file: No such file"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("-newer /no/such/file: No such file"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -117,28 +146,61 @@ fn commands_decide_and_print_in_order() {
     let output = run(
         &server,
         &[
-            "-name", "one.iso", "-printf", "before\\n", "-exec", "echo", "got {} of", "{}", ";", "-printf", "after\\n",
-            "-exec", "false", ";", "-printf", "never\\n",
+            "-name",
+            "one.iso",
+            "-printf",
+            "before\\n",
+            "-exec",
+            "echo",
+            "got {} of",
+            "{}",
+            ";",
+            "-printf",
+            "after\\n",
+            "-exec",
+            "false",
+            ";",
+            "-printf",
+            "never\\n",
         ],
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let url = server.url("/pub/one.iso");
-    assert_eq!(text(&output.stdout), format!("before\ngot {url} of {url}\nafter\n"));
+    assert_eq!(
+        text(&output.stdout),
+        format!("before\ngot {url} of {url}\nafter\n")
+    );
 }
 
 #[test]
 fn many_urls_go_to_one_command() {
     let server = mirror();
-    let output = run(&server, &["-name", "*.iso", "-exec", "printf", "%s\\n", "start", "{}", "+", "-exec", "true", ";"]);
+    let output = run(
+        &server,
+        &[
+            "-name", "*.iso", "-exec", "printf", "%s\\n", "start", "{}", "+", "-exec", "true", ";",
+        ],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found = ["/pub/a/three.iso", "/pub/one.iso", "/pub/skip/four.iso"].map(|path| server.url(path));
+    let found =
+        ["/pub/a/three.iso", "/pub/one.iso", "/pub/skip/four.iso"].map(|path| server.url(path));
     let mut printed = lines(&output.stdout);
-    assert_eq!(printed.pop().as_deref(), Some("start"), "once, after every h of http");
+    assert_eq!(
+        printed.pop().as_deref(),
+        Some("start"),
+        "once, after every h of http"
+    );
     assert_eq!(printed, found);
 
     for (command, message) in [
-        (&["-exec", "sh", "-c", "exit 3", "{}", "+"][..], "sh: exit status: 3"),
-        (&["-exec", "no-such-command", "{}", "+"], "cannot run no-such-command: No such file"),
+        (
+            &["-exec", "sh", "-c", "exit 3", "{}", "+"][..],
+            "sh: exit status: 3",
+        ),
+        (
+            &["-exec", "no-such-command", "{}", "+"],
+            "cannot run no-such-command: No such file",
+        ),
     ] {
         let output = run(&server, &[&["-name", "one.iso"], command].concat());
         assert_eq!(output.status.code(), Some(1));
@@ -155,9 +217,17 @@ fn a_command_line_is_not_longer_than_it_may_be() {
         "GET /pub/" => page(&names.iter().map(String::as_str).collect::<Vec<_>>()),
         _ => response(404, "", ""),
     });
-    let output = run(&server, &["-type", "f", "-exec", "sh", "-c", "echo $#", "sh", "{}", "+"]);
+    let output = run(
+        &server,
+        &[
+            "-type", "f", "-exec", "sh", "-c", "echo $#", "sh", "{}", "+",
+        ],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let counts: Vec<usize> = lines(&output.stdout).iter().map(|n| n.parse().expect("a number")).collect();
+    let counts: Vec<usize> = lines(&output.stdout)
+        .iter()
+        .map(|n| n.parse().expect("a number"))
+        .collect();
     assert_eq!(counts.iter().sum::<usize>(), 2000);
     assert!((4..8).contains(&counts.len()), "{counts:?}");
 }
@@ -172,9 +242,26 @@ fn files_are_emptied_shared_and_always_there() {
     let output = run(
         &server,
         &[
-            "-name", "one.iso", "-fprint", &path("list"), "-fprintf", &path("link"), "%s %f\\n", "-fprint0",
-            &path("zeros"), "-fls", &path("ls"), "-fprintf", "/dev/stderr", "to stderr\\n", "-fprintf", "/dev/stdout",
-            "to stdout\\n", "-false", "-fprint", &path("empty"),
+            "-name",
+            "one.iso",
+            "-fprint",
+            &path("list"),
+            "-fprintf",
+            &path("link"),
+            "%s %f\\n",
+            "-fprint0",
+            &path("zeros"),
+            "-fls",
+            &path("ls"),
+            "-fprintf",
+            "/dev/stderr",
+            "to stderr\\n",
+            "-fprintf",
+            "/dev/stdout",
+            "to stdout\\n",
+            "-false",
+            "-fprint",
+            &path("empty"),
         ],
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -185,14 +272,26 @@ fn files_are_emptied_shared_and_always_there() {
     assert_eq!(read("empty"), "");
     assert!(read("ls").ends_with(&format!(" {url}\n")), "{}", read("ls"));
     assert_eq!(text(&output.stdout), "to stdout\n");
-    assert!(stderr(&output).starts_with("to stderr\n"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).starts_with("to stderr\n"),
+        "{}",
+        stderr(&output)
+    );
 
     let nowhere = Path::new(&path("no")).join("where").display().to_string();
     let output = run(&server, &["-fprint", &nowhere]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("cannot write "), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot write "),
+        "{}",
+        stderr(&output)
+    );
 
     let output = run(&server, &["-name", "one.iso", "-fprint", "/dev/full"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("cannot write /dev/full: No space left"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot write /dev/full: No space left"),
+        "{}",
+        stderr(&output)
+    );
 }

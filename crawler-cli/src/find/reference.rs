@@ -151,5 +151,9 @@ impl Question {
 fn changed(response: &Response) -> Option<i64> {
     let value = std::str::from_utf8(response.header("Last-Modified")?).ok()?;
     let time = httpdate::parse_http_date(value.trim()).ok()?;
-    time.duration_since(UNIX_EPOCH).ok()?.as_secs().try_into().ok()
+    time.duration_since(UNIX_EPOCH)
+        .ok()?
+        .as_secs()
+        .try_into()
+        .ok()
 }
