@@ -287,7 +287,7 @@ fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     }
 }
 
-fn client(transfer: Transfer) -> Result<Client, courser::Error> {
+pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
     let phase = Some(transfer.timeout.min(LONGEST_OPENING));
     let mut config = Config {
         max_connections: all_connections(&transfer),

@@ -47,6 +47,7 @@ pub mod glob;
 pub mod listing;
 mod path;
 pub mod range;
+mod reference;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
@@ -259,8 +260,8 @@ impl Find {
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut expression = self.expression;
         let mut events = Events::new(&mut on_event);
-        let opened = expression.resolve_files();
-        let actor = match opened.and_then(|()| Actor::open(&expression)) {
+        let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
+        let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
