@@ -230,6 +230,37 @@ fn the_text_report_says_where_the_time_went() {
     }
 }
 
+#[test]
+fn the_page_with_charts_is_written_whatever_the_outcome() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["gone/", "fine/"]),
+        "GET /fine/" => page(&["file"]),
+        _ => response(404, "", ""),
+    });
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("report.html");
+    let name = file.to_str().expect("text");
+    let output = find(&[&server.url("/"), "--report", "html", name]);
+    assert_eq!(output.status.code(), Some(1));
+    let html = std::fs::read_to_string(&file).expect("written");
+    let gone = server.url("/gone/");
+    for part in [
+        "<!DOCTYPE html>",
+        &format!(
+            "<a href=\"{gone}\" rel=\"noreferrer\">{gone}</a></td><td>the server answered 404</td>"
+        ),
+        "<title>4xx: 1</title>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    // A file that cannot be written is known before the search begins.
+    let before = server.requests().len();
+    let output = find(&[&server.url("/"), "--report", "html", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("crawler-cli find: /no/such/file: "));
+    assert_eq!(server.requests().len(), before);
+}
+
 /// A terminal: the end to read from, and the one for a program.
 fn pseudo_terminal() -> (File, File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

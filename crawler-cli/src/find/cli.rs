@@ -51,7 +51,13 @@ fn run(find: Find, output: Options) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let mut report = Report::new(output);
+    let mut report = match Report::new(output) {
+        Ok(report) => report,
+        Err(message) => {
+            eprintln!("crawler-cli find: {message}");
+            return ExitCode::from(USAGE);
+        }
+    };
     let summary = find.run(|event| {
         report.event(&event);
         if report.is_over() || interrupted.load(Ordering::Relaxed) {

@@ -2,19 +2,22 @@
 //! view when that is a terminal, and a summary.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod figures;
 mod form;
+mod html;
 mod live;
 mod tree;
+mod treemap;
 
-use super::frontier::{Found, Unread};
+use super::frontier::Found;
 use super::{Event, Summary};
 use crate::terminal;
 pub(crate) use figures::{summary_text, thousands};
 pub(crate) use form::Format;
+use html::Page;
 use live::Live;
 pub(crate) use live::{Progress, progress_line, progress_text};
 use tree::Tree;
@@ -29,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) summary: SummaryForm,
     /// Figures at the end, on standard error.
     pub(crate) text_report: bool,
+    /// A page with figures and charts, in this file.
+    pub(crate) html_report: Option<PathBuf>,
 }
 
 /// What is said at the end.
@@ -55,6 +60,7 @@ pub(crate) struct Report {
     /// Results that wait for the end.
     collected: Collected,
     live: Live,
+    page: Option<Page>,
     /// Results and the live view are on one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
@@ -73,9 +79,16 @@ enum Collected {
 }
 
 impl Report {
-    pub(crate) fn new(options: Options) -> Self {
+    /// # Errors
+    /// The file of a report cannot be written; the message names it.
+    pub(crate) fn new(options: Options) -> Result<Self, String> {
+        let page = options.html_report.clone().map(|path| {
+            let name = shown(&path);
+            Page::new(path).map_err(|error| format!("{name}: {error}"))
+        });
         let live = Live::new(options.progress);
-        Self {
+        Ok(Self {
+            page: page.transpose()?,
             results: options.format.header().into_bytes(),
             messages: Vec::new(),
             collected: match options.format {
@@ -88,13 +101,23 @@ impl Report {
             written_at: None,
             failure: None,
             options,
-        }
+        })
     }
 
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Found(found) => self.found(found),
-            Event::Unread(unread) => self.unread(unread),
+            Event::Found(found) => {
+                if let Some(page) = &mut self.page {
+                    page.found(found);
+                }
+                self.found(found);
+            }
+            Event::Unread(unread) => {
+                if let Some(page) = &mut self.page {
+                    page.unread(unread);
+                }
+                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+            }
             Event::Turn(summary) => self.turn(summary),
         }
     }
@@ -134,13 +157,15 @@ impl Report {
         }
         // Without standard error there is nowhere to complain.
         let _ = io::stderr().write_all(text.as_bytes());
+        let mut outcome = Ok(());
         if let SummaryForm::JsonFile(path) = &self.options.summary {
-            std::fs::write(path, figures::summary_json(summary)).map_err(|error| {
-                eprintln!("crawler-cli find: {}: {error}", shown(path));
-                error
-            })?;
+            let written = std::fs::write(path, figures::summary_json(summary));
+            outcome = outcome.and(named(written, path));
         }
-        Ok(())
+        if let Some(page) = &self.page {
+            outcome = outcome.and(named(page.write(summary), page.path()));
+        }
+        outcome
     }
 
     fn found(&mut self, found: &Found<'_>) {
@@ -178,10 +203,6 @@ impl Report {
                 }
             }
         }
-    }
-
-    fn unread(&mut self, unread: &Unread<'_>) {
-        self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
     }
 
     fn message(&mut self, text: &str) {
@@ -231,7 +252,12 @@ impl Report {
     }
 }
 
-fn shown(path: &std::path::Path) -> String {
+/// Tells on standard error which file it was.
+fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
+    written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
+}
+
+fn shown(path: &Path) -> String {
     terminal::neutralise(&path.to_string_lossy()).into_owned()
 }
 

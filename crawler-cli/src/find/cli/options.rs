@@ -57,12 +57,17 @@ pub(crate) enum Set {
     Flag(fn(&mut Args)),
     /// An option with a value. What is wrong with the value is said without naming it.
     Value(fn(&mut Args, &str) -> Result<(), String>),
+    /// The same, but it may ask for further values.
+    Values(fn(&mut Args, &str, Next<'_>) -> Result<(), String>),
     /// A word of the expression, with as many values as the row says.
     Word,
     /// All that follows is URLs.
     End,
     Ask(Ask),
 }
+
+/// Takes another value, if there is one.
+pub(crate) type Next<'n> = &'n mut dyn FnMut() -> Option<String>;
 
 /// Asks for a text instead of a search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -184,6 +189,11 @@ pub(crate) fn parse(
             Set::Value(set) => {
                 let value = value()?;
                 set(&mut parsed, &value).map_err(|why| wrong(name, &value, &why))?;
+            }
+            Set::Values(set) => {
+                let value = value()?;
+                let mut next = || args.next().and_then(|arg| arg.into_string().ok());
+                set(&mut parsed, &value, &mut next).map_err(|why| wrong(name, &value, &why))?;
             }
             Set::Word => {
                 parsed.words.push(name.to_owned());
@@ -506,16 +516,17 @@ const OPTIONS: &[Opt] = &[
     },
     Opt {
         names: &["--report"],
-        values: &[Val { name: "FORM", hint: Hint::OneOf(&["text"]) }],
+        values: &[Val { name: "text|html FILE", hint: Hint::OneOf(&["text", "html"]) }],
         group: Group::Report,
-        short: "text: figures on standard error",
-        long: "Report at the end what the search cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error.",
+        short: "figures at the end, or a page with charts",
+        long: "Report at the end what the search found and cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error; html writes a page with charts to a file, which needs nothing else: sizes by directory, latency over time, status by host, and what was not read and why. It can be given for both.",
         default: "",
         env: &[],
-        set: Set::Value(|args, value| {
+        set: Set::Values(|args, value, next| {
             match value {
                 "text" => args.output.text_report = true,
-                _ => return Err("not text".to_owned()),
+                "html" => args.output.html_report = Some(next().ok_or("needs a file, too")?.into()),
+                _ => return Err("neither text nor html".to_owned()),
             }
             Ok(())
         }),

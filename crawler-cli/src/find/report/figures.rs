@@ -123,13 +123,14 @@ pub(super) fn report_text(summary: &Summary) -> String {
         }
     }
     for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
-        let latency = host.latency().map_or_else(String::new, |latency| {
-            format!(" · {}", latency_text(latency))
+        let latency = host.latency().filter(|latency| latency.count() > 0);
+        let latency = latency.map_or_else(String::new, |latency| {
+            format!("; latency: {}", latency_text(latency))
         });
         line(
             "host",
             &format!(
-                "{}: {}, {}{latency}",
+                "{}: {}; connections: {}{latency}",
                 host.name,
                 count(host.requests, "request", "requests"),
                 connections_text((host.opened, host.reused)),
@@ -198,7 +199,7 @@ pub(super) fn latency_text(latency: &Latency) -> String {
 
 pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
     let share = reused as f64 / (opened + reused).max(1) as f64 * 100.0;
-    let opened = count(opened, "connection", "connections");
+    let opened = thousands(opened);
     format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 
