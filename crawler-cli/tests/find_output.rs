@@ -43,6 +43,7 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
     for object in &objects {
         let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
         let expected = [
+            "attempts",
             "depth",
             "listing",
             "mtime",
@@ -52,9 +53,11 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
             "name",
             "parent",
             "path",
+            "seconds",
             "size",
             "size_hi",
             "size_lo",
+            "status",
             "type",
             "url",
         ];

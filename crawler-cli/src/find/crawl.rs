@@ -14,7 +14,7 @@ use courser::{
 use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
-use super::stats::{Class, Connection, Exchange, Reason, Waiting};
+use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Run, Transfer};
 
 /// The frontier of one host, and what it has to do with the client.
@@ -43,10 +43,10 @@ impl Host {
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(&cause, &mut |finding| run.finding(finding));
+            frontier.abandon(Instant::now(), &cause, &mut |finding| run.finding(finding));
         }
         let base = &origin[..Position::BeforePath];
-        run.summary.stats.add_host(base);
+        run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
@@ -58,7 +58,7 @@ impl Host {
     }
 }
 
-/// Searches the trees of all hosts, and tells what was seen.
+/// Searches the trees of all hosts.
 pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) {
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
@@ -104,7 +104,7 @@ impl Crawl {
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts));
-            if run.stopped {
+            if run.is_over() {
                 return;
             }
             if let Err(error) = self.wait(run) {
@@ -118,14 +118,11 @@ impl Crawl {
     }
 
     /// What each host waits for.
-    fn tell_waiting(&self, run: &mut Run<'_>) {
-        for (index, host) in self.hosts.iter().enumerate() {
-            let until = host.frontier.poll_timeout().filter(|_| self.has_room(host));
-            let waiting = until.map(|until| Waiting {
-                reason: Reason::BackOff,
-                until,
-            });
-            run.summary.stats.handle_waiting(index, waiting);
+    fn tell_waiting(&mut self, run: &mut Run<'_>) {
+        let now = Instant::now();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let waiting = host.frontier.waiting(now);
+            run.events.summary.stats.handle_waiting(index, waiting);
         }
     }
 
@@ -140,29 +137,45 @@ impl Crawl {
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
-                Ask::List => "GET",
+                Ask::List | Ask::First | Ask::Robots => "GET",
                 Ask::Probe => "HEAD",
             });
             request.set_target(&self.url);
+            request.clear_headers();
+            match fetch.ask {
+                Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+                Ask::First => request.header("Range", "bytes=0-0"),
+                Ask::Probe => &mut request,
+            };
+            // What is asked for is the length of the file, not that of a coding of it.
+            request.decode(match fetch.ask {
+                Ask::List | Ask::Robots => Codings::all(),
+                Ask::Probe | Ask::First => Codings::none(),
+            });
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
-            run.summary.stats.handle_sent(index);
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let with_room = self.hosts.iter().filter(|host| self.has_room(host));
+        let now = Instant::now();
+        let (cap, in_flight) = (self.cap, self.client.in_flight());
+        let host_cap = self.host_cap;
+        let with_room = self.hosts.iter_mut();
+        let with_room = with_room.filter(|host| host.in_flight < host_cap && in_flight < cap);
         let due = with_room
-            .filter_map(|host| host.frontier.poll_timeout())
+            .filter_map(|host| host.frontier.poll_timeout(now))
             .min();
-        let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
-            run.summary.stats.handle_held(timeout);
+            run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
         for _ in 0..self.client.in_flight() {
@@ -182,7 +195,7 @@ impl Crawl {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.summary.stats, exchange(&done.report));
+        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
@@ -231,7 +244,7 @@ fn counts(hosts: &[Host]) -> Counts {
 fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
-        host.frontier.abandon(&cause, sink);
+        host.frontier.abandon(Instant::now(), &cause, sink);
     }
 }
 
@@ -266,9 +279,7 @@ fn all_connections(transfer: &Transfer) -> NonZeroUsize {
 }
 
 fn blank() -> (Request, Response) {
-    let mut request = Request::get("/");
-    request.header("Accept", "text/html,*/*;q=0.1");
-    (request, Response::new())
+    (Request::get("/"), Response::new())
 }
 
 fn exchange(report: &courser::Report) -> Exchange {
@@ -293,6 +304,9 @@ fn reply(response: &Response) -> Reply<'_> {
         retry_after: response.header("Retry-After"),
         date: response.header("Date"),
         content_type: response.header("Content-Type"),
+        content_length: response.header("Content-Length"),
+        content_range: response.header("Content-Range"),
+        last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
         end: if framed {
             BodyEnd::Framed

@@ -112,12 +112,14 @@ impl Report {
                 }
                 self.found(found);
             }
+            Event::Output(bytes) => self.results.extend_from_slice(bytes),
             Event::Unread(unread) => {
                 if let Some(page) = &mut self.page {
                     page.unread(unread);
                 }
                 self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
             }
+            Event::Failed(error) => self.message(&describe(*error)),
             Event::Turn(summary) => self.turn(summary),
         }
     }

@@ -308,6 +308,8 @@ pub enum Class {
     NotListing,
     /// A redirect that is not followed.
     Redirect,
+    /// robots.txt does not want it.
+    Robots,
     /// A limit of ours.
     Limit,
     /// Anything else.
@@ -334,8 +336,10 @@ impl Class {
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
+            | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
-            _ => Self::Other,
+            Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
+            Cause::Scheme(_) => Self::Other,
         }
     }
 
@@ -368,6 +372,7 @@ impl fmt::Display for Class {
             Self::CutShort => "cut short",
             Self::NotListing => "no listing",
             Self::Redirect => "redirect",
+            Self::Robots => "robots.txt",
             Self::Limit => "limit",
             Self::Other => "other",
         })

@@ -7,13 +7,14 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
 
 use super::UsageError;
 use super::words::WORDS;
 use crate::find::Find;
+use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
 
 /// One option, or one word of an expression.
@@ -59,7 +60,7 @@ pub(crate) enum Set {
     Value(fn(&mut Args, &str) -> Result<(), String>),
     /// The same, but it may ask for further values.
     Values(fn(&mut Args, &str, Next<'_>) -> Result<(), String>),
-    /// A word of the expression, with as many values as the row says.
+    /// A word of the expression. The parser of expressions takes it; the row is for the texts.
     Word,
     /// All that follows is URLs.
     End,
@@ -81,6 +82,8 @@ pub(crate) enum Ask {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Group {
     Tests,
+    Operators,
+    Actions,
     Search,
     Network,
     Output,
@@ -92,6 +95,8 @@ impl Group {
     /// All, in the order of the help text.
     pub(crate) const ALL: &[Self] = &[
         Self::Tests,
+        Self::Operators,
+        Self::Actions,
         Self::Search,
         Self::Network,
         Self::Output,
@@ -101,7 +106,9 @@ impl Group {
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
-            Self::Tests => "Tests, all of which must hold",
+            Self::Tests => "Tests",
+            Self::Operators => "Operators, by precedence",
+            Self::Actions => "Actions",
             Self::Search => "What is searched",
             Self::Network => "Network",
             Self::Output => "Output",
@@ -120,8 +127,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Opt> {
 pub(crate) struct Args {
     pub(crate) find: Find,
     pub(crate) output: Options,
-    /// The expression: its words with their values, in order.
-    pub(crate) words: Vec<String>,
+    /// The words of the expression.
+    words: Parser,
     starts: usize,
     tls: TlsConfig,
     proxy: Option<String>,
@@ -158,7 +165,7 @@ pub(crate) fn parse(
     let mut parsed = Args {
         find: Find::new(),
         output: Options::default(),
-        words: Vec::new(),
+        words: Parser::new(SystemTime::now()),
         starts: 0,
         tls: TlsConfig::default(),
         proxy: None,
@@ -166,6 +173,9 @@ pub(crate) fn parse(
     };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
+        if parsed.words.take(&arg, &mut args)? {
+            continue;
+        }
         let arg = text(arg)?;
         let (name, attached) = split_option(&arg);
         let Some(opt) = all().find(|opt| opt.names.contains(&name)) else {
@@ -175,7 +185,7 @@ pub(crate) fn parse(
             parsed.start(&arg)?;
             continue;
         };
-        if attached.is_some() && (opt.values.is_empty() || matches!(opt.set, Set::Word)) {
+        if attached.is_some() && opt.values.is_empty() {
             return Err(unknown(&arg));
         }
         let mut attached = attached.map(str::to_owned);
@@ -195,12 +205,8 @@ pub(crate) fn parse(
                 let mut next = || args.next().and_then(|arg| arg.into_string().ok());
                 set(&mut parsed, &value, &mut next).map_err(|why| wrong(name, &value, &why))?;
             }
-            Set::Word => {
-                parsed.words.push(name.to_owned());
-                for _ in opt.values {
-                    parsed.words.push(value()?);
-                }
-            }
+            // Those are taken already, but for what looks like `--name=value`.
+            Set::Word => return Err(unknown(&arg)),
             Set::End => {
                 for arg in args.by_ref() {
                     parsed.start(&text(arg)?)?;
@@ -216,8 +222,9 @@ pub(crate) fn parse(
     parsed.tls.build()?;
     let proxies = proxies(parsed.proxy.as_deref(), parsed.no_proxy.as_deref(), var)?;
     let tls = parsed.tls.clone();
-    parsed.find(|find| find.tls(tls).proxies(proxies));
-    super::words::apply(&mut parsed)?;
+    let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
+    let expression = words.finish()?;
+    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     Ok(Parsed::Args(Box::new(parsed)))
 }
 
@@ -439,7 +446,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "one JSON object a line",
-        long: "Print one JSON object a line: url, type (f or d), path, name, depth, parent (the URL of the directory that lists it; null for a start), size (null if it is not known exactly), size_lo and size_hi (its bounds), mtime (RFC 3339; null if the listing's time zone is not known), mtime_lo and mtime_hi, mtime_precision (second, minute, day or unsure), and listing, which tells whose index page showed it (apache, nginx, python, generic; null for a start). What could not be read is on standard error only.",
+        long: "Print one JSON object a line: url, type (f or d), path, name, depth, parent (the URL of the directory that lists it; null for a start), size (null if it is not known exactly), size_lo and size_hi (its bounds), mtime (RFC 3339; null if the listing's time zone is not known), mtime_lo and mtime_hi, mtime_precision (second, minute, day or unsure), listing, which tells whose index page showed it (null for a start), status (of the server's answer about it; null if only a listing tells of it), attempts (requests until there was an answer that told of it), and seconds (how long the last of them took). What could not be read is on standard error only.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.format = Format::Json),
@@ -587,8 +594,10 @@ mod tests {
             (&[][..], "no URL to start from"),
             (&["-name", "x"], "no URL to start from"),
             (&["http://h/", "-name"], "-name needs a value"),
-            (&["http://h/", "-type", "x"], "-type x: neither f nor d"),
-            (&["http://h/", "-type", "f,d"], "-type f,d: neither f nor d"),
+            (
+                &["http://h/", "-type", "x"],
+                "-type x: neither f, nor d, nor f,d",
+            ),
             (
                 &["http://h/", "-maxdepth", "-1"],
                 "-maxdepth -1: not a number that fits here",
@@ -632,7 +641,8 @@ mod tests {
                 "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
             ),
             (&["http://h/", "-k=1"], "unknown option -k=1"),
-            (&["http://h/", "-o"], "unknown option -o"),
+            (&["http://h/", "-o"], "nothing stands before -o"),
+            (&["http://h/", "-nmae", "x"], "unknown option -nmae"),
             (&["http://h/", "--json=yes"], "unknown option --json=yes"),
             (&["http://h/", "--name=x"], "unknown option --name=x"),
             (
@@ -662,8 +672,8 @@ mod tests {
                 "{args:?}"
             );
         }
-        let regex = outcome(&["http://h/", "-regex", "("]).map(|_| ());
-        assert!(regex.is_err_and(|message| message.starts_with("-regex (: ")));
+        let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
+        assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     if counts.unread > 0 {
         text += &format!("{} UNREAD", thousands(counts.unread));
     }
+    if summary.undecided > 0 {
+        let undecided = count(summary.undecided, "entry", "entries");
+        text += &format!("; {undecided} UNDECIDED, taken not to match");
+    }
+    if summary.failed > 0 {
+        text += &format!("; {} FAILED", count(summary.failed, "action", "actions"));
+    }
     if summary.ending == Ending::Stopped {
         let left = counts.directories.saturating_sub(counts.directories_done);
         let left = count(left, "directory was", "directories were");
@@ -47,8 +54,14 @@ pub(super) fn summary_json(summary: &Summary) -> String {
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
-        "interrupted": summary.ending == Ending::Stopped,
+        "ending": match summary.ending {
+            Ending::Finished => "finished",
+            Ending::Quit => "quit",
+            Ending::Stopped => "stopped",
+        },
         "matched": summary.matched,
+        "undecided": summary.undecided,
+        "actions_failed": summary.failed,
         "files": counts.files,
         "directories": counts.directories,
         "directories_done": counts.directories_done,

@@ -230,6 +230,7 @@ fn title(hosts: &[HostStats]) -> String {
 fn state(summary: &Summary) -> &'static str {
     match summary.ending {
         Ending::Stopped => "stopped early",
+        Ending::Quit => "ended by -quit",
         Ending::Finished if summary.counts.unread > 0 => "finished, not everything was read",
         Ending::Finished => "complete",
     }
@@ -678,6 +679,9 @@ mod tests {
             size: size.map(SizeRange::exact),
             modified: None,
             asked: false,
+            status: None,
+            attempts: 1,
+            took: Duration::ZERO,
             empty: None,
             listing: None,
         }
@@ -705,6 +709,8 @@ mod tests {
                 ..Counts::default()
             },
             matched: 1234,
+            undecided: 0,
+            failed: 0,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
             stats,

@@ -267,6 +267,8 @@ mod tests {
                 unread: 1,
             },
             matched: 3,
+            undecided: 0,
+            failed: 0,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
             stats,

@@ -386,6 +386,8 @@ const MOST_RECTANGLES: usize = 3000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -432,6 +434,9 @@ mod tests {
                     size: Some(crate::find::SizeRange::exact(10)),
                     modified: None,
                     asked: false,
+                    status: None,
+                    attempts: 1,
+                    took: Duration::ZERO,
                     empty: None,
                     listing: None,
                 };
