@@ -195,7 +195,9 @@ impl Crawl {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
+        let path = done.request.target().strip_prefix(host.base.as_str());
+        let exchange = exchange(&done.report, path == Some("/robots.txt"));
+        let stats = &mut run.events.summary.stats;
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
@@ -262,6 +264,7 @@ fn client(transfer: Transfer) -> Result<Client, courser::Error> {
                 ..Timeouts::none()
             },
             codings: Codings::all(),
+            user_agent: Some(transfer.user_agent),
             ..HostConfig::default()
         },
         tls: transfer.tls,
@@ -282,7 +285,7 @@ fn blank() -> (Request, Response) {
     (Request::get("/"), Response::new())
 }
 
-fn exchange(report: &courser::Report) -> Exchange {
+fn exchange(report: &courser::Report, robots: bool) -> Exchange {
     Exchange {
         took: report.timings().total,
         bytes: report.bytes_in(),
@@ -290,6 +293,7 @@ fn exchange(report: &courser::Report) -> Exchange {
             true => Connection::Reused,
             false => Connection::Opened,
         }),
+        robots,
     }
 }
 

@@ -5,17 +5,17 @@
 //! parsers know neither.
 
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
+use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 
 use super::UsageError;
 use super::words::WORDS;
-use crate::find::Find;
 use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
+use crate::find::{Find, USER_AGENT};
 
 /// One option, or one word of an expression.
 pub(crate) struct Opt {
@@ -85,6 +85,7 @@ pub(crate) enum Group {
     Operators,
     Actions,
     Search,
+    Courtesy,
     Network,
     Output,
     Report,
@@ -98,6 +99,7 @@ impl Group {
         Self::Operators,
         Self::Actions,
         Self::Search,
+        Self::Courtesy,
         Self::Network,
         Self::Output,
         Self::Report,
@@ -110,6 +112,7 @@ impl Group {
             Self::Operators => "Operators, by precedence",
             Self::Actions => "Actions",
             Self::Search => "What is searched",
+            Self::Courtesy => "Courtesy",
             Self::Network => "Network",
             Self::Output => "Output",
             Self::Report => "Progress and reports",
@@ -324,6 +327,82 @@ const fn file(name: &'static str) -> Val {
 /// The options. Words of expressions are in [`WORDS`].
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
+    Opt {
+        names: &["--robots"],
+        values: &[Val { name: "WHETHER", hint: Hint::OneOf(&["on", "off"]) }],
+        group: Group::Courtesy,
+        short: "whether robots.txt is obeyed",
+        long: "Whether each host's robots.txt (RFC 9309) is asked for first and obeyed, its Crawl-delay included. What it disallows is named on standard error. Switch it off for mirrors that are there to be read.",
+        default: "on",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let robots = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err("neither on nor off".to_owned()),
+            };
+            args.find(|find| find.robots(robots));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--rate"],
+        values: &[any("N")],
+        group: Group::Courtesy,
+        short: "requests to a host in a second",
+        long: "How many requests may go to a host in a second, evenly spread.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let rate = number::<NonZeroU64>(value)?;
+            args.find(|find| find.rate(Rate::per_second(rate)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--min-delay"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "least time between requests to a host",
+        long: "How long a host is left alone after each request at the least, whatever its robots.txt allows.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let delay = seconds(value)?;
+            args.find(|find| find.min_delay(delay));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--patience"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "longest time for all attempts at a URL",
+        long: "How long after its first request a URL is asked for again. A host that answers 429 or 503 is waited for so long, however many attempts that takes.",
+        default: "900",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let patience = seconds(value)?;
+            args.find(|find| find.patience(patience));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-A", "--user-agent"],
+        values: &[any("TEXT")],
+        group: Group::Courtesy,
+        short: "who asks",
+        long: "What the User-Agent of each request says. The word before its first / or blank is the name that robots.txt knows the crawler by.",
+        default: USER_AGENT,
+        env: &[],
+        set: Set::Value(|args, value| {
+            if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
+                return Err("not a text for a header".to_owned());
+            }
+            args.find(|find| find.user_agent(value));
+            Ok(())
+        }),
+    },
     Opt {
         names: &["-j"],
         values: &[any("N")],

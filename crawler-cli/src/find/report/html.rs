@@ -697,6 +697,7 @@ mod tests {
                     took: Duration::from_millis(ms),
                     bytes: 1000,
                     connection: Some(Connection::Reused),
+                    robots: false,
                 };
                 let at = now + Duration::from_millis(ms * 10);
                 stats.handle_sent(host);

@@ -246,6 +246,7 @@ mod tests {
             took: Duration::from_millis(ms),
             bytes: 2048,
             connection: Some(Connection::Opened),
+            robots: false,
         };
         for (name, ms) in [("http://fast", 10), ("http://slow", 2000)] {
             let host = stats.add_host(name);
@@ -266,9 +267,9 @@ mod tests {
                 retries: 0,
                 unread: 1,
             },
-            matched: 3,
             undecided: 0,
             failed: 0,
+            matched: 3,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
             stats,
