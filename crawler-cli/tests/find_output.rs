@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
@@ -269,6 +269,97 @@ fn the_page_with_charts_is_written_whatever_the_outcome() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).starts_with("crawler-cli find: /no/such/file: "));
     assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn starts_come_from_a_file_or_from_standard_input() {
+    let server = Script::start(|request| match request {
+        "GET /a/" => page(&["one"]),
+        "GET /b/" => page(&["two"]),
+        _ => response(404, "", ""),
+    });
+    let (a, b) = (server.url("/a/"), server.url("/b/"));
+    let expected = ["/a/one", "/b/two"].map(|path| server.url(path));
+    for list in [format!("{a}\r\n\n {b}\n"), format!("{a}\0{b}\0")] {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(list.as_bytes()).expect("written");
+        let name = file.path().to_str().expect("text");
+        let output = find(&["--starts-from", name, "-type", "f"]);
+        assert_eq!(lines(&output.stdout), expected);
+        let input = file.reopen().expect("the file");
+        let output = crawler(&["find", "--starts-from=-", "-type", "f"])
+            .stdin(input)
+            .output();
+        assert_eq!(lines(&output.expect("runs").stdout), expected);
+    }
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(format!("{a}\nnowhere\n").as_bytes())
+        .expect("written");
+    let name = file.path().to_str().expect("text");
+    let output = find(&["--starts-from", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let message =
+        format!("crawler-cli find: --starts-from {name}: line 2: nowhere: not an absolute URL");
+    assert!(stderr(&output).starts_with(&message), "{}", stderr(&output));
+    assert_eq!(find(&["--starts-from", "/no/such"]).status.code(), Some(2));
+}
+
+#[test]
+fn wfinds_flags_find_what_they_say() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => page(&["../", "Release", "InRelease", "a%20b.txt", "sub/"]),
+        "GET /pub/sub/" => page(&["Release.gpg", "deep/"]),
+        "GET /pub/sub/deep/" => page(&[]),
+        _ => response(404, "", ""),
+    });
+    // It adds the final slash.
+    let url = server.url("/pub");
+    for (args, expected) in [
+        (
+            &["-n", "Release"][..],
+            &["InRelease", "Release", "sub/Release.gpg"][..],
+        ),
+        (&["-n", "^Release$"], &["Release"]),
+        (&["-n", "a b"], &["a%20b.txt"]),
+        (&["-t", "d"], &["sub/", "sub/deep/"]),
+        (&["-t", "d", "-n", "^d.*p$"], &["sub/deep/"]),
+        (&["-r=false"], &["InRelease", "Release", "a%20b.txt"]),
+        (
+            &[
+                "--recursive=false",
+                "-td",
+                "--async=false",
+                "--max-body-size",
+                "100000",
+            ],
+            &["sub/"],
+        ),
+        (
+            &[
+                "-n",
+                "gpg",
+                "--connection-timeout=5000",
+                "--keep-alive-interval=1000",
+                "--tls-handshake-timeout=1",
+                "--idle-connection-timeout=10",
+                "--connection-pool-size=1",
+                "--connection-pool-size-per-host=1",
+            ],
+            &["sub/Release.gpg"],
+        ),
+    ] {
+        let output = find(&[&["--compat", "wfind", &url], args].concat());
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|path| format!("{url}/{path}"))
+            .collect();
+        assert_eq!(lines(&output.stdout), expected, "{args:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let late = find(&[&url, "--compat", "wfind"]);
+    assert_eq!(late.status.code(), Some(2));
+    let help = find(&["--compat", "wfind", "--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--idle-connection-timeout"));
 }
 
 /// A terminal: the end to read from, and the one for a program.

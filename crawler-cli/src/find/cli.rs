@@ -18,6 +18,7 @@ use crate::terminal;
 pub mod complete;
 mod help;
 mod options;
+mod wfind;
 mod words;
 
 use options::{Ask, Parsed, parse};
@@ -31,6 +32,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
                 Ask::ShortHelp => help::short(width()),
                 Ask::LongHelp => help::long(width()),
                 Ask::Man => help::man(),
+                Ask::Wfind => wfind::help(),
             });
             ExitCode::SUCCESS
         }

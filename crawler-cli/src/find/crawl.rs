@@ -15,7 +15,7 @@ use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::stats::{Class, Connection, Exchange};
-use super::{Counts, Run, Transfer};
+use super::{Counts, LONGEST_OPENING, Run, Transfer};
 
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
@@ -251,16 +251,16 @@ fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
 }
 
 fn client(transfer: Transfer) -> Result<Client, courser::Error> {
-    let phase = Some(transfer.timeout.min(LONGEST_OPENING));
+    let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(&transfer),
         host: HostConfig {
             max_connections: transfer.connections,
             timeouts: Timeouts {
                 total: Some(transfer.timeout),
-                resolve: phase,
-                connect: phase,
-                handshake: phase,
+                resolve: within(LONGEST_OPENING),
+                connect: within(transfer.connect),
+                handshake: within(transfer.handshake),
                 ..Timeouts::none()
             },
             codings: Codings::all(),
@@ -271,6 +271,12 @@ fn client(transfer: Transfer) -> Result<Client, courser::Error> {
         proxies: transfer.proxies,
         ..Config::default()
     };
+    if let Some(idle) = transfer.idle {
+        config.host.idle_timeout = idle;
+    }
+    if let Some(interval) = transfer.keep_alive {
+        config.host.socket.keepalive = Some(interval);
+    }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
     Client::new(config)
@@ -364,9 +370,6 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
-
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
-const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

@@ -5,6 +5,8 @@
 //! parsers know neither.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -64,6 +66,8 @@ pub(crate) enum Set {
     Word,
     /// All that follows is URLs.
     End,
+    /// All that follows is for another tool. Must be the first.
+    Compat,
     Ask(Ask),
 }
 
@@ -76,6 +80,7 @@ pub(crate) enum Ask {
     ShortHelp,
     LongHelp,
     Man,
+    Wfind,
 }
 
 /// Under which heading a row stands.
@@ -132,6 +137,7 @@ pub(crate) struct Args {
     pub(crate) output: Options,
     /// The words of the expression.
     words: Parser,
+    is_compat: bool,
     starts: usize,
     tls: TlsConfig,
     proxy: Option<String>,
@@ -144,7 +150,7 @@ impl Args {
         self.find = change(std::mem::take(&mut self.find));
     }
 
-    fn start(&mut self, url: &str) -> Result<(), UsageError> {
+    pub(crate) fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
         Ok(())
@@ -169,13 +175,16 @@ pub(crate) fn parse(
         find: Find::new(),
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
+        is_compat: false,
         starts: 0,
         tls: TlsConfig::default(),
         proxy: None,
         no_proxy: None,
     };
     let mut args = args.into_iter();
+    let total = args.len();
     while let Some(arg) = args.next() {
+        let is_first = args.len() + 1 == total;
         if parsed.words.take(&arg, &mut args)? {
             continue;
         }
@@ -215,6 +224,19 @@ pub(crate) fn parse(
                     parsed.start(&text(arg)?)?;
                 }
             }
+            Set::Compat => {
+                let value = value()?;
+                if value != "wfind" {
+                    return Err(wrong(name, &value, "only wfind is known"));
+                }
+                if !is_first {
+                    return Err(UsageError(format!("{name} must come first")));
+                }
+                parsed.is_compat = true;
+                if !super::wfind::read(args.by_ref().map(text), &mut parsed)? {
+                    return Ok(Parsed::Ask(Ask::Wfind));
+                }
+            }
             Set::Ask(ask) => return Ok(Parsed::Ask(ask)),
         }
     }
@@ -227,7 +249,11 @@ pub(crate) fn parse(
     let tls = parsed.tls.clone();
     let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
-    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
+    parsed.find(|find| find.tls(tls).proxies(proxies));
+    // What the flags of another tool want is in it already.
+    if !parsed.is_compat {
+        parsed.find(|find| find.expression(expression));
+    }
     Ok(Parsed::Args(Box::new(parsed)))
 }
 
@@ -276,6 +302,35 @@ fn text(arg: OsString) -> Result<String, UsageError> {
     arg.into_string().map_err(lossy)
 }
 
+/// `--starts-from`
+fn starts_from(args: &mut Args, name: &str) -> Result<(), String> {
+    let mut list = Vec::new();
+    let read = match name {
+        "-" => io::stdin()
+            .lock()
+            .take(LONGEST_LIST + 1)
+            .read_to_end(&mut list),
+        name => {
+            File::open(name).and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut list))
+        }
+    };
+    read.map_err(|error| error.to_string())?;
+    if list.len() as u64 > LONGEST_LIST {
+        return Err("too large".to_owned());
+    }
+    let end = if list.contains(&0) { 0 } else { b'\n' };
+    for (number, line) in list.split(|&b| b == end).enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let url = str::from_utf8(line).map_err(|_| format!("line {}: not UTF-8", number + 1))?;
+        args.start(url)
+            .map_err(|error| format!("line {}: {}", number + 1, error.0))?;
+    }
+    Ok(())
+}
+
 pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
     // `parse` would take a sign.
     let digits = value.bytes().all(|b| b.is_ascii_digit());
@@ -307,6 +362,9 @@ pub(crate) fn bytes(value: &str) -> Result<u64, String> {
     let size = number::<u64>(digits)?.checked_mul(1 << shift);
     size.ok_or_else(|| "too large".to_owned())
 }
+
+/// Bytes of a list of starts.
+const LONGEST_LIST: u64 = 64 << 20;
 
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -402,6 +460,16 @@ const OPTIONS: &[Opt] = &[
             args.find(|find| find.user_agent(value));
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--starts-from"],
+        values: &[file("FILE|-")],
+        group: Group::Search,
+        short: "start from the URLs in a file; - is standard input",
+        long: "Start from the URLs in this file, one a line, or from those on standard input if it is -. If there is a NUL in it, NULs end the URLs. Empty lines are passed over.",
+        default: "",
+        env: &[],
+        set: Set::Value(starts_from),
     },
     Opt {
         names: &["-j"],
@@ -616,6 +684,16 @@ const OPTIONS: &[Opt] = &[
             }
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--compat"],
+        values: &[Val { name: "wfind", hint: Hint::OneOf(&["wfind"]) }],
+        group: Group::Other,
+        short: "the flags of wfind from here on; must be the first",
+        long: "Take all that follows for the flags of wfind, with their meaning there. Must be the first argument. --compat wfind --help tells which there are.",
+        default: "",
+        env: &[],
+        set: Set::Compat,
     },
     Opt {
         names: &["-h"],
