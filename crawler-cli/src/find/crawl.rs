@@ -17,7 +17,7 @@ use url::{Position, Url};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
-use super::{Counts, Run, Transfer};
+use super::{Counts, LONGEST_OPENING, Run, Transfer};
 
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
@@ -230,7 +230,9 @@ impl Crawl<'_> {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
+        let path = done.request.target().strip_prefix(host.base.as_str());
+        let exchange = exchange(&done.report, path == Some("/robots.txt"));
+        let stats = &mut run.events.summary.stats;
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
@@ -288,16 +290,16 @@ fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
 }
 
 pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
-    let phase = Some(transfer.timeout.min(LONGEST_OPENING));
+    let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(&transfer),
         host: HostConfig {
             max_connections: transfer.connections,
             timeouts: Timeouts {
                 total: Some(transfer.timeout),
-                resolve: phase,
-                connect: phase,
-                handshake: phase,
+                resolve: within(LONGEST_OPENING),
+                connect: within(transfer.connect),
+                handshake: within(transfer.handshake),
                 ..Timeouts::none()
             },
             codings: Codings::all(),
@@ -308,6 +310,12 @@ pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
         proxies: transfer.proxies,
         ..Config::default()
     };
+    if let Some(idle) = transfer.idle {
+        config.host.idle_timeout = idle;
+    }
+    if let Some(interval) = transfer.keep_alive {
+        config.host.socket.keepalive = Some(interval);
+    }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
     Client::new(config)
@@ -322,7 +330,7 @@ fn blank() -> (Request, Response) {
     (Request::get("/"), Response::new())
 }
 
-fn exchange(report: &courser::Report) -> Exchange {
+fn exchange(report: &courser::Report, robots: bool) -> Exchange {
     Exchange {
         took: report.timings().total,
         bytes: report.bytes_in(),
@@ -330,6 +338,7 @@ fn exchange(report: &courser::Report) -> Exchange {
             true => Connection::Reused,
             false => Connection::Opened,
         }),
+        robots,
     }
 }
 
@@ -400,9 +409,6 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
-
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
-const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

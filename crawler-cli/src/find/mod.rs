@@ -79,6 +79,10 @@ pub struct Find {
 struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
+    connect: Duration,
+    handshake: Duration,
+    idle: Option<Duration>,
+    keep_alive: Option<Duration>,
     max_body: u64,
     user_agent: String,
     tls: TlsConfig,
@@ -101,6 +105,10 @@ impl Find {
             transfer: Transfer {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
+                connect: LONGEST_OPENING,
+                handshake: LONGEST_OPENING,
+                idle: None,
+                keep_alive: None,
                 max_body: 64 << 20,
                 user_agent: USER_AGENT.to_owned(),
                 tls: TlsConfig::default(),
@@ -151,6 +159,16 @@ impl Find {
         Ok(self)
     }
 
+    /// Wants only names that have a match of the regular expression, in the syntax of the `regex` crate; a directory's
+    /// name has a final `/` here, as in a link to it.
+    ///
+    /// # Errors
+    /// The regular expression is not valid, or too large.
+    pub fn href(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_href(regex)?;
+        Ok(self)
+    }
+
     /// Wants only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
@@ -172,6 +190,36 @@ impl Find {
     /// Connections to one host, and requests to it under way at a time. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
+        self
+    }
+
+    /// As [`connections`](Self::connections), unless there are fewer.
+    pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
+        let fewer = self.transfer.connections.min(connections);
+        self.connections(fewer)
+    }
+
+    /// How long connecting may take. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.connect = timeout;
+        self
+    }
+
+    /// How long the TLS handshake may take. Default 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.handshake = timeout;
+        self
+    }
+
+    /// How long a connection that is not in use is kept. Default: as the engine has it.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.idle = Some(timeout);
+        self
+    }
+
+    /// The time between TCP keep-alive probes. Default: as the engine has it.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.transfer.keep_alive = Some(interval);
         self
     }
 
@@ -295,6 +343,9 @@ pub const USER_AGENT: &str = concat!(
     env!("CARGO_PKG_HOMEPAGE"),
     ")"
 );
+
+/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
