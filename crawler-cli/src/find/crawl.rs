@@ -13,13 +13,19 @@ use courser::{
 };
 use url::{Position, Url};
 
+use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::stats::{Class, Connection, Exchange, Reason, Waiting};
 use super::{Counts, Run, Transfer};
 
+mod bodies;
+
+use bodies::Bodies;
+
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
     frontier: Frontier,
+    downloads: Downloads,
     /// What stands before a path in its URLs.
     base: String,
     /// The proxy that it is reached through, without credentials.
@@ -37,6 +43,7 @@ impl Host {
         proxies: &Proxies,
         run: &mut Run<'_>,
     ) -> Self {
+        let downloads = Downloads::new(&policy);
         let mut frontier = Frontier::new(origin, policy);
         for start in starts {
             frontier.add_start(start.path());
@@ -51,21 +58,33 @@ impl Host {
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
             frontier,
+            downloads,
             base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
             in_flight: 0,
         }
     }
+
+    fn is_done(&self) -> bool {
+        self.frontier.is_done() && self.downloads.is_done()
+    }
 }
 
 /// Searches the trees of all hosts, and tells what was seen.
-pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) {
+pub(super) fn search(
+    mut hosts: Vec<Host>,
+    transfer: Transfer,
+    store: Option<Store>,
+    run: &mut Run<'_>,
+) {
+    let bodies = store.map(|store| Bodies::new(store, transfer.timeout));
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
                 client,
+                bodies,
                 host_cap,
                 cap,
                 url: String::new(),
@@ -76,12 +95,14 @@ pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>
         }
         Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
     }
-    run.turn(counts(&hosts));
+    run.turn(counts(&hosts), downloads(&hosts));
 }
 
 struct Crawl {
     hosts: Vec<Host>,
     client: Client,
+    /// If files are downloaded.
+    bodies: Option<Bodies>,
     /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
     /// its time runs.
     host_cap: usize,
@@ -99,11 +120,11 @@ impl Crawl {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
-            if self.hosts.iter().all(|host| host.frontier.is_done()) {
+            if self.hosts.iter().all(Host::is_done) {
                 return;
             }
             self.tell_waiting(run);
-            run.turn(counts(&self.hosts));
+            run.turn(counts(&self.hosts), downloads(&self.hosts));
             if run.stopped {
                 return;
             }
@@ -129,8 +150,24 @@ impl Crawl {
         }
     }
 
+    /// The earliest time when a host has something to do although nothing came, if it has room for it.
+    fn due(&self, host: &Host) -> Option<Instant> {
+        if !self.has_room(host) {
+            return None;
+        }
+        let frontier = &host.frontier;
+        let page = frontier
+            .poll_timeout()
+            .filter(|_| !host.downloads.is_full());
+        let file = self
+            .has_room_for_download(host)
+            .then(|| host.downloads.poll_timeout(frontier.held_until()));
+        page.into_iter().chain(file.flatten()).min()
+    }
+
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
-        while self.has_room(&self.hosts[index]) {
+        self.submit_downloads(index, run);
+        while self.has_room(&self.hosts[index]) && !self.hosts[index].downloads.is_full() {
             let tags = Tags::of(&self.hosts);
             let host = &mut self.hosts[index];
             let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
@@ -154,12 +191,12 @@ impl Crawl {
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let with_room = self.hosts.iter().filter(|host| self.has_room(host));
-        let due = with_room
-            .filter_map(|host| host.frontier.poll_timeout())
-            .min();
+        let due = self.hosts.iter().filter_map(|host| self.due(host)).min();
         let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
+        if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_idle()) {
+            timeout = Duration::ZERO;
+        }
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
             run.summary.stats.handle_held(timeout);
@@ -173,11 +210,15 @@ impl Crawl {
             self.submit(index, run);
             timeout = Duration::ZERO;
         }
+        self.read_bodies(run);
         Ok(())
     }
 
     /// Hands a completion to the frontier that it belongs to, and tells which one that is.
     fn answer(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
+        if done.tag & bodies::DOWNLOAD != 0 {
+            return self.answer_download(done, run);
+        }
         let (index, id) = Tags::of(&self.hosts).split(done.tag);
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
@@ -198,6 +239,7 @@ impl Crawl {
             }
         }
         self.spare.push((done.request, done.response));
+        self.take_wanted(index, run);
         index
     }
 }
@@ -224,7 +266,16 @@ impl Tags {
 }
 
 fn counts(hosts: &[Host]) -> Counts {
-    let of_each = hosts.iter().map(|host| host.frontier.counts());
+    let of_each = hosts.iter().map(|host| {
+        let (requests, retries) = host.downloads.requests();
+        let of_downloads = Counts {
+            requests,
+            retries,
+            unread: host.downloads.counts().failed,
+            ..Counts::default()
+        };
+        host.frontier.counts() + of_downloads
+    });
     of_each.fold(Counts::default(), |sum, counts| sum + counts)
 }
 
@@ -232,7 +283,13 @@ fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
         host.frontier.abandon(&cause, sink);
+        bodies::abandon(host, &cause, run);
     }
+}
+
+fn downloads(hosts: &[Host]) -> DownloadCounts {
+    let of_each = hosts.iter().map(|host| host.downloads.counts());
+    of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
 }
 
 fn client(transfer: Transfer) -> Result<Client, courser::Error> {

@@ -221,6 +221,16 @@ impl Frontier {
         Some(self.paused_until.map_or(due, |until| until.max(due)))
     }
 
+    /// Nothing is to be sent to the host before; it may have passed.
+    pub fn held_until(&self) -> Option<Instant> {
+        self.paused_until
+    }
+
+    /// Sends nothing before: the host asked for a pause in reply to a request that was not made here.
+    pub fn hold(&mut self, until: Instant) {
+        self.paused_until = self.paused_until.max(Some(until));
+    }
+
     /// Whether nothing is left to ask or to wait for.
     pub fn is_done(&self) -> bool {
         self.ready.is_empty() && self.postponed.is_empty() && self.in_flight.is_empty()
@@ -706,7 +716,7 @@ fn repeats(path: &str) -> usize {
 }
 
 /// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
-fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
+pub(super) fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     courser::retry_after(value, now)

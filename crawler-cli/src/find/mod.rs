@@ -16,7 +16,7 @@
 //!         match event {
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
-//!             Event::Turn(_) => {}
+//!             Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -29,8 +29,10 @@
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
+use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, TlsConfig};
@@ -39,6 +41,7 @@ use url::Url;
 pub mod address;
 pub mod cli;
 mod crawl;
+pub mod download;
 pub mod expr;
 pub mod filter;
 pub mod frontier;
@@ -52,11 +55,13 @@ pub mod scope;
 pub mod stats;
 
 use crawl::Host;
+use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 pub use filter::Filter;
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use scope::Scope;
 use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
@@ -66,6 +71,8 @@ pub struct Find {
     filter: Filter,
     policy: Policy,
     transfer: Transfer,
+    download: Option<Destination>,
+    overwrite: bool,
 }
 
 /// How pages are fetched.
@@ -98,6 +105,8 @@ impl Find {
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            download: None,
+            overwrite: false,
         }
     }
 
@@ -186,6 +195,22 @@ impl Find {
         self
     }
 
+    /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
+    /// starts, below a directory for each host. See [`download`].
+    ///
+    /// # Errors
+    /// The directory cannot be created, or no file in it.
+    pub fn download(mut self, directory: &Path) -> io::Result<Self> {
+        self.download = Some(Destination::open(directory)?);
+        Ok(self)
+    }
+
+    /// Lets downloads replace files that differ from those of the server. Default: they are left, and reported.
+    pub fn overwrite(mut self) -> Self {
+        self.overwrite = true;
+        self
+    }
+
     /// Replaces the whole policy, the depth and the attempts included.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -209,8 +234,11 @@ impl Find {
                 matched: 0,
                 elapsed: Duration::ZERO,
                 ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
                 stats: Stats::new(began),
             },
+            wanted: Vec::new(),
+            downloads: self.download.is_some(),
             stopped: false,
         };
         let proxies = &self.transfer.proxies;
@@ -221,7 +249,15 @@ impl Find {
                 Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
             })
             .collect();
-        crawl::search(hosts, self.transfer, &mut run);
+        let mut scope = Scope::new();
+        for start in &self.starts {
+            scope.start(start);
+        }
+        let overwrite = self.overwrite;
+        let store = self
+            .download
+            .map(|to| Store::new(to, overwrite, &self.starts, scope));
+        crawl::search(hosts, self.transfer, store, &mut run);
         run.summary
     }
 }
@@ -233,6 +269,8 @@ pub enum Event<'a> {
     Found(Found<'a>),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
+    /// A wanted file is on the disk.
+    Downloaded(Saved<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
     Turn(&'a Summary),
@@ -249,6 +287,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// How far the downloads are.
+    pub downloads: DownloadCounts,
     /// What it cost, and what it waited for.
     pub stats: Stats,
 }
@@ -355,6 +395,10 @@ struct Run<'r> {
     cpu_began: Duration,
     /// As of the last turn; `matched` and `stats` are always up to date.
     summary: Summary,
+    /// Files are to be downloaded.
+    downloads: bool,
+    /// Those that nobody has taken up yet.
+    wanted: Vec<Wanted>,
     stopped: bool,
 }
 
@@ -370,6 +414,9 @@ impl Run<'_> {
             frontier::Finding::Found(found) => {
                 if self.filter.wants(&found) && !self.stopped {
                     self.summary.matched += 1;
+                    if self.downloads && found.kind == Kind::File {
+                        self.wanted.push(Wanted::of(&found));
+                    }
                     self.emit(Event::Found(found));
                 }
             }
@@ -380,9 +427,20 @@ impl Run<'_> {
         }
     }
 
+    fn outcome(&mut self, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Saved(saved) => self.emit(Event::Downloaded(saved)),
+            Outcome::Failed { url, cause } => {
+                self.summary.stats.handle_unread(cause);
+                self.emit(Event::Unread(Unread { url, cause }));
+            }
+        }
+    }
+
     /// A moment to show progress; `counts` is what the crawl has seen.
-    fn turn(&mut self, counts: Counts) {
+    fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
         self.summary.counts = counts;
+        self.summary.downloads = downloads;
         self.summary.elapsed = self.began.elapsed();
         let cpu = cpu_time().saturating_sub(self.cpu_began);
         self.summary.stats.handle_cpu(cpu);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::download::DownloadCounts;
 use super::frontier::{Found, Kind, Unread};
 use super::{Ending, Event, Summary};
 use crate::terminal;
@@ -59,6 +60,7 @@ impl Report {
         match event {
             Event::Found(found) => write_found(self.format, found, &mut self.results),
             Event::Unread(unread) => self.unread(unread),
+            Event::Downloaded(_) => {}
             Event::Turn(summary) => {
                 self.flush();
                 self.draw(summary);
@@ -88,6 +90,9 @@ impl Report {
         }
         // Without standard error there is nowhere to complain.
         let _ = writeln!(io::stderr(), "{}", summary_text(summary));
+        if summary.downloads.wanted > 0 {
+            let _ = writeln!(io::stderr(), "{}", downloads_text(&summary.downloads));
+        }
         Ok(())
     }
 
@@ -199,6 +204,25 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         let left = counts.directories.saturating_sub(counts.directories_done);
         let left = count(left, "directory was", "directories were");
         text += &format!("; STOPPED early, {left} not read");
+    }
+    text
+}
+
+/// What was downloaded, in one line.
+fn downloads_text(downloads: &DownloadCounts) -> String {
+    let mut text = format!(
+        "{} downloaded ({})",
+        count(downloads.saved, "file", "files"),
+        count(downloads.bytes, "byte", "bytes"),
+    );
+    if downloads.kept > 0 {
+        text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    let over = downloads.saved + downloads.kept + downloads.failed;
+    let left = downloads.wanted.saturating_sub(over);
+    if downloads.failed + left > 0 {
+        let missing = thousands(downloads.failed + left);
+        text += &format!("; {missing} NOT DOWNLOADED");
     }
     text
 }

@@ -310,6 +310,8 @@ pub enum Class {
     Redirect,
     /// A limit of ours.
     Limit,
+    /// A file could not be written, or was another one than expected.
+    Download,
     /// Anything else.
     Other,
 }
@@ -335,6 +337,7 @@ impl Class {
             | Cause::TooDeep(_)
             | Cause::Loop(_)
             | Cause::TooManyDirectories(_) => Self::Limit,
+            Cause::Download(_) => Self::Download,
             _ => Self::Other,
         }
     }
@@ -369,6 +372,7 @@ impl fmt::Display for Class {
             Self::NotListing => "no listing",
             Self::Redirect => "redirect",
             Self::Limit => "limit",
+            Self::Download => "download",
             Self::Other => "other",
         })
     }
