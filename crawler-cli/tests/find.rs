@@ -78,7 +78,7 @@ fn the_start_is_a_result_of_depth_0() {
 #[test]
 fn other_forms_of_output() {
     let server = small_tree();
-    let output = find(&[&server.url("/pub/"), "-print0", "-name", "*.iso"]);
+    let output = find(&[&server.url("/pub/"), "-name", "*.iso", "-print0"]);
     assert_eq!(output.stdout.iter().filter(|&&b| b == 0).count(), 2);
     assert!(!output.stdout.contains(&b'\n'));
 

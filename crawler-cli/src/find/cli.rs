@@ -63,7 +63,7 @@ fn run(find: Find, output: Options) -> ExitCode {
     let written = report.finish(&summary);
     if interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
-    } else if summary.counts.unread > 0 || written.is_err() {
+    } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
         ExitCode::from(UNREAD)
     } else {
         ExitCode::SUCCESS

@@ -15,8 +15,8 @@ use url::{Position, Url};
 
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
-use super::stats::{Class, Connection, Exchange, Reason, Waiting};
-use super::{Counts, Run, Transfer};
+use super::stats::{Class, Connection, Exchange};
+use super::{Counts, Ending, Run, Transfer};
 
 mod bodies;
 
@@ -32,6 +32,8 @@ pub(super) struct Host {
     proxy: Option<String>,
     /// Its calls in the client.
     in_flight: usize,
+    /// The last request was for a file: under a limit on their rate, pages and files take turns.
+    pages_first: bool,
 }
 
 impl Host {
@@ -50,10 +52,10 @@ impl Host {
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(&cause, &mut |finding| run.finding(finding));
+            frontier.abandon(Instant::now(), &cause, &mut |finding| run.finding(finding));
         }
         let base = &origin[..Position::BeforePath];
-        run.summary.stats.add_host(base);
+        run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
@@ -62,6 +64,7 @@ impl Host {
             base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
             in_flight: 0,
+            pages_first: true,
         }
     }
 
@@ -70,7 +73,7 @@ impl Host {
     }
 }
 
-/// Searches the trees of all hosts, and tells what was seen.
+/// Searches the trees of all hosts.
 pub(super) fn search(
     mut hosts: Vec<Host>,
     transfer: Transfer,
@@ -120,12 +123,12 @@ impl Crawl {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
-            if self.hosts.iter().all(Host::is_done) {
+            if self.is_done(run) {
                 return;
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts), downloads(&self.hosts));
-            if run.stopped {
+            if self.is_done(run) {
                 return;
             }
             if let Err(error) = self.wait(run) {
@@ -134,40 +137,60 @@ impl Crawl {
         }
     }
 
+    /// What was found before the expression ended the search is downloaded all the same.
+    fn is_done(&self, run: &Run<'_>) -> bool {
+        match run.events.summary.ending {
+            Ending::Finished => self.hosts.iter().all(Host::is_done),
+            Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
+            Ending::Stopped => true,
+        }
+    }
+
     fn has_room(&self, host: &Host) -> bool {
         host.in_flight < self.host_cap && self.client.in_flight() < self.cap
     }
 
     /// What each host waits for.
-    fn tell_waiting(&self, run: &mut Run<'_>) {
-        for (index, host) in self.hosts.iter().enumerate() {
-            let until = host.frontier.poll_timeout().filter(|_| self.has_room(host));
-            let waiting = until.map(|until| Waiting {
-                reason: Reason::BackOff,
-                until,
-            });
-            run.summary.stats.handle_waiting(index, waiting);
+    fn tell_waiting(&mut self, run: &mut Run<'_>) {
+        let now = Instant::now();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let waiting = host.frontier.waiting(now);
+            run.events.summary.stats.handle_waiting(index, waiting);
         }
     }
 
     /// The earliest time when a host has something to do although nothing came, if it has room for it.
-    fn due(&self, host: &Host) -> Option<Instant> {
-        if !self.has_room(host) {
-            return None;
-        }
-        let frontier = &host.frontier;
-        let page = frontier
-            .poll_timeout()
-            .filter(|_| !host.downloads.is_full());
-        let file = self
-            .has_room_for_download(host)
-            .then(|| host.downloads.poll_timeout(frontier.held_until()));
-        page.into_iter().chain(file.flatten()).min()
+    fn due(&mut self, now: Instant, index: usize) -> Option<Instant> {
+        let (page, file) = (
+            self.has_room_for_page(index),
+            self.has_room_for_download(index),
+        );
+        let host = &mut self.hosts[index];
+        let held = host.frontier.held_until(now);
+        let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
+        let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
+        page.into_iter().chain(file).min()
+    }
+
+    /// Not while so many files wait that more of them would only take memory.
+    fn has_room_for_page(&self, index: usize) -> bool {
+        let host = &self.hosts[index];
+        let others = host.downloads.in_flight();
+        self.has_room(host) && !host.downloads.is_full() && host.frontier.has_room(others)
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
-        self.submit_downloads(index, run);
-        while self.has_room(&self.hosts[index]) && !self.hosts[index].downloads.is_full() {
+        if self.hosts[index].pages_first {
+            self.submit_pages(index, run);
+            self.submit_downloads(index, run);
+        } else {
+            self.submit_downloads(index, run);
+            self.submit_pages(index, run);
+        }
+    }
+
+    fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
+        while self.has_room_for_page(index) && !run.is_over() {
             let tags = Tags::of(&self.hosts);
             let host = &mut self.hosts[index];
             let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
@@ -177,29 +200,44 @@ impl Crawl {
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
-                Ask::List => "GET",
+                Ask::List | Ask::First | Ask::Robots => "GET",
                 Ask::Probe => "HEAD",
             });
             request.set_target(&self.url);
+            request.clear_headers();
+            match fetch.ask {
+                Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+                Ask::First => request.header("Range", "bytes=0-0"),
+                Ask::Probe => &mut request,
+            };
+            // What is asked for is the length of the file, not that of a coding of it.
+            request.decode(match fetch.ask {
+                Ask::List | Ask::Robots => Codings::all(),
+                Ask::Probe | Ask::First => Codings::none(),
+            });
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
-            run.summary.stats.handle_sent(index);
+            host.pages_first = false;
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let due = self.hosts.iter().filter_map(|host| self.due(host)).min();
-        let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index));
+        let due = due.min();
+        let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
         if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_idle()) {
             timeout = Duration::ZERO;
         }
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
-            run.summary.stats.handle_held(timeout);
+            run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
         for _ in 0..self.client.in_flight() {
@@ -223,7 +261,7 @@ impl Crawl {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.summary.stats, exchange(&done.report));
+        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
@@ -282,7 +320,7 @@ fn counts(hosts: &[Host]) -> Counts {
 fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
-        host.frontier.abandon(&cause, sink);
+        host.frontier.abandon(Instant::now(), &cause, sink);
         bodies::abandon(host, &cause, run);
     }
 }
@@ -323,9 +361,7 @@ fn all_connections(transfer: &Transfer) -> NonZeroUsize {
 }
 
 fn blank() -> (Request, Response) {
-    let mut request = Request::get("/");
-    request.header("Accept", "text/html,*/*;q=0.1");
-    (request, Response::new())
+    (Request::get("/"), Response::new())
 }
 
 fn exchange(report: &courser::Report) -> Exchange {
@@ -350,6 +386,9 @@ fn reply(response: &Response) -> Reply<'_> {
         retry_after: response.header("Retry-After"),
         date: response.header("Date"),
         content_type: response.header("Content-Type"),
+        content_length: response.header("Content-Length"),
+        content_range: response.header("Content-Range"),
+        last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
         end: if framed {
             BodyEnd::Framed

@@ -107,6 +107,7 @@ pub(super) struct Downloads {
     attempts: NonZeroU32,
     first_pause: Duration,
     longest_pause: Duration,
+    patience: Duration,
     redirects: u32,
     waiting: VecDeque<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
@@ -114,7 +115,7 @@ pub(super) struct Downloads {
     in_flight: HashMap<FetchId, Flight>,
     next_number: u64,
     /// The host asked for a pause, which nobody was told of yet.
-    hold: Option<Instant>,
+    complaint: Option<Complaint>,
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
@@ -149,7 +150,18 @@ struct Task {
     /// Where redirects have led, in place of its URL.
     location: Option<Url>,
     attempts: u32,
+    /// Times that the host asked for less instead of an answer.
+    throttles: u32,
     redirects: u32,
+    first_sent_at: Option<Instant>,
+}
+
+/// The host asked for less.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Complaint {
+    /// When the request was sent.
+    pub(super) sent_at: Instant,
+    pub(super) wait: Duration,
 }
 
 /// What is to be done for a file.
@@ -170,6 +182,7 @@ enum Step {
 struct Flight {
     task: Task,
     asked: Asked,
+    sent_at: Instant,
     partial: Option<Box<Partial>>,
     /// Of the partial file, when the request was made.
     begun_at: u64,
@@ -265,12 +278,13 @@ impl Downloads {
             attempts: policy.attempts,
             first_pause: policy.first_pause,
             longest_pause: policy.longest_pause,
+            patience: policy.patience,
             redirects: policy.limits.redirects,
             waiting: VecDeque::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
             next_number: 0,
-            hold: None,
+            complaint: None,
             counts: DownloadCounts::default(),
             requests: 0,
             retries: 0,
@@ -287,8 +301,16 @@ impl Downloads {
             step: Step::Begin,
             location: None,
             attempts: 0,
+            throttles: 0,
             redirects: 0,
+            first_sent_at: None,
         });
+    }
+
+    /// A file that may not be fetched.
+    pub(super) fn refuse(&mut self, wanted: &Wanted, cause: &Cause, sink: Sink<'_>) {
+        self.counts.wanted += 1;
+        self.fail(&wanted.url, cause, sink);
     }
 
     /// Whether so many files wait that no more should be looked for.
@@ -313,9 +335,9 @@ impl Downloads {
         (self.requests, self.retries)
     }
 
-    /// Until when the host asked for a pause, if it did since the last time.
-    pub(super) fn take_hold(&mut self) -> Option<Instant> {
-        self.hold.take()
+    /// Whether the host asked for a pause since the last time.
+    pub(super) fn take_complaint(&mut self) -> Option<Complaint> {
+        self.complaint.take()
     }
 
     /// The next request. Files that need none are done with on the way.
@@ -337,17 +359,19 @@ impl Downloads {
         self.next_number += 1;
         let id = FetchId(self.next_number);
         self.requests += 1;
-        self.retries += u64::from(task.attempts > 0);
+        self.retries += u64::from(task.attempts > 0 || task.throttles > 0);
         let flight = Flight {
             begun_at: partial.as_ref().map_or(0, |partial| partial.length()),
             task,
             asked,
+            sent_at: now,
             partial,
             length: None,
             modified: None,
         };
         let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
         flight.task.attempts += 1;
+        flight.task.first_sent_at.get_or_insert(now);
         Some(Get {
             id,
             method: if flight.asked == Asked::Head {
@@ -403,15 +427,7 @@ impl Downloads {
             Answer::Complete => self.finish(flight, store, sink),
             Answer::Redirect => self.redirect(flight.task, head, store, sink),
             Answer::Later => {
-                let asked_for = head
-                    .retry_after
-                    .and_then(|value| parse_retry_after(value, head.date));
-                let asked_for = asked_for.map(|wait| wait.min(self.longest_pause));
-                let wait = asked_for.unwrap_or_else(|| self.back_off(flight.task.attempts));
-                if matches!(head.status, 429 | 503) {
-                    self.hold = self.hold.max(Some(now + wait));
-                }
-                self.retry(now, flight.task, Cause::Status(head.status), wait, sink);
+                self.later(now, flight, head, sink);
             }
             // Not every server answers HEAD requests for what it has.
             Answer::Refused if flight.asked == Asked::Head && !matches!(head.status, 404 | 410) => {
@@ -547,6 +563,30 @@ impl Downloads {
         self.give_up(&task, &Cause::Download(Fault::Exists(path)), sink);
     }
 
+    /// Status 429 or 5xx. That the host asks for less is no attempt of the file's.
+    fn later(&mut self, now: Instant, flight: Flight, head: &Head<'_>, sink: Sink<'_>) {
+        let Flight {
+            mut task, sent_at, ..
+        } = flight;
+        let cause = Cause::Status(head.status);
+        if !matches!(head.status, 429 | 503) {
+            let wait = self.back_off(task.attempts);
+            return self.retry(now, task, cause, wait, sink);
+        }
+        task.attempts = task.attempts.saturating_sub(1);
+        task.throttles += 1;
+        let asked_for = head
+            .retry_after
+            .and_then(|value| parse_retry_after(value, head.date));
+        let wait = asked_for.unwrap_or_else(|| self.back_off(task.throttles));
+        let wait = wait.min(self.longest_pause);
+        self.complaint = Some(Complaint { sent_at, wait });
+        match task.throttles {
+            MOST_THROTTLES.. => self.give_up(&task, &cause, sink),
+            _ => self.retry(now, task, cause, wait, sink),
+        }
+    }
+
     fn redirect(&mut self, mut task: Task, head: &Head<'_>, store: &Store, sink: Sink<'_>) {
         let to = if task.redirects < self.redirects {
             redirect_target(&task, head.location, &store.scope)
@@ -601,11 +641,12 @@ impl Downloads {
     }
 
     fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+        self.fail(&task.wanted.url, cause, sink);
+    }
+
+    fn fail(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
         self.counts.failed += 1;
-        sink(Outcome::Failed {
-            url: &task.wanted.url,
-            cause,
-        });
+        sink(Outcome::Failed { url, cause });
     }
 
     /// Tries to get the rest. A file that has grown has as many attempts as at first.
@@ -616,13 +657,17 @@ impl Downloads {
             .map_or(0, |partial| partial.length());
         if came.saturating_sub(flight.begun_at) >= PROGRESS {
             flight.task.attempts = 1;
+            flight.task.first_sent_at = Some(now);
         }
         let wait = self.back_off(flight.task.attempts);
         self.retry(now, flight.task, cause, wait, sink);
     }
 
     fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
-        if task.attempts >= self.attempts.get() {
+        let too_late = task
+            .first_sent_at
+            .is_some_and(|first| now + wait > first + self.patience);
+        if task.attempts >= self.attempts.get() || too_late {
             return self.give_up(&task, &cause, sink);
         }
         self.next_number += 1;
@@ -807,3 +852,6 @@ const MOST_WAITING: usize = 10_000;
 
 /// An attempt that brought so much counts as none.
 const PROGRESS: u64 = 1 << 20;
+
+/// Complaints about one file before it is given up, whatever time is left: each came after a pause.
+const MOST_THROTTLES: u32 = 100;

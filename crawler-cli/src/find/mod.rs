@@ -16,7 +16,8 @@
 //!         match event {
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
-//!             Event::Downloaded(_) | Event::Turn(_) => {}
+//!             Event::Failed(error) => eprintln!("{error}"),
+//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -25,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`filter`] and
+//! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`expr`] and
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
@@ -43,7 +44,6 @@ pub mod cli;
 mod crawl;
 pub mod download;
 pub mod expr;
-pub mod filter;
 pub mod frontier;
 pub mod glob;
 pub mod listing;
@@ -56,7 +56,8 @@ pub mod stats;
 
 use crawl::Host;
 use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
-pub use filter::Filter;
+use expr::{Act, Action, Actor, Effect, Memo, Verdict};
+pub use expr::{ActError, Expression, ParseError};
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
@@ -68,7 +69,7 @@ use stats::Stats;
 #[derive(Clone, Debug)]
 pub struct Find {
     starts: Vec<Url>,
-    filter: Filter,
+    expression: Expression,
     policy: Policy,
     transfer: Transfer,
     download: Option<Destination>,
@@ -96,7 +97,7 @@ impl Find {
     pub fn new() -> Self {
         Self {
             starts: Vec::new(),
-            filter: Filter::default(),
+            expression: Expression::default(),
             policy: Policy::default(),
             transfer: Transfer {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
@@ -119,36 +120,47 @@ impl Find {
         Ok(self)
     }
 
+    /// Wants what the expression says, and does what it says. Replaces what was wanted before; the methods below add
+    /// to it, so that both must hold.
+    pub fn expression(mut self, expression: Expression) -> Self {
+        if let Some(depth) = expression.max_depth() {
+            self.policy.max_depth = Some(depth);
+        }
+        self.expression = expression;
+        self
+    }
+
     /// Wants only names that fit the shell pattern; see [`glob`].
     pub fn name(mut self, pattern: &str) -> Self {
-        self.filter.name(pattern, Case::Sensitive);
+        self.expression.and_name(pattern, Case::Sensitive);
         self
     }
 
     /// As [`name`](Self::name), without regard to case.
     pub fn iname(mut self, pattern: &str) -> Self {
-        self.filter.name(pattern, Case::Ignored);
+        self.expression.and_name(pattern, Case::Ignored);
         self
     }
 
-    /// Wants only paths that fit the expression as a whole; see [`Filter::regex`].
+    /// Wants only paths that fit the regular expression as a whole, in the syntax of the `regex` crate. The path is
+    /// the URL's, percent-decoded, without a final `/`.
     ///
     /// # Errors
-    /// The expression is not valid.
-    pub fn regex(mut self, expression: &str) -> Result<Self, regex::Error> {
-        self.filter.regex(expression)?;
+    /// The regular expression is not valid, or too large.
+    pub fn regex(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_regex(regex)?;
         Ok(self)
     }
 
     /// Wants only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
-        self.filter.kind(kind);
+        self.expression.and_kind(kind);
         self
     }
 
     /// Wants only what is at least so many levels below its start.
     pub fn min_depth(mut self, depth: u32) -> Self {
-        self.filter.min_depth(depth);
+        self.expression.set_min_depth(depth);
         self
     }
 
@@ -223,31 +235,31 @@ impl Find {
     /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
     /// unless [`connections`](Self::connections) says more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
-        let began = Instant::now();
+        let mut expression = self.expression;
+        let mut events = Events::new(&mut on_event);
+        let opened = expression.resolve_files();
+        let actor = match opened.and_then(|()| Actor::open(&expression)) {
+            Ok(actor) => actor,
+            Err(error) => {
+                events.failed(&error);
+                events.summary.ending = Ending::Stopped;
+                return events.summary;
+            }
+        };
+        let mut policy = self.policy;
+        policy.clock = expression.needs_times();
         let mut run = Run {
-            filter: &self.filter,
-            on_event: &mut on_event,
-            began,
-            cpu_began: cpu_time(),
-            summary: Summary {
-                counts: Counts::default(),
-                matched: 0,
-                elapsed: Duration::ZERO,
-                ending: Ending::Finished,
-                downloads: DownloadCounts::default(),
-                stats: Stats::new(began),
-            },
+            expression: &expression,
+            actor,
+            events,
             wanted: Vec::new(),
             downloads: self.download.is_some(),
-            stopped: false,
         };
         let proxies = &self.transfer.proxies;
         let hosts = by_host(&self.starts);
         let hosts = hosts
             .iter()
-            .map(|(origin, starts)| {
-                Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
-            })
+            .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
         let mut scope = Scope::new();
         for start in &self.starts {
@@ -258,15 +270,19 @@ impl Find {
             .download
             .map(|to| Store::new(to, overwrite, &self.starts, scope));
         crawl::search(hosts, self.transfer, store, &mut run);
-        run.summary
+        run.finish()
     }
 }
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A wanted file or directory.
+    /// A wanted file or directory: `-print`.
     Found(Found<'a>),
+    /// What another action writes to where results go, as it is: `-printf`, `-ls`.
+    Output(&'a [u8]),
+    /// An action could not be performed.
+    Failed(&'a ActError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// A wanted file is on the disk.
@@ -281,8 +297,13 @@ pub enum Event<'a> {
 pub struct Summary {
     /// What the crawl has seen.
     pub counts: Counts,
-    /// What was wanted and reported.
+    /// What was wanted: entries for which something was done.
     pub matched: u64,
+    /// Entries of which some test could not be decided, since not even the server told enough. It was taken to be
+    /// false.
+    pub undecided: u64,
+    /// Actions that could not be performed.
+    pub failed: u64,
     /// Time since the search began.
     pub elapsed: Duration,
     /// How the search ended.
@@ -294,7 +315,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether everything was read.
+    /// Whether everything was read. A search that [quit](Ending::Quit) is not complete.
     pub fn is_complete(&self) -> bool {
         self.ending == Ending::Finished && self.counts.unread == 0
     }
@@ -312,7 +333,9 @@ impl Summary {
 pub enum Ending {
     /// Nothing was left to do, or, in [`Event::Turn`], it goes on.
     Finished,
-    /// The callback stopped it.
+    /// The expression ended it: `-quit`.
+    Quit,
+    /// The callback stopped it, or it could not begin.
     Stopped,
 }
 
@@ -388,67 +411,158 @@ fn same_host(a: &Url, b: &Url) -> bool {
 
 /// One search under way.
 struct Run<'r> {
-    filter: &'r Filter,
-    on_event: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-    began: Instant,
-    /// The thread's processor time then.
-    cpu_began: Duration,
-    /// As of the last turn; `matched` and `stats` are always up to date.
-    summary: Summary,
+    expression: &'r Expression,
+    actor: Actor,
+    events: Events<'r>,
     /// Files are to be downloaded.
     downloads: bool,
     /// Those that nobody has taken up yet.
     wanted: Vec<Wanted>,
-    stopped: bool,
 }
 
 impl Run<'_> {
-    fn emit(&mut self, event: Event<'_>) {
-        if !self.stopped {
-            self.stopped = (self.on_event)(event).is_break();
-        }
+    fn is_over(&self) -> bool {
+        self.events.summary.ending != Ending::Finished
     }
 
-    fn finding(&mut self, finding: frontier::Finding<'_>) {
+    fn finding(&mut self, finding: frontier::Finding<'_>) -> Verdict {
+        if self.is_over() {
+            return Verdict::Quit;
+        }
         match finding {
-            frontier::Finding::Found(found) => {
-                if self.filter.wants(&found) && !self.stopped {
-                    self.summary.matched += 1;
-                    if self.downloads && found.kind == Kind::File {
-                        self.wanted.push(Wanted::of(&found));
-                    }
-                    self.emit(Event::Found(found));
-                }
-            }
+            frontier::Finding::Found(found, memo) => return self.found(found, memo),
             frontier::Finding::Unread(unread) => {
-                self.summary.stats.handle_unread(unread.cause);
-                self.emit(Event::Unread(unread));
+                self.events.summary.stats.handle_unread(unread.cause);
+                self.events.emit(Event::Unread(unread));
             }
         }
+        Verdict::Go
+    }
+
+    fn found(&mut self, found: Found<'_>, memo: &mut Memo) -> Verdict {
+        let mut acting = Acting {
+            actor: &mut self.actor,
+            events: &mut self.events,
+        };
+        let evaluation = self.expression.evaluate(&found, memo, &mut acting);
+        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
+            return evaluation.verdict; // it will be looked at again
+        }
+        self.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && self.downloads && found.kind == Kind::File {
+            self.wanted.push(Wanted::of(&found));
+        }
+        self.events.summary.undecided += u64::from(evaluation.undecided);
+        if evaluation.verdict == Verdict::Quit && !self.is_over() {
+            self.events.summary.ending = Ending::Quit;
+        }
+        evaluation.verdict
     }
 
     fn outcome(&mut self, outcome: Outcome<'_>) {
         match outcome {
-            Outcome::Saved(saved) => self.emit(Event::Downloaded(saved)),
+            Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
             Outcome::Failed { url, cause } => {
-                self.summary.stats.handle_unread(cause);
-                self.emit(Event::Unread(Unread { url, cause }));
+                self.events.summary.stats.handle_unread(cause);
+                self.events.emit(Event::Unread(Unread { url, cause }));
             }
         }
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
     fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
-        self.summary.counts = counts;
-        self.summary.downloads = downloads;
+        self.events.summary.counts = counts;
+        self.events.summary.downloads = downloads;
+        self.events.turn();
+    }
+
+    /// Does what actions have put off, unless the callback wants no more.
+    fn finish(mut self) -> Summary {
+        if self.events.summary.ending != Ending::Stopped {
+            let events = &mut self.events;
+            self.actor.finish(&mut |effect| events.effect(effect, None));
+            self.events.turn();
+        }
+        self.events.summary
+    }
+}
+
+/// Performs actions by the actor, and makes events of what it says.
+struct Acting<'a, 'r> {
+    actor: &'a mut Actor,
+    events: &'a mut Events<'r>,
+}
+
+impl Act for Acting<'_, '_> {
+    fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
+        let events = &mut self.events;
+        self.actor.act(action, found, &mut |effect| {
+            events.effect(effect, Some(*found))
+        })
+    }
+}
+
+/// The callback, and what it is told in summaries.
+struct Events<'r> {
+    callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    began: Instant,
+    /// The thread's processor time then.
+    cpu_began: Duration,
+    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
+    summary: Summary,
+}
+
+impl<'r> Events<'r> {
+    fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Self {
+        let began = Instant::now();
+        Self {
+            callback,
+            began,
+            cpu_began: cpu_time(),
+            summary: Summary {
+                counts: Counts::default(),
+                matched: 0,
+                undecided: 0,
+                failed: 0,
+                elapsed: Duration::ZERO,
+                ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
+                stats: Stats::new(began),
+            },
+        }
+    }
+
+    fn emit(&mut self, event: Event<'_>) {
+        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    fn turn(&mut self) {
         self.summary.elapsed = self.began.elapsed();
         let cpu = cpu_time().saturating_sub(self.cpu_began);
         self.summary.stats.handle_cpu(cpu);
-        if !self.stopped {
-            self.stopped = (self.on_event)(Event::Turn(&self.summary)).is_break();
-        }
-        if self.stopped {
+        let stopped = self.summary.ending == Ending::Stopped;
+        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
             self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    fn failed(&mut self, error: &ActError) {
+        self.summary.failed += 1;
+        self.emit(Event::Failed(error));
+    }
+
+    fn effect(&mut self, effect: Effect<'_>, found: Option<Found<'_>>) {
+        match effect {
+            Effect::Match => {
+                if let Some(found) = found {
+                    self.emit(Event::Found(found));
+                }
+            }
+            Effect::Output(bytes) => self.emit(Event::Output(bytes)),
+            Effect::Flush => self.turn(),
+            Effect::Failed(error) => self.failed(&error),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::download::DownloadCounts;
-use super::frontier::{Found, Kind, Unread};
+use super::frontier::{Found, Kind};
 use super::{Ending, Event, Summary};
 use crate::terminal;
 
@@ -59,7 +59,11 @@ impl Report {
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Found(found) => write_found(self.format, found, &mut self.results),
-            Event::Unread(unread) => self.unread(unread),
+            Event::Output(bytes) => self.results.extend_from_slice(bytes),
+            Event::Unread(unread) => {
+                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+            }
+            Event::Failed(error) => self.message(&describe(*error)),
             Event::Downloaded(_) => {}
             Event::Turn(summary) => {
                 self.flush();
@@ -96,12 +100,8 @@ impl Report {
         Ok(())
     }
 
-    fn unread(&mut self, unread: &Unread<'_>) {
-        let text = format!(
-            "crawler-cli find: {}: {}",
-            unread.url,
-            describe(unread.cause)
-        );
+    fn message(&mut self, text: &str) {
+        let text = format!("crawler-cli find: {text}");
         let shown = if io::stderr().is_terminal() {
             terminal::neutralise(&text).into_owned()
         } else {
@@ -297,6 +297,9 @@ mod tests {
         size: None,
         modified: None,
         asked: false,
+        status: None,
+        attempts: 1,
+        took: std::time::Duration::ZERO,
         empty: None,
         listing: Some(Shape::Nginx),
     };

@@ -161,7 +161,7 @@ pub enum Pattern {
 impl Pattern {
     /// A shell pattern.
     pub fn glob(pattern: &str) -> Self {
-        Self::Glob(Glob::new(pattern, Case::Sensitive))
+        Self::Glob(Glob::new(pattern.as_bytes(), Case::Sensitive))
     }
 
     /// A regular expression, in the syntax of the `regex` crate.

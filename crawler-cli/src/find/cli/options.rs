@@ -8,13 +8,14 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
 
 use super::UsageError;
 use super::words::WORDS;
 use crate::find::Find;
+use crate::find::expr::Parser;
 use crate::find::report::{Format, Options};
 
 /// One option, or one word of an expression.
@@ -58,7 +59,7 @@ pub(crate) enum Set {
     Flag(fn(&mut Args)),
     /// An option with a value. What is wrong with the value is said without naming it.
     Value(fn(&mut Args, &str) -> Result<(), String>),
-    /// A word of the expression, with as many values as the row says.
+    /// A word of the expression. The parser of expressions takes it; the row is for the texts.
     Word,
     /// All that follows is URLs.
     End,
@@ -77,6 +78,8 @@ pub(crate) enum Ask {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Group {
     Tests,
+    Operators,
+    Actions,
     Search,
     Network,
     Output,
@@ -87,6 +90,8 @@ impl Group {
     /// All, in the order of the help text.
     pub(crate) const ALL: &[Self] = &[
         Self::Tests,
+        Self::Operators,
+        Self::Actions,
         Self::Search,
         Self::Network,
         Self::Output,
@@ -95,7 +100,9 @@ impl Group {
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
-            Self::Tests => "Tests, all of which must hold",
+            Self::Tests => "Tests",
+            Self::Operators => "Operators, by precedence",
+            Self::Actions => "Actions",
             Self::Search => "What is searched",
             Self::Network => "Network",
             Self::Output => "Output",
@@ -113,8 +120,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Opt> {
 pub(crate) struct Args {
     pub(crate) find: Find,
     pub(crate) output: Options,
-    /// The expression: its words with their values, in order.
-    pub(crate) words: Vec<String>,
+    /// The words of the expression.
+    words: Parser,
     starts: usize,
     tls: TlsConfig,
     proxy: Option<String>,
@@ -151,7 +158,7 @@ pub(crate) fn parse(
     let mut parsed = Args {
         find: Find::new(),
         output: Options::default(),
-        words: Vec::new(),
+        words: Parser::new(SystemTime::now()),
         starts: 0,
         tls: TlsConfig::default(),
         proxy: None,
@@ -159,6 +166,9 @@ pub(crate) fn parse(
     };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
+        if parsed.words.take(&arg, &mut args)? {
+            continue;
+        }
         let arg = text(arg)?;
         let (name, attached) = split_option(&arg);
         let Some(opt) = all().find(|opt| opt.names.contains(&name)) else {
@@ -168,7 +178,7 @@ pub(crate) fn parse(
             parsed.start(&arg)?;
             continue;
         };
-        if attached.is_some() && (opt.values.is_empty() || matches!(opt.set, Set::Word)) {
+        if attached.is_some() && opt.values.is_empty() {
             return Err(unknown(&arg));
         }
         let mut attached = attached.map(str::to_owned);
@@ -183,12 +193,8 @@ pub(crate) fn parse(
                 let value = value()?;
                 set(&mut parsed, &value).map_err(|why| wrong(name, &value, &why))?;
             }
-            Set::Word => {
-                parsed.words.push(name.to_owned());
-                for _ in opt.values {
-                    parsed.words.push(value()?);
-                }
-            }
+            // Those are taken already, but for what looks like `--name=value`.
+            Set::Word => return Err(unknown(&arg)),
             Set::End => {
                 for arg in args.by_ref() {
                     parsed.start(&text(arg)?)?;
@@ -204,8 +210,9 @@ pub(crate) fn parse(
     parsed.tls.build()?;
     let proxies = proxies(parsed.proxy.as_deref(), parsed.no_proxy.as_deref(), var)?;
     let tls = parsed.tls.clone();
-    parsed.find(|find| find.tls(tls).proxies(proxies));
-    super::words::apply(&mut parsed)?;
+    let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
+    let expression = words.finish()?;
+    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     Ok(Parsed::Args(Box::new(parsed)))
 }
 
@@ -512,8 +519,10 @@ mod tests {
             (&[][..], "no URL to start from"),
             (&["-name", "x"], "no URL to start from"),
             (&["http://h/", "-name"], "-name needs a value"),
-            (&["http://h/", "-type", "x"], "-type x: neither f nor d"),
-            (&["http://h/", "-type", "f,d"], "-type f,d: neither f nor d"),
+            (
+                &["http://h/", "-type", "x"],
+                "-type x: neither f, nor d, nor f,d",
+            ),
             (
                 &["http://h/", "-maxdepth", "-1"],
                 "-maxdepth -1: not a number that fits here",
@@ -557,7 +566,8 @@ mod tests {
                 "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
             ),
             (&["http://h/", "-k=1"], "unknown option -k=1"),
-            (&["http://h/", "-o"], "unknown option -o"),
+            (&["http://h/", "-o"], "nothing stands before -o"),
+            (&["http://h/", "-nmae", "x"], "unknown option -nmae"),
             (&["http://h/", "--json=yes"], "unknown option --json=yes"),
             (&["http://h/", "--name=x"], "unknown option --name=x"),
             (
@@ -587,8 +597,8 @@ mod tests {
                 "{args:?}"
             );
         }
-        let regex = outcome(&["http://h/", "-regex", "("]).map(|_| ());
-        assert!(regex.is_err_and(|message| message.starts_with("-regex (: ")));
+        let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
+        assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
     }
 
     #[test]

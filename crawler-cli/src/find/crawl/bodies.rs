@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeouts};
 
-use super::super::download::{Body, Head, Outcome, Store};
+use super::super::download::{Body, Complaint, Head, Outcome, Store};
 use super::super::frontier::{Cause, FetchId};
 use super::super::stats::{Class, Exchange};
 use super::{Crawl, Host, Run, Tags, exchange, failure};
@@ -54,38 +54,45 @@ impl Bodies {
 }
 
 impl Crawl {
-    /// Takes up what was found since.
+    /// Takes up what was found since, but for what robots.txt says is not to be fetched.
     pub(super) fn take_wanted(&mut self, index: usize, run: &mut Run<'_>) {
-        if let Some(bodies) = &self.bodies {
-            let downloads = &mut self.hosts[index].downloads;
-            for wanted in run.wanted.drain(..) {
-                downloads.add(wanted, &bodies.store);
+        let Some(bodies) = &self.bodies else {
+            return;
+        };
+        let host = &mut self.hosts[index];
+        for wanted in std::mem::take(&mut run.wanted) {
+            let target = wanted.url.get(host.base.len()..).unwrap_or("/");
+            if host.frontier.is_allowed(target) {
+                host.downloads.add(wanted, &bodies.store);
+            } else {
+                let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+                host.downloads.refuse(&wanted, &Cause::Robots, sink);
             }
         }
     }
 
     /// While directories are read, half of the connections are left for them.
-    pub(super) fn has_room_for_download(&self, host: &Host) -> bool {
+    pub(super) fn has_room_for_download(&self, index: usize) -> bool {
+        let host = &self.hosts[index];
         let goes_on = !host.frontier.is_done() && !host.downloads.is_full();
         let most = if goes_on {
             self.host_cap.div_ceil(2)
         } else {
             self.host_cap
         };
-        let in_flight = self
-            .bodies
-            .as_ref()
-            .map_or(MOST_FILES, |bodies| bodies.in_flight);
-        host.downloads.in_flight() < most && in_flight < MOST_FILES && self.has_room(host)
+        let bodies = self.bodies.as_ref();
+        let in_flight = host.downloads.in_flight();
+        bodies.is_some_and(|bodies| bodies.in_flight < MOST_FILES)
+            && in_flight < most
+            && self.has_room(host)
+            && host.frontier.has_room(in_flight)
     }
 
     pub(super) fn submit_downloads(&mut self, index: usize, run: &mut Run<'_>) {
         let now = Instant::now();
-        let held = self.hosts[index].frontier.held_until();
-        if held.is_some_and(|until| now < until) {
-            return;
-        }
-        while self.has_room_for_download(&self.hosts[index]) {
+        while self.has_room_for_download(index)
+            && self.hosts[index].frontier.held_until(now).is_none()
+        {
             let Some(bodies) = &mut self.bodies else {
                 return;
             };
@@ -117,7 +124,9 @@ impl Crawl {
             self.client.submit(call);
             host.in_flight += 1;
             bodies.in_flight += 1;
-            run.summary.stats.handle_sent(index);
+            host.frontier.handle_other_sent(now);
+            host.pages_first = true;
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
@@ -137,8 +146,13 @@ impl Crawl {
                 let wanted = host
                     .downloads
                     .handle_head(now, id, &head, &mut bodies.store, sink);
-                if let Some(until) = host.downloads.take_hold() {
-                    host.frontier.hold(until);
+                match host.downloads.take_complaint() {
+                    Some(Complaint { sent_at, wait }) => {
+                        let others = host.downloads.in_flight();
+                        let frontier = &mut host.frontier;
+                        frontier.handle_other_complaint(now, sent_at, wait, others);
+                    }
+                    None => host.frontier.handle_other_answer(),
                 }
                 let stream = Stream {
                     host: index,
@@ -158,9 +172,12 @@ impl Crawl {
                 }
             }
             Err(error) => {
-                run.summary
-                    .stats
-                    .handle_failure(now, index, Class::of_error(&error), &exchange);
+                run.events.summary.stats.handle_failure(
+                    now,
+                    index,
+                    Class::of_error(&error),
+                    &exchange,
+                );
                 let failure = failure(error, host.proxy.as_deref());
                 let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
                 host.downloads.handle_failure(now, id, failure, sink);
@@ -243,7 +260,7 @@ impl Crawl {
     }
 
     fn end_download(&mut self, stream: &Stream, run: &mut Run<'_>) {
-        let stats = &mut run.summary.stats;
+        let stats = &mut run.events.summary.stats;
         stats.handle_answer(Instant::now(), stream.host, stream.status, &stream.exchange);
         self.hosts[stream.host].in_flight -= 1;
         if let Some(bodies) = &mut self.bodies {

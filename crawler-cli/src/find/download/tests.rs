@@ -260,8 +260,12 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     };
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
-    assert_eq!(world.downloads.take_hold(), Some(until));
-    assert_eq!(world.downloads.take_hold(), None);
+    let complaint = Complaint {
+        sent_at: world.now,
+        wait: Duration::from_secs(7),
+    };
+    assert_eq!(world.downloads.take_complaint(), Some(complaint));
+    assert_eq!(world.downloads.take_complaint(), None);
     assert_eq!(world.downloads.poll_timeout(None), Some(until));
     let held = until + Duration::from_secs(1);
     assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));

@@ -38,6 +38,12 @@ pub enum Cause {
     TooDeep(u32),
     /// One name occurs more often in the path than this: a loop of symbolic links.
     Loop(usize),
+    /// The page lists exactly what a directory above it lists: a loop of symbolic links.
+    SameListing,
+    /// The host's robots.txt does not want it to be read.
+    Robots,
+    /// Nor what it says could be found out, for this cause.
+    RobotsUnread(String),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
@@ -90,6 +96,11 @@ impl fmt::Display for Cause {
                 f,
                 "not read: one name occurs more than {limit} times in the path, probably a loop of links"
             ),
+            Self::SameListing => f.write_str(
+                "not read: it lists exactly what a directory above it lists, probably a loop of links",
+            ),
+            Self::Robots => f.write_str("not read: robots.txt disallows it"),
+            Self::RobotsUnread(cause) => write!(f, "not read: no robots.txt: {cause}"),
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }

@@ -67,7 +67,7 @@ fn expected(common: &[&str], extra: &[&str]) -> Vec<String> {
 
 macro_rules! page {
     ($name:literal) => {
-        include_bytes!(concat!("../../../tests/listings/", $name, ".html")).as_slice()
+        include_bytes!(concat!("fixtures/", $name, ".html")).as_slice()
     };
 }
 
@@ -97,9 +97,9 @@ fn every_captured_listing_gives_the_whole_tree() {
         ("nginx-exact", page!("nginx-exact"), "/exact/", Shape::Nginx, &[], &[&big, &["broken"]]),
         ("nginx-utf8", page!("nginx-utf8"), "/utf8/", Shape::Nginx, &[], &[&big, &["broken"]]),
         ("python", page!("python"), "/", Shape::Python, &hidden, &[&big, &dot, &["broken"]]),
-        ("lighttpd", page!("lighttpd"), "/", Shape::Generic, &[], &[&big]),
-        ("caddy", page!("caddy"), "/", Shape::Generic, &hidden, &[&big, &dot, &["broken"]]),
-        ("fancyindex", page!("fancyindex"), "/", Shape::Generic, &[], &[&["broken"]]),
+        ("lighttpd", page!("lighttpd"), "/", Shape::Lighttpd, &[], &[&big]),
+        ("caddy", page!("caddy"), "/", Shape::Caddy, &hidden, &[&big, &dot, &["broken"]]),
+        ("fancyindex", page!("fancyindex"), "/", Shape::Fancyindex, &[], &[&["broken"]]),
         ("apache-table below", page!("apache-table"), "/x%20y/table/", Shape::Apache, &hidden, &[&big, &dot]),
     ];
     for (name, body, path, shape, directories, files) in table {
@@ -123,10 +123,101 @@ fn every_captured_listing_gives_the_whole_tree() {
     }
 }
 
+/// What the sample tree's names are in truth: size and time.
+fn truth(name: &[u8]) -> (u64, i64) {
+    const USUAL: i64 = 1_709_251_198; // 2024-02-29T23:59:58Z
+    const OLD: i64 = 1_293_937_445; // 2011-01-02T03:04:05Z
+    match name {
+        b"b999.bin" => (999, USUAL),
+        b"b1000.bin" => (1000, USUAL),
+        b"b1023.bin" => (1023, USUAL),
+        b"b1024.bin" => (1024, USUAL),
+        b"b9999.bin" => (9999, USUAL),
+        b"b10000.bin" => (10_000, USUAL),
+        b"m1.iso" => (1 << 20, 1_751_371_200),
+        b"m1_5.iso" => (3 << 19, USUAL),
+        b"m9_99.iso" => (10_485_759, USUAL),
+        b"g5.iso" => (5 << 30, USUAL),
+        b"t1.img" => (1 << 40, USUAL),
+        b"empty.txt" => (0, 0),
+        b"one.bin" => (1, OLD),
+        b"sub" | b"linkdir" => (0, OLD),
+        b"broken" => (7, USUAL),
+        b"tab\there.txt" => (2, USUAL),
+        b"50%.bin" => (3, USUAL),
+        _ => (3, USUAL),
+    }
+}
+
+#[test]
+fn every_captured_listing_gives_sizes_and_times() {
+    // The page, whether its sizes are exact, the seconds that its times leave open, and whether they are in UTC.
+    for (name, body, exact, span, utc) in [
+        ("apache-fancy", page!("apache-fancy"), false, 60, false),
+        (
+            "apache-fancydeb",
+            page!("apache-fancydeb"),
+            false,
+            60,
+            false,
+        ),
+        ("apache-table", page!("apache-table"), false, 60, false),
+        ("apache-icons", page!("apache-icons"), false, 60, false),
+        ("apache-styled", page!("apache-styled"), false, 60, false),
+        ("nginx-exact", page!("nginx-exact"), true, 60, false),
+        ("nginx-utf8", page!("nginx-utf8"), true, 60, false),
+        ("lighttpd", page!("lighttpd"), false, 1, false),
+        ("fancyindex", page!("fancyindex"), true, 60, false),
+        ("caddy", page!("caddy"), true, 1, true),
+        ("mini_httpd", page!("mini_httpd"), true, 60, false),
+    ] {
+        let listing = read(body, "http://h/");
+        let mut checked = 0;
+        for entry in &listing.entries {
+            let shown = String::from_utf8_lossy(&entry.name).into_owned();
+            // Two are younger than the rest; and of a link, some show the time of the link itself.
+            let shows_links = matches!(name, "mini_httpd" | "caddy");
+            if shown.starts_with('.') || (shows_links && shown == "linkdir") {
+                continue;
+            }
+            let (bytes, seconds) = truth(&entry.name);
+            let floor = seconds - seconds % i64::from(span);
+            let time = ListedTime {
+                seconds: floor,
+                span,
+                utc,
+            };
+            assert_eq!(entry.modified, Some(time), "{name} {shown}");
+            checked += 1;
+            if entry.kind == Directory {
+                assert_eq!(entry.size, None, "{name} {shown}");
+            } else if name == "mini_httpd" && shown.starts_with("sub") {
+                assert_eq!(entry.size, Some(SizeRange::exact(4096)));
+            } else if name != "mini_httpd" || bytes > 3 {
+                let size = entry.size.expect("a size");
+                assert!(
+                    size.lo <= bytes && bytes <= size.hi,
+                    "{name} {shown} {size:?}"
+                );
+                assert!(
+                    !exact || size.known() == Some(bytes),
+                    "{name} {shown} {size:?}"
+                );
+            }
+        }
+        assert!(checked > 30, "{name}");
+    }
+    for body in [page!("apache-plain"), page!("python")] {
+        let listing = read(body, "http://h/");
+        let bare = |entry: &Entry| entry.size.is_none() && entry.modified.is_none();
+        assert!(listing.entries.iter().all(bare));
+    }
+}
+
 #[test]
 fn a_server_that_does_not_mark_directories_leaves_the_type_open() {
     let listing = read(page!("mini_httpd"), "http://127.0.0.1/");
-    assert_eq!(listing.shape, Shape::Generic);
+    assert_eq!(listing.shape, Shape::MiniHttpd);
     assert!(!listing.marks_directories);
     assert_eq!(names(&listing, Directory), [""; 0]);
     assert_eq!(names(&listing, File), [""; 0]);
@@ -265,7 +356,10 @@ fn limits_are_errors_or_counted() {
     let three = b"<a href=a><a href=b><a href=c>";
     assert_eq!(parse(three, &page, limits).map(|l| l.entries.len()), Ok(3));
     let four = b"<a href=a><a href=b><a href=c><a href=d>";
-    assert_eq!(parse(four, &page, limits).map(|_| ()), Err(TooManyLinks));
+    assert_eq!(
+        parse(four, &page, limits).map(|_| ()),
+        Err(PageError::TooManyLinks)
+    );
     let long = b"<a href=a><a href=twenty-one-bytes-long><a href=12345678901234>";
     let listing = parse(long, &page, limits).expect("few links");
     assert_eq!((listing.entries.len(), listing.overlong), (1, 2));
