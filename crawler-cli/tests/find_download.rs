@@ -158,7 +158,14 @@ fn text(path: &Path) -> &str {
 
 fn download(server: &Files, to: &Path, more: &[&str]) -> Output {
     let url = server.url();
-    let mut args = vec![url.as_str(), "-type", "f", "--download", text(to)];
+    let mut args = vec![
+        url.as_str(),
+        "-type",
+        "f",
+        "--robots=off",
+        "--download",
+        text(to),
+    ];
     args.extend(more);
     find(&args)
 }
@@ -304,6 +311,7 @@ fn several_starts_have_directories_of_their_own() {
         &urls[1],
         "-name",
         "plus+",
+        "--robots=off",
         "--download",
         text(to.path()),
     ]));
@@ -516,11 +524,17 @@ fn after_a_kill_the_next_run_goes_on() {
         }
     });
     let to = directory();
-    let mut child = crawler(&["find", &server.url(), "--download", text(to.path())])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program runs");
+    let mut child = crawler(&[
+        "find",
+        &server.url(),
+        "--robots=off",
+        "--download",
+        text(to.path()),
+    ])
+    .stdout(Stdio::null())
+    .stderr(Stdio::null())
+    .spawn()
+    .expect("the program runs");
     let part = to.path().join(".x.iso.courser-part");
     while fs::metadata(&part).map_or(0, |meta| meta.len()) < 30 {
         assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
@@ -580,6 +594,44 @@ fn failures_are_named_and_leave_nothing() {
         assert_failed(&download(&server, to.path(), &["--retries", "0"]), cause);
         assert_eq!(files(to.path()), BTreeMap::new(), "{cause}");
     }
+}
+
+#[test]
+fn what_robots_txt_disallows_is_found_and_not_fetched() {
+    let server = Files::start(|asked, stream| match asked.line.as_str() {
+        "GET /robots.txt" => send(
+            stream,
+            &response(200, "", "User-agent: *\nDisallow: /*.iso"),
+        ),
+        "GET /" => send(stream, &page(&["x.iso", "y"])),
+        _ => send(stream, &file(asked, BODY, "\"v1\"")),
+    });
+    let to = directory();
+    let output = find(&[&server.url(), "-type", "f", "--download", text(to.path())]);
+    assert_failed(&output, "x.iso: not read: robots.txt disallows it");
+    assert_eq!(
+        output.stdout,
+        format!("{0}x.iso\n{0}y\n", server.url()).as_bytes()
+    );
+    assert_eq!(server.requests(), ["GET /robots.txt", "GET /", "GET /y"]);
+    assert_eq!(files(to.path()), only("y", BODY));
+}
+
+#[test]
+fn what_was_found_before_the_end_is_downloaded() {
+    let server = tree_server();
+    let to = directory();
+    assert_done(&find(&[
+        &server.url(),
+        "--robots=off",
+        "--download",
+        text(to.path()),
+        "-name",
+        "large",
+        "-print",
+        "-quit",
+    ]));
+    assert_eq!(files(to.path()), only("a/large", &tree()["/a/large"]));
 }
 
 #[test]

@@ -344,6 +344,7 @@ fn client(transfer: Transfer) -> Result<Client, courser::Error> {
                 ..Timeouts::none()
             },
             codings: Codings::all(),
+            user_agent: Some(transfer.user_agent),
             ..HostConfig::default()
         },
         tls: transfer.tls,

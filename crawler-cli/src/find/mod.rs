@@ -36,7 +36,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use courser::{Proxies, TlsConfig};
+use courser::{Proxies, Rate, TlsConfig};
 use url::Url;
 
 pub mod address;
@@ -82,6 +82,7 @@ struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
     max_body: u64,
+    user_agent: String,
     tls: TlsConfig,
     proxies: Proxies,
 }
@@ -103,6 +104,7 @@ impl Find {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
                 max_body: 64 << 20,
+                user_agent: USER_AGENT.to_owned(),
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
@@ -185,6 +187,39 @@ impl Find {
     /// Further attempts after a transport error, 429 or 5xx. Default 3.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.attempts = NonZeroU32::MIN.saturating_add(retries);
+        self
+    }
+
+    /// Whether robots.txt is asked for first and obeyed. Default: yes.
+    pub fn robots(mut self, robots: bool) -> Self {
+        self.policy.robots = robots;
+        self
+    }
+
+    /// Requests to one host in a time. Default: no limit.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.policy.rate = Some(rate);
+        self
+    }
+
+    /// The least time between two requests to one host. Default: none.
+    pub fn min_delay(mut self, delay: Duration) -> Self {
+        self.policy.min_delay = delay;
+        self
+    }
+
+    /// How long after its first request a URL is asked for again. Default 15 min.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.policy.patience = patience;
+        self
+    }
+
+    /// What requests say of who asks. What comes before its first `/` or blank is the product token that robots.txt
+    /// knows the crawler by. Default: [`USER_AGENT`].
+    pub fn user_agent(mut self, text: &str) -> Self {
+        let token = text.split(['/', ' ']).next().unwrap_or(text);
+        self.policy.agent = token.to_owned();
+        self.transfer.user_agent = text.to_owned();
         self
     }
 
@@ -273,6 +308,15 @@ impl Find {
         run.finish()
     }
 }
+
+/// Who asks, and where more is told about that.
+pub const USER_AGENT: &str = concat!(
+    "Courser/",
+    env!("CARGO_PKG_VERSION"),
+    " (+",
+    env!("CARGO_PKG_HOMEPAGE"),
+    ")"
+);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]

@@ -380,35 +380,40 @@ impl fmt::Display for Class {
 
 /// Durations, of which the share below each is known to two digits.
 #[derive(Clone, Debug)]
-pub struct Latency(Histogram<u32>);
+pub struct Latency {
+    /// In microseconds.
+    histogram: Histogram<u32>,
+    max: u64,
+}
 
 impl Latency {
     fn new() -> Self {
-        Self(Histogram::new(2).expect("two digits are allowed"))
+        Self {
+            histogram: Histogram::new(2).expect("two digits are allowed"),
+            max: 0,
+        }
     }
 
     fn record(&mut self, time: Duration) {
+        let micros = micros(time);
+        self.max = self.max.max(micros);
         // It grows with its values; only a number beyond all memory would not fit.
-        let _ = self.0.record(micros(time));
+        let _ = self.histogram.record(micros);
     }
 
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.histogram.len()
     }
 
     /// What a share of `q` (0 to 1) does not exceed; zero if there are none.
     pub fn quantile(&self, q: f64) -> Duration {
-        if self.0.is_empty() {
-            return Duration::ZERO;
-        }
-        let value = self.0.value_at_quantile(q);
-        Duration::from_micros(value.min(self.0.max()))
+        Duration::from_micros(self.histogram.value_at_quantile(q).min(self.max))
     }
 
-    /// The greatest, to two digits.
+    /// The greatest.
     pub fn max(&self) -> Duration {
-        Duration::from_micros(self.0.max())
+        Duration::from_micros(self.max)
     }
 }
 

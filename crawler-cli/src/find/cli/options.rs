@@ -5,18 +5,18 @@
 //! parsers know neither.
 
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use courser::{PemOrDer, Proxies, TlsConfig, TlsRoots};
+use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 
 use super::UsageError;
 use super::words::WORDS;
-use crate::find::Find;
 use crate::find::expr::Parser;
-use crate::find::report::{Format, Options};
+use crate::find::report::{Format, Options, Progress, SummaryForm};
+use crate::find::{Find, USER_AGENT};
 
 /// One option, or one word of an expression.
 pub(crate) struct Opt {
@@ -81,8 +81,10 @@ pub(crate) enum Group {
     Operators,
     Actions,
     Search,
+    Courtesy,
     Network,
     Output,
+    Report,
     Other,
 }
 
@@ -93,8 +95,10 @@ impl Group {
         Self::Operators,
         Self::Actions,
         Self::Search,
+        Self::Courtesy,
         Self::Network,
         Self::Output,
+        Self::Report,
         Self::Other,
     ];
 
@@ -104,8 +108,10 @@ impl Group {
             Self::Operators => "Operators, by precedence",
             Self::Actions => "Actions",
             Self::Search => "What is searched",
+            Self::Courtesy => "Courtesy",
             Self::Network => "Network",
             Self::Output => "Output",
+            Self::Report => "Progress and reports",
             Self::Other => "Other options",
         }
     }
@@ -313,6 +319,82 @@ const fn file(name: &'static str) -> Val {
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     Opt {
+        names: &["--robots"],
+        values: &[Val { name: "WHETHER", hint: Hint::OneOf(&["on", "off"]) }],
+        group: Group::Courtesy,
+        short: "whether robots.txt is obeyed",
+        long: "Whether each host's robots.txt (RFC 9309) is asked for first and obeyed, its Crawl-delay included. What it disallows is named on standard error. Switch it off for mirrors that are there to be read.",
+        default: "on",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let robots = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err("neither on nor off".to_owned()),
+            };
+            args.find(|find| find.robots(robots));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--rate"],
+        values: &[any("N")],
+        group: Group::Courtesy,
+        short: "requests to a host in a second",
+        long: "How many requests may go to a host in a second, evenly spread.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let rate = number::<NonZeroU64>(value)?;
+            args.find(|find| find.rate(Rate::per_second(rate)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--min-delay"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "least time between requests to a host",
+        long: "How long a host is left alone after each request at the least, whatever its robots.txt allows.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let delay = seconds(value)?;
+            args.find(|find| find.min_delay(delay));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--patience"],
+        values: &[any("SECONDS")],
+        group: Group::Courtesy,
+        short: "longest time for all attempts at a URL",
+        long: "How long after its first request a URL is asked for again. A host that answers 429 or 503 is waited for so long, however many attempts that takes.",
+        default: "900",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let patience = seconds(value)?;
+            args.find(|find| find.patience(patience));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["-A", "--user-agent"],
+        values: &[any("TEXT")],
+        group: Group::Courtesy,
+        short: "who asks",
+        long: "What the User-Agent of each request says. The word before its first / or blank is the name that robots.txt knows the crawler by.",
+        default: USER_AGENT,
+        env: &[],
+        set: Set::Value(|args, value| {
+            if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
+                return Err("not a text for a header".to_owned());
+            }
+            args.find(|find| find.user_agent(value));
+            Ok(())
+        }),
+    },
+    Opt {
         names: &["-j"],
         values: &[any("N")],
         group: Group::Network,
@@ -458,10 +540,96 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "one JSON object a line",
-        long: "Print one JSON object a line: url, type (f or d), path, name, depth, and listing, which tells whose index page showed it (apache, nginx, python, generic; null for a start). What could not be read is on standard error only.",
+        long: "Print one JSON object a line: url, type (f or d), path, name, depth, parent (the URL of the directory that lists it; null for a start), size (null if it is not known exactly), size_lo and size_hi (its bounds), mtime (RFC 3339; null if the listing's time zone is not known), mtime_lo and mtime_hi, mtime_precision (second, minute, day or unsure), and listing, which tells whose index page showed it (apache, nginx, python, generic; null for a start). What could not be read is on standard error only.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.format = Format::Json),
+    },
+    Opt {
+        names: &["--csv"],
+        values: &[],
+        group: Group::Output,
+        short: "CSV with a header",
+        long: "Print CSV (RFC 4180) with the fields of --json and a header. Control characters in names are escaped, and what a spreadsheet would take for a formula gets an apostrophe before it.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.output.format = Format::Csv),
+    },
+    Opt {
+        names: &["--tree"],
+        values: &[],
+        group: Group::Output,
+        short: "a picture of the hierarchy, at the end",
+        long: "Print a picture of the hierarchy in the manner of tree(1), with the sizes of files and the counts. It comes at the end, and needs memory for all results.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.output.format = Format::Tree),
+    },
+    Opt {
+        names: &["--sort"],
+        values: &[],
+        group: Group::Output,
+        short: "print the results in order, at the end",
+        long: "Print the results in the order of their URLs, what is in a directory right after it. They come at the end, and need memory: after 1 GiB of them, what was gathered is printed in order and the rest as it comes.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.output.sort = true),
+    },
+    Opt {
+        names: &["--progress"],
+        values: &[Val { name: "WHEN", hint: Hint::OneOf(&["auto", "always", "never", "line"]) }],
+        group: Group::Report,
+        short: "live view: auto, always, never or line",
+        long: "Whether to show how the search is going: auto shows it in some lines at the bottom of the terminal, if standard error is one; line in one line; always also writes a line a second if standard error is something else; never does not.",
+        default: "auto",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.output.progress = match value {
+                "auto" => Progress::Auto,
+                "always" => Progress::Always,
+                "never" => Progress::Never,
+                "line" => Progress::Line,
+                _ => return Err("neither auto, always, never nor line".to_owned()),
+            };
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--summary"],
+        values: &[Val { name: "FORM", hint: Hint::OneOf(&["text", "json", "none"]) }],
+        group: Group::Report,
+        short: "at the end: text, json, json:FILE or none",
+        long: "What to say at the end: text is a line on standard error; json is an object as the last line of standard output, with counts, failures by class, percentiles and hosts; json:FILE writes that to a file; none is nothing.",
+        default: "text",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.output.summary = match value {
+                "text" => SummaryForm::Text,
+                "json" => SummaryForm::Json,
+                "none" => SummaryForm::Nothing,
+                _ => match value.strip_prefix("json:") {
+                    Some(file) if !file.is_empty() => SummaryForm::JsonFile(file.into()),
+                    _ => return Err("neither text, json, json:FILE nor none".to_owned()),
+                },
+            };
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--report"],
+        values: &[Val { name: "FORM", hint: Hint::OneOf(&["text"]) }],
+        group: Group::Report,
+        short: "text: figures on standard error",
+        long: "Report at the end what the search cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            match value {
+                "text" => args.output.text_report = true,
+                _ => return Err("not text".to_owned()),
+            }
+            Ok(())
+        }),
     },
     Opt {
         names: &["-h"],
