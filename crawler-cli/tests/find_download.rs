@@ -554,6 +554,56 @@ fn after_a_kill_the_next_run_goes_on() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
+/// The trap: what was found before the kill is found no more, and nobody knows that it is still to be fetched.
+#[test]
+fn after_a_kill_a_kept_search_fetches_what_it_had_found() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let times = AtomicUsize::new(0);
+    let server = Files::start(move |asked, stream| {
+        if asked.line == "GET /" {
+            return send(stream, &page(&["x.iso", "y.iso", "z.iso"]));
+        }
+        let whole = file(asked, BODY, "\"v1\"");
+        if times.fetch_add(1, Ordering::SeqCst) < 2 {
+            send(stream, &whole[..whole.len() - 10]);
+            // An error means that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+        } else {
+            send(stream, &whole);
+        }
+    });
+    let (to, other) = (directory(), directory());
+    let state = other.path().join("state");
+    let url = server.url();
+    let args = ["find", &url, "--robots=off", "-j", "2", "-type", "f"];
+    let kept = ["--download", text(to.path()), "--state", text(&state)];
+    let mut child = crawler(&[&args[..], &kept].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let parts = ["x.iso", "y.iso"].map(|name| to.path().join(format!(".{name}.courser-part")));
+    let length = |part: &PathBuf| fs::metadata(part).map_or(0, |meta| meta.len());
+    while parts.iter().any(|part| length(part) < 30) {
+        assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
+        thread::yield_now();
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    drop(open);
+    server.requests();
+    let output = crawler(&[&args[..], &kept].concat()).output();
+    assert_done(&output.expect("the program runs"));
+    let mut requests = server.requests();
+    requests.sort();
+    let wanted = ["GET /x.iso bytes=30-", "GET /y.iso bytes=30-", "GET /z.iso"];
+    assert_eq!(requests, wanted);
+    let all = ["x.iso", "y.iso", "z.iso"].map(|name| (PathBuf::from(name), BODY.to_vec()));
+    assert_eq!(files(to.path()), BTreeMap::from(all));
+    assert!(!state.exists());
+}
+
 // ---- errors
 
 #[test]

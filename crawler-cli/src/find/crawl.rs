@@ -3,6 +3,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use url::{Position, Url};
 
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
+use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, Run, Transfer};
 
@@ -77,10 +79,19 @@ impl Host {
 pub(super) fn search(
     mut hosts: Vec<Host>,
     transfer: Transfer,
+    state: Option<&Mutex<State>>,
     store: Option<Store>,
     run: &mut Run<'_>,
 ) {
     let bodies = store.map(|store| Bodies::new(store, transfer.timeout));
+    if let Some(state) = state {
+        for (number, host) in hosts.iter_mut().enumerate() {
+            let restored = restore(&mut lock(state), number, host, bodies.as_ref());
+            if let Err(error) = restored {
+                return run.unkept(&error);
+            }
+        }
+    }
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
         Ok(client) => {
@@ -92,6 +103,7 @@ pub(super) fn search(
                 cap,
                 url: String::new(),
                 spare: Vec::new(),
+                state,
             };
             crawl.run(run);
             hosts = crawl.hosts;
@@ -101,7 +113,24 @@ pub(super) fn search(
     run.turn(counts(&hosts), downloads(&hosts));
 }
 
-struct Crawl {
+/// Has a host go on where an earlier run was cut off.
+fn restore(
+    state: &mut State,
+    number: usize,
+    host: &mut Host,
+    bodies: Option<&Bodies>,
+) -> Result<(), StateError> {
+    state.restore(number, &mut host.frontier)?;
+    if let Some(bodies) = bodies {
+        host.downloads.keep_journal();
+        for wanted in state.wanted(number)? {
+            host.downloads.add_back(wanted, &bodies.store);
+        }
+    }
+    Ok(())
+}
+
+struct Crawl<'s> {
     hosts: Vec<Host>,
     client: Client,
     /// If files are downloaded.
@@ -115,16 +144,24 @@ struct Crawl {
     url: String,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
+    /// Where it is kept.
+    state: Option<&'s Mutex<State>>,
 }
 
-impl Crawl {
+impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
             if self.is_done(run) {
+                if let Err(error) = self.keep() {
+                    run.unkept(&error);
+                }
                 return;
+            }
+            if let Err(error) = self.keep() {
+                return run.unkept(&error);
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts), downloads(&self.hosts));
@@ -144,6 +181,19 @@ impl Crawl {
             Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
             Ending::Stopped => true,
         }
+    }
+
+    /// What the frontiers have done in this turn goes to the file with the results of this turn.
+    fn keep(&mut self) -> Result<(), StateError> {
+        let Some(state) = self.state else {
+            return Ok(());
+        };
+        let mut state = lock(state);
+        for (number, host) in self.hosts.iter_mut().enumerate() {
+            state.stage(number, &mut host.frontier)?;
+            state.stage_downloads(number, &mut host.downloads)?;
+        }
+        Ok(())
     }
 
     fn has_room(&self, host: &Host) -> bool {
@@ -301,6 +351,10 @@ impl Tags {
         let hosts = self.hosts as u64;
         ((tag % hosts) as usize, FetchId(tag / hosts))
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn counts(hosts: &[Host]) -> Counts {

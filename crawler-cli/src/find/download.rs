@@ -119,10 +119,21 @@ pub(super) struct Downloads {
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
+    /// What has changed since it was last taken, if anybody wants to know.
+    journal: Option<Vec<Change>>,
+}
+
+/// What another run must know to go on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Change {
+    /// A file is wanted.
+    Wanted(Wanted),
+    /// The file of this URL is there, or was given up.
+    Over(String),
 }
 
 /// A file that is wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Wanted {
     pub(super) url: String,
     pub(super) depth: u32,
@@ -288,11 +299,32 @@ impl Downloads {
             counts: DownloadCounts::default(),
             requests: 0,
             retries: 0,
+            journal: None,
         }
+    }
+
+    /// From now on, changes are kept for [`take_changes`](Self::take_changes).
+    pub(super) fn keep_journal(&mut self) {
+        self.journal.get_or_insert_default();
+    }
+
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.journal
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Takes up a file.
     pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(Change::Wanted(wanted.clone()));
+        }
+        self.add_back(wanted, store);
+    }
+
+    /// Takes up a file that an earlier run has left.
+    pub(super) fn add_back(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
         let name = Name::of(&wanted.url, wanted.depth, store.layout);
         self.waiting.push_back(Task {
@@ -628,6 +660,7 @@ impl Downloads {
     }
 
     fn saved(&mut self, task: &Task, length: u64, how: How, store: &Store, sink: Sink<'_>) {
+        self.note_over(&task.wanted.url);
         match how {
             How::Kept => self.counts.kept += 1,
             How::Fetched | How::Resumed(_) => self.counts.saved += 1,
@@ -645,8 +678,15 @@ impl Downloads {
     }
 
     fn fail(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
+        self.note_over(url);
         self.counts.failed += 1;
         sink(Outcome::Failed { url, cause });
+    }
+
+    fn note_over(&mut self, url: &str) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(Change::Over(url.to_owned()));
+        }
     }
 
     /// Tries to get the rest. A file that has grown has as many attempts as at first.

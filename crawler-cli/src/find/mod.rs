@@ -34,6 +34,7 @@ use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
@@ -52,6 +53,7 @@ pub mod range;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
+pub mod state;
 pub mod stats;
 
 use crawl::Host;
@@ -63,6 +65,7 @@ use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use scope::Scope;
+pub use state::{State, StateError};
 use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
@@ -74,6 +77,7 @@ pub struct Find {
     transfer: Transfer,
     download: Option<Destination>,
     overwrite: bool,
+    state: Option<Arc<Mutex<State>>>,
 }
 
 /// How pages are fetched.
@@ -110,6 +114,7 @@ impl Find {
             },
             download: None,
             overwrite: false,
+            state: None,
         }
     }
 
@@ -223,6 +228,13 @@ impl Find {
         self
     }
 
+    /// Keeps the search in a file, and goes on from it. Who writes results somewhere [commits](State::commit) each
+    /// [turn](Event::Turn) with them first; nothing is kept of turns that nobody commits.
+    pub fn state(mut self, state: Arc<Mutex<State>>) -> Self {
+        self.state = Some(state);
+        self
+    }
+
     /// What is trusted behind `https`. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
@@ -304,7 +316,8 @@ impl Find {
         let store = self
             .download
             .map(|to| Store::new(to, overwrite, &self.starts, scope));
-        crawl::search(hosts, self.transfer, store, &mut run);
+        let state = self.state.as_deref();
+        crawl::search(hosts, self.transfer, state, store, &mut run);
         run.finish()
     }
 }
@@ -327,6 +340,8 @@ pub enum Event<'a> {
     Output(&'a [u8]),
     /// An action could not be performed.
     Failed(&'a ActError),
+    /// The search cannot be kept in its file, and ends.
+    Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// A wanted file is on the disk.
@@ -511,6 +526,13 @@ impl Run<'_> {
                 self.events.emit(Event::Unread(Unread { url, cause }));
             }
         }
+    }
+
+    /// The search ends, because it cannot be kept.
+    fn unkept(&mut self, error: &StateError) {
+        self.events.summary.failed += 1;
+        self.events.emit(Event::Unkept(error));
+        self.events.summary.ending = Ending::Stopped;
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -129,6 +129,10 @@ pub(crate) struct Args {
     /// The words of the expression.
     words: Parser,
     starts: usize,
+    /// The file that the search is kept in.
+    pub(crate) state: Option<PathBuf>,
+    /// What is searched for and where, for that file.
+    pub(crate) identity: String,
     tls: TlsConfig,
     proxy: Option<String>,
     no_proxy: Option<String>,
@@ -143,7 +147,15 @@ impl Args {
     fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
+        self.identify(url);
         Ok(())
+    }
+
+    fn identify(&mut self, word: &str) {
+        if !self.identity.is_empty() {
+            self.identity.push(' ');
+        }
+        self.identity.push_str(word);
     }
 }
 
@@ -166,13 +178,20 @@ pub(crate) fn parse(
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
         starts: 0,
+        state: None,
+        identity: String::new(),
         tls: TlsConfig::default(),
         proxy: None,
         no_proxy: None,
     };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
+        let behind = args.clone();
         if parsed.words.take(&arg, &mut args)? {
+            let used = behind.len() - args.len();
+            for word in [arg].into_iter().chain(behind.take(used)) {
+                parsed.identify(&word.to_string_lossy());
+            }
             continue;
         }
         let arg = text(arg)?;
@@ -218,6 +237,18 @@ pub(crate) fn parse(
     let tls = parsed.tls.clone();
     let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
+    if parsed.state.is_some() {
+        if parsed.output.sort || parsed.output.format == Format::Tree {
+            return Err(UsageError(
+                "--state: results in order (--sort, --tree) cannot be gone on with".into(),
+            ));
+        }
+        if expression.writes_files() {
+            return Err(UsageError(
+                "--state: files of -fprint, -fprintf and -fls cannot be gone on with".into(),
+            ));
+        }
+    }
     parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     Ok(Parsed::Args(Box::new(parsed)))
 }
@@ -318,6 +349,19 @@ const fn file(name: &'static str) -> Val {
 /// The options. Words of expressions are in [`WORDS`].
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
+    Opt {
+        names: &["--state"],
+        values: &[file("FILE")],
+        group: Group::Search,
+        short: "keep the search in a file, to go on from it",
+        long: "Keep the search in this file, an SQLite database, so that the same command goes on where it was cut off, be it by Ctrl-C or a crash. Nothing is searched twice and, if results go to a file (with >>), no result is lost or written twice; on their way through a pipe those of the last moment may come twice. Beyond 100,000 directories, those that wait are in the file alone. It is removed when the search is over. Results that are in order at the end, and files that -fprint and the like write, cannot be gone on with.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.state = Some(value.into());
+            Ok(())
+        }),
+    },
     Opt {
         names: &["--robots"],
         values: &[Val { name: "WHETHER", hint: Hint::OneOf(&["on", "off"]) }],

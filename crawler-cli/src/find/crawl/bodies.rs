@@ -53,7 +53,7 @@ impl Bodies {
     }
 }
 
-impl Crawl {
+impl Crawl<'_> {
     /// Takes up what was found since, but for what robots.txt says is not to be fetched.
     pub(super) fn take_wanted(&mut self, index: usize, run: &mut Run<'_>) {
         let Some(bodies) = &self.bodies else {
