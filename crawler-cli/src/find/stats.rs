@@ -316,6 +316,8 @@ pub enum Class {
     Robots,
     /// A limit of ours.
     Limit,
+    /// A file could not be written, or was another one than expected.
+    Download,
     /// Anything else.
     Other,
 }
@@ -345,6 +347,7 @@ impl Class {
             | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
+            Cause::Download(_) => Self::Download,
             Cause::Scheme(_) => Self::Other,
         }
     }
@@ -380,6 +383,7 @@ impl fmt::Display for Class {
             Self::Redirect => "redirect",
             Self::Robots => "robots.txt",
             Self::Limit => "limit",
+            Self::Download => "download",
             Self::Other => "other",
         })
     }
