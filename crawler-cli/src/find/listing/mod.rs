@@ -258,7 +258,10 @@ fn html(
     limits: PageLimits,
 ) -> Result<Option<Listing>, PageError> {
     let mut rows = Rows::new(shape, page, limits);
-    tokens::read(body, &mut rows);
+    if tokens::scan(body, &mut rows).is_err() {
+        rows = Rows::new(shape, page, limits);
+        tokens::read(body, &mut rows);
+    }
     if rows.links > limits.links {
         return Err(PageError::TooManyLinks);
     }
