@@ -17,7 +17,7 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             Event::Output(_) | Event::Turn(_) => {}
+//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -30,8 +30,10 @@
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
+use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,7 @@ use url::Url;
 pub mod address;
 pub mod cli;
 mod crawl;
+pub mod download;
 pub mod expr;
 pub mod frontier;
 pub mod glob;
@@ -55,12 +58,14 @@ pub mod state;
 pub mod stats;
 
 use crawl::Host;
+use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use scope::Scope;
 pub use state::{State, StateError};
 use stats::Stats;
 
@@ -71,6 +76,8 @@ pub struct Find {
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    download: Option<Destination>,
+    overwrite: bool,
     state: Option<Arc<Mutex<State>>>,
 }
 
@@ -79,6 +86,10 @@ pub struct Find {
 struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
+    connect: Duration,
+    handshake: Duration,
+    idle: Option<Duration>,
+    keep_alive: Option<Duration>,
     max_body: u64,
     user_agent: String,
     tls: TlsConfig,
@@ -101,11 +112,17 @@ impl Find {
             transfer: Transfer {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
+                connect: LONGEST_OPENING,
+                handshake: LONGEST_OPENING,
+                idle: None,
+                keep_alive: None,
                 max_body: 64 << 20,
                 user_agent: USER_AGENT.to_owned(),
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            download: None,
+            overwrite: false,
             state: None,
         }
     }
@@ -151,6 +168,16 @@ impl Find {
         Ok(self)
     }
 
+    /// Wants only names that have a match of the regular expression, in the syntax of the `regex` crate; a directory's
+    /// name has a final `/` here, as in a link to it.
+    ///
+    /// # Errors
+    /// The regular expression is not valid, or too large.
+    pub fn href(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_href(regex)?;
+        Ok(self)
+    }
+
     /// Wants only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
@@ -172,6 +199,36 @@ impl Find {
     /// Connections to one host, and requests to it under way at a time. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
+        self
+    }
+
+    /// As [`connections`](Self::connections), unless there are fewer.
+    pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
+        let fewer = self.transfer.connections.min(connections);
+        self.connections(fewer)
+    }
+
+    /// How long connecting may take. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.connect = timeout;
+        self
+    }
+
+    /// How long the TLS handshake may take. Default 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.handshake = timeout;
+        self
+    }
+
+    /// How long a connection that is not in use is kept. Default: as the engine has it.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.idle = Some(timeout);
+        self
+    }
+
+    /// The time between TCP keep-alive probes. Default: as the engine has it.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.transfer.keep_alive = Some(interval);
         self
     }
 
@@ -246,6 +303,22 @@ impl Find {
         self
     }
 
+    /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
+    /// starts, below a directory for each host. See [`download`].
+    ///
+    /// # Errors
+    /// The directory cannot be created, or no file in it.
+    pub fn download(mut self, directory: &Path) -> io::Result<Self> {
+        self.download = Some(Destination::open(directory)?);
+        Ok(self)
+    }
+
+    /// Lets downloads replace files that differ from those of the server. Default: they are left, and reported.
+    pub fn overwrite(mut self) -> Self {
+        self.overwrite = true;
+        self
+    }
+
     /// Replaces the whole policy, the depth and the attempts included.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -275,6 +348,8 @@ impl Find {
             expression: &expression,
             actor,
             events,
+            wanted: Vec::new(),
+            downloads: self.download.is_some(),
         };
         let proxies = &self.transfer.proxies;
         let hosts = by_host(&self.starts);
@@ -282,7 +357,16 @@ impl Find {
             .iter()
             .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
-        crawl::search(hosts, self.transfer, self.state.as_deref(), &mut run);
+        let mut scope = Scope::new();
+        for start in &self.starts {
+            scope.start(start);
+        }
+        let overwrite = self.overwrite;
+        let store = self
+            .download
+            .map(|to| Store::new(to, overwrite, &self.starts, scope));
+        let state = self.state.as_deref();
+        crawl::search(hosts, self.transfer, state, store, &mut run);
         run.finish()
     }
 }
@@ -295,6 +379,9 @@ pub const USER_AGENT: &str = concat!(
     env!("CARGO_PKG_HOMEPAGE"),
     ")"
 );
+
+/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
@@ -309,6 +396,8 @@ pub enum Event<'a> {
     Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
+    /// A wanted file is on the disk.
+    Downloaded(Saved<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
     Turn(&'a Summary),
@@ -330,6 +419,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// How far the downloads are.
+    pub downloads: DownloadCounts,
     /// What it cost, and what it waited for.
     pub stats: Stats,
 }
@@ -437,6 +528,10 @@ struct Run<'r> {
     expression: &'r Expression,
     actor: Actor,
     events: Events<'r>,
+    /// Files are to be downloaded.
+    downloads: bool,
+    /// Those that nobody has taken up yet.
+    wanted: Vec<Wanted>,
 }
 
 impl Run<'_> {
@@ -470,11 +565,24 @@ impl Run<'_> {
             return evaluation.verdict; // it will be looked at again
         }
         self.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && self.downloads && found.kind == Kind::File {
+            self.wanted.push(Wanted::of(&found));
+        }
         self.events.summary.undecided += u64::from(evaluation.undecided);
         if evaluation.verdict == Verdict::Quit && !self.is_over() {
             self.events.summary.ending = Ending::Quit;
         }
         evaluation.verdict
+    }
+
+    fn outcome(&mut self, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
+            Outcome::Failed { url, cause } => {
+                self.events.summary.stats.handle_unread(cause);
+                self.events.emit(Event::Unread(Unread { url, cause }));
+            }
+        }
     }
 
     /// The search ends, because it cannot be kept.
@@ -485,8 +593,9 @@ impl Run<'_> {
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
-    fn turn(&mut self, counts: Counts) {
+    fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
         self.events.summary.counts = counts;
+        self.events.summary.downloads = downloads;
         self.events.turn();
     }
 
@@ -545,6 +654,7 @@ impl<'r> Events<'r> {
                 failed: 0,
                 elapsed: Duration::ZERO,
                 ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
                 stats: Stats::new(began),
             },
         }

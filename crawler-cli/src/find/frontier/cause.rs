@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::find::download::Fault;
 use crate::find::listing::Shape;
 
 /// Why a URL could not be read.
@@ -51,6 +52,8 @@ pub enum Cause {
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
+    /// A file that was wanted could not be downloaded.
+    Download(Fault),
 }
 
 impl fmt::Display for Cause {
@@ -115,6 +118,7 @@ impl fmt::Display for Cause {
             Self::Scheme(scheme) => {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
+            Self::Download(fault) => fault.fmt(f),
         }
     }
 }
@@ -124,6 +128,7 @@ impl Error for Cause {
         match self {
             // `Display` says what the engine's error says, so its source is next.
             Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
+            Self::Download(fault) => fault.source(),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::find::download::DownloadCounts;
 use crate::find::stats::{Class, HostStats, Latency};
 use crate::find::{Ending, Summary};
 
@@ -31,6 +32,13 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     if counts.unread > 0 {
         text += &format!("{} UNREAD", thousands(counts.unread));
     }
+    if summary.undecided > 0 {
+        let undecided = count(summary.undecided, "entry", "entries");
+        text += &format!("; {undecided} UNDECIDED, taken not to match");
+    }
+    if summary.failed > 0 {
+        text += &format!("; {} FAILED", count(summary.failed, "action", "actions"));
+    }
     if summary.ending == Ending::Stopped {
         let left = counts.directories.saturating_sub(counts.directories_done);
         let left = count(left, "directory was", "directories were");
@@ -47,8 +55,15 @@ pub(super) fn summary_json(summary: &Summary) -> String {
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
-        "interrupted": summary.ending == Ending::Stopped,
+        "ending": match summary.ending {
+            Ending::Finished => "finished",
+            Ending::Quit => "quit",
+            Ending::Stopped => "stopped",
+        },
         "matched": summary.matched,
+        "undecided": summary.undecided,
+        "actions_failed": summary.failed,
+        "downloads": downloads_json(&summary.downloads),
         "files": counts.files,
         "directories": counts.directories,
         "directories_done": counts.directories_done,
@@ -69,6 +84,39 @@ pub(super) fn summary_json(summary: &Summary) -> String {
         "hosts": hosts,
     }});
     value.to_string() + "\n"
+}
+
+/// Nothing if no file was to be downloaded.
+fn downloads_json(downloads: &DownloadCounts) -> Value {
+    match downloads.wanted {
+        0 => Value::Null,
+        _ => json!({
+            "wanted": downloads.wanted,
+            "saved": downloads.saved,
+            "kept": downloads.kept,
+            "failed": downloads.failed,
+            "bytes": downloads.bytes,
+        }),
+    }
+}
+
+/// What was downloaded, in one line.
+pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
+    let mut text = format!(
+        "{} downloaded ({})",
+        count(downloads.saved, "file", "files"),
+        count(downloads.bytes, "byte", "bytes"),
+    );
+    if downloads.kept > 0 {
+        text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    let over = downloads.saved + downloads.kept + downloads.failed;
+    let left = downloads.wanted.saturating_sub(over);
+    if downloads.failed + left > 0 {
+        let missing = thousands(downloads.failed + left);
+        text += &format!("; {missing} NOT DOWNLOADED");
+    }
+    text
 }
 
 fn host_json(host: &HostStats) -> Value {
@@ -123,13 +171,14 @@ pub(super) fn report_text(summary: &Summary) -> String {
         }
     }
     for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
-        let latency = host.latency().map_or_else(String::new, |latency| {
-            format!(" · {}", latency_text(latency))
+        let latency = host.latency().filter(|latency| latency.count() > 0);
+        let latency = latency.map_or_else(String::new, |latency| {
+            format!("; latency: {}", latency_text(latency))
         });
         line(
             "host",
             &format!(
-                "{}: {}, {}{latency}",
+                "{}: {}; connections: {}{latency}",
                 host.name,
                 count(host.requests, "request", "requests"),
                 connections_text((host.opened, host.reused)),
@@ -198,7 +247,7 @@ pub(super) fn latency_text(latency: &Latency) -> String {
 
 pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
     let share = reused as f64 / (opened + reused).max(1) as f64 * 100.0;
-    let opened = count(opened, "connection", "connections");
+    let opened = thousands(opened);
     format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 

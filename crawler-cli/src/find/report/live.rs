@@ -235,6 +235,7 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find::download::DownloadCounts;
     use crate::find::stats::{Class, Connection, Exchange, Reason, Waiting};
     use crate::find::{Counts, Ending};
 
@@ -246,6 +247,7 @@ mod tests {
             took: Duration::from_millis(ms),
             bytes: 2048,
             connection: Some(Connection::Opened),
+            robots: false,
         };
         for (name, ms) in [("http://fast", 10), ("http://slow", 2000)] {
             let host = stats.add_host(name);
@@ -271,6 +273,7 @@ mod tests {
             matched: 3,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
+            downloads: DownloadCounts::default(),
             stats,
         };
         let mut speed = Speed::default();
