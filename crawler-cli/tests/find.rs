@@ -397,7 +397,8 @@ fn the_whole_sample_mirror_is_found_at_any_concurrency() {
             });
         assert!(summary.is_complete());
         assert_eq!(repomd, REPOMD_FILES);
-        assert_eq!(server.requests(), summary.counts.directories);
+        // And robots.txt.
+        assert_eq!(server.requests(), summary.counts.directories + 1);
         assert!(found == mirror, "{connections} connections");
     }
 }

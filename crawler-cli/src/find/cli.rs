@@ -5,14 +5,15 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::Find;
-use super::report::{Options, Report};
+use super::report::{self, Report};
+use super::{Ending, Event, State};
 use crate::terminal;
 
 pub mod complete;
@@ -21,7 +22,7 @@ mod options;
 mod wfind;
 mod words;
 
-use options::{Ask, Parsed, parse};
+use options::{Args, Ask, Parsed, parse};
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -36,7 +37,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             });
             ExitCode::SUCCESS
         }
-        Ok(Parsed::Args(args)) => run(args.find, args.output),
+        Ok(Parsed::Args(args)) => run(*args),
         Err(error) => {
             let message = terminal::neutralise(&error.0).into_owned();
             eprintln!("crawler-cli find: {message}\nTry 'crawler-cli find --help'.");
@@ -45,7 +46,14 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn run(find: Find, output: Options) -> ExitCode {
+fn run(args: Args) -> ExitCode {
+    let Args {
+        mut find,
+        output,
+        state,
+        identity,
+        ..
+    } = args;
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
@@ -53,7 +61,20 @@ fn run(find: Find, output: Options) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let mut report = match Report::new(output) {
+    let mut kept = None;
+    if let Some(path) = &state {
+        match keep(path, &identity) {
+            Ok(state) => {
+                find = find.state(Arc::clone(&state));
+                kept = Some(state);
+            }
+            Err(error) => {
+                eprintln!("crawler-cli find: --state {error}");
+                return ExitCode::from(UNREAD);
+            }
+        }
+    }
+    let mut report = match Report::new(output, kept.clone()) {
         Ok(report) => report,
         Err(message) => {
             eprintln!("crawler-cli find: {message}");
@@ -62,13 +83,21 @@ fn run(find: Find, output: Options) -> ExitCode {
     };
     let summary = find.run(|event| {
         report.event(&event);
-        if report.is_over() || interrupted.load(Ordering::Relaxed) {
+        // Between turns: what is kept of the search is of whole turns.
+        let may_end = matches!(event, Event::Turn(_));
+        if may_end && (report.is_over() || interrupted.load(Ordering::Relaxed)) {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     });
     let written = report.finish(&summary);
+    if let Some(state) = kept
+        && let Err(error) = let_go(state, written.is_ok() && summary.ending != Ending::Stopped)
+    {
+        eprintln!("crawler-cli find: --state {error}");
+        return ExitCode::from(UNREAD);
+    }
     if interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
     } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
@@ -76,6 +105,27 @@ fn run(find: Find, output: Options) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Opens the state of a search, and writes the results that it may have been cut off in writing.
+fn keep(path: &Path, identity: &str) -> Result<Arc<Mutex<State>>, String> {
+    let mut state = State::open(path, identity).map_err(|error| error.to_string())?;
+    let unwritten = state.unwritten().map_err(|error| error.to_string())?;
+    report::write_rest(&unwritten.0, unwritten.1)
+        .map_err(|error| format!("{}: the last results: {error}", path.display()))?;
+    state.commit(&[], None).map_err(|error| error.to_string())?;
+    Ok(Arc::new(Mutex::new(state)))
+}
+
+/// The search is over; or else its state stays.
+fn let_go(state: Arc<Mutex<State>>, over: bool) -> Result<(), String> {
+    let Some(state) = Arc::into_inner(state).filter(|_| over) else {
+        return Ok(());
+    };
+    let state = state
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    state.remove().map_err(|error| error.to_string())
 }
 
 /// Set by the first SIGINT or SIGTERM; the second ends the process at once.

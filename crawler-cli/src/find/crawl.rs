@@ -3,6 +3,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use courser::{
 use url::{Position, Url};
 
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
+use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
 use super::{Counts, LONGEST_OPENING, Run, Transfer};
 
@@ -59,7 +61,19 @@ impl Host {
 }
 
 /// Searches the trees of all hosts.
-pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) {
+pub(super) fn search(
+    mut hosts: Vec<Host>,
+    transfer: Transfer,
+    state: Option<&Mutex<State>>,
+    run: &mut Run<'_>,
+) {
+    if let Some(state) = state {
+        for (number, host) in hosts.iter_mut().enumerate() {
+            if let Err(error) = lock(state).restore(number, &mut host.frontier) {
+                return run.unkept(&error);
+            }
+        }
+    }
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
         Ok(client) => {
@@ -70,6 +84,7 @@ pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>
                 cap,
                 url: String::new(),
                 spare: Vec::new(),
+                state,
             };
             crawl.run(run);
             hosts = crawl.hosts;
@@ -79,7 +94,7 @@ pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>
     run.turn(counts(&hosts));
 }
 
-struct Crawl {
+struct Crawl<'s> {
     hosts: Vec<Host>,
     client: Client,
     /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
@@ -91,16 +106,24 @@ struct Crawl {
     url: String,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
+    /// Where it is kept.
+    state: Option<&'s Mutex<State>>,
 }
 
-impl Crawl {
+impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
             if self.hosts.iter().all(|host| host.frontier.is_done()) {
+                if let Err(error) = self.keep() {
+                    run.unkept(&error);
+                }
                 return;
+            }
+            if let Err(error) = self.keep() {
+                return run.unkept(&error);
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts));
@@ -111,6 +134,18 @@ impl Crawl {
                 return abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
             }
         }
+    }
+
+    /// What the frontiers have done in this turn goes to the file with the results of this turn.
+    fn keep(&mut self) -> Result<(), StateError> {
+        let Some(state) = self.state else {
+            return Ok(());
+        };
+        let mut state = lock(state);
+        for (number, host) in self.hosts.iter_mut().enumerate() {
+            state.stage(number, &mut host.frontier)?;
+        }
+        Ok(())
     }
 
     fn has_room(&self, host: &Host) -> bool {
@@ -236,6 +271,10 @@ impl Tags {
         let hosts = self.hosts as u64;
         ((tag % hosts) as usize, FetchId(tag / hosts))
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn counts(hosts: &[Host]) -> Counts {

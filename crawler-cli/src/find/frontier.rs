@@ -5,7 +5,7 @@
 //! redirects lead to it; every request handed out by [`Frontier::poll_request`] is answered by one `handle_*` call;
 //! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem;
@@ -24,6 +24,7 @@ use super::robots::Robots;
 mod cause;
 mod courtesy;
 mod inspect;
+mod journal;
 mod messages;
 mod policy;
 mod task;
@@ -32,6 +33,8 @@ mod tests;
 
 pub use cause::Cause;
 use inspect::{Clock, Held, Told};
+use journal::Journal;
+pub use journal::{Change, Place, Saved, Summit};
 pub use messages::{
     Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
 };
@@ -47,7 +50,8 @@ pub struct Frontier {
     starts: Vec<Start>,
     /// Fingerprints of the canonical paths of all directories that were ever queued.
     known: HashSet<u128>,
-    hashers: [RandomState; 2],
+    /// Keys of the fingerprints.
+    seeds: [u64; 2],
     /// Last in, first out: the queue stays as small as the tree is deep times wide.
     ready: Vec<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
@@ -80,6 +84,7 @@ pub struct Frontier {
     /// Files that wait for answers.
     undecided: usize,
     /// For spelling out targets, URLs and paths.
+    journal: Journal,
     spelled: String,
     url: String,
     path: Vec<u8>,
@@ -163,7 +168,8 @@ impl Frontier {
             policy,
             starts: Vec::new(),
             known: HashSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            // As random as the keys of the standard library's maps.
+            seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
             ready: Vec::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
@@ -182,6 +188,7 @@ impl Frontier {
             clock: Clock::Unknown,
             held: VecDeque::new(),
             undecided: 0,
+            journal: Journal::default(),
             spelled: String::new(),
             url: String::new(),
             path: Vec::new(),
@@ -267,6 +274,7 @@ impl Frontier {
             && self.postponed.is_empty()
             && self.in_flight.is_empty()
             && self.held.is_empty()
+            && !self.is_spilled()
     }
 
     /// How far the crawl is.
@@ -279,6 +287,7 @@ impl Frontier {
         let Some((task, ask)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.begin(task.number);
         self.has_replied = true;
         self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
@@ -301,7 +310,7 @@ impl Frontier {
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
             // Many a server knows no `HEAD`, and says so in all kinds of ways.
-            (_, Ask::Probe) => self.ready.push(Task {
+            (_, Ask::Probe) => self.queue(Task {
                 by_get: true,
                 ..task
             }),
@@ -309,12 +318,14 @@ impl Frontier {
             (416, Ask::First) => self.exists(now, task, Told::nothing(reply), sink),
             (status, _) => self.give_up(now, task, &Cause::Status(status), sink),
         }
+        self.end();
         self.resume(now, sink);
     }
 
     /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
     pub fn abandon(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
+            self.forget(task.number);
             self.give_up(now, task, cause, sink);
         }
         self.give_up_waiting(now, cause, sink);
@@ -325,6 +336,7 @@ impl Frontier {
         let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.begin(task.number);
         match failure.blame {
             Blame::Final => self.give_up(now, task, &failure.cause, sink),
             Blame::Request => {
@@ -336,6 +348,7 @@ impl Frontier {
             }
             Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
         }
+        self.end();
         self.resume(now, sink);
     }
 }
@@ -426,7 +439,9 @@ impl Frontier {
         let held = Held {
             task,
             shape: listing.shape,
+            entries_len: listing.entries.len(),
             entries: listing.entries.into_iter(),
+            is_written: false,
             first: None,
         };
         self.entries(now, held, sink);
@@ -434,7 +449,7 @@ impl Frontier {
 
     /// Of everything that a listing shows.
     fn fingerprint_of(&self, listing: &Listing) -> u64 {
-        let mut hasher = self.hashers[0].build_hasher();
+        let mut hasher = self.hasher(0);
         for entry in &listing.entries {
             (&entry.name, entry.size, entry.modified).hash(&mut hasher);
         }
@@ -488,7 +503,7 @@ impl Frontier {
             Cause::TooManyDirectories(limits.directories)
         } else {
             self.mark(canonical);
-            return self.ready.push(task);
+            return self.queue(task);
         };
         self.unread(&task.target, &cause, sink);
         self.close(now, task, sink);
@@ -559,7 +574,7 @@ impl Frontier {
         }
         if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
             // The start was given without its final slash.
-            return self.ready.push(Task {
+            return self.queue(Task {
                 redirects: task.redirects + 1,
                 ..Task::new(target, TaskKind::Start, task.start, 0)
             });
@@ -678,6 +693,7 @@ impl Frontier {
             TaskKind::Robots => {
                 self.robots = Some(Robots::disallow_all());
                 for start in mem::take(&mut self.ready) {
+                    self.forget(start.number);
                     let cause = Cause::RobotsUnread(cause.to_string());
                     self.give_up(now, start, &cause, sink);
                 }
@@ -713,6 +729,7 @@ impl Frontier {
     fn mark(&mut self, canonical: &str) {
         let fingerprint = self.fingerprint(canonical);
         self.known.insert(fingerprint);
+        self.note_known(fingerprint);
         self.counts.directories += 1;
     }
 
@@ -722,8 +739,19 @@ impl Frontier {
 
     /// 128 bits of two keyed hashes: no two of even 10^9 paths will ever share one.
     fn fingerprint(&self, canonical: &str) -> u128 {
-        let [high, low] = &self.hashers;
-        (u128::from(high.hash_one(canonical)) << 64) | u128::from(low.hash_one(canonical))
+        let hash = |key| {
+            let mut hasher = self.hasher(key);
+            canonical.hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        (hash(0) << 64) | hash(1)
+    }
+
+    /// With one of the keys.
+    fn hasher(&self, key: usize) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        self.seeds[key].hash(&mut hasher);
+        hasher
     }
 
     fn number(&mut self) -> u64 {

@@ -32,6 +32,7 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
@@ -49,6 +50,7 @@ pub mod range;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
+pub mod state;
 pub mod stats;
 
 use crawl::Host;
@@ -58,6 +60,7 @@ pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+pub use state::{State, StateError};
 use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
@@ -67,6 +70,7 @@ pub struct Find {
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    state: Option<Arc<Mutex<State>>>,
 }
 
 /// How pages are fetched.
@@ -109,6 +113,7 @@ impl Find {
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            state: None,
         }
     }
 
@@ -262,6 +267,13 @@ impl Find {
         self
     }
 
+    /// Keeps the search in a file, and goes on from it. Who writes results somewhere [commits](State::commit) each
+    /// [turn](Event::Turn) with them first; nothing is kept of turns that nobody commits.
+    pub fn state(mut self, state: Arc<Mutex<State>>) -> Self {
+        self.state = Some(state);
+        self
+    }
+
     /// What is trusted behind `https`. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
@@ -317,7 +329,7 @@ impl Find {
             .iter()
             .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
-        crawl::search(hosts, self.transfer, &mut run);
+        crawl::search(hosts, self.transfer, self.state.as_deref(), &mut run);
         run.finish()
     }
 }
@@ -343,6 +355,8 @@ pub enum Event<'a> {
     Output(&'a [u8]),
     /// An action could not be performed.
     Failed(&'a ActError),
+    /// The search cannot be kept in its file, and ends.
+    Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
@@ -506,6 +520,13 @@ impl Run<'_> {
             self.events.summary.ending = Ending::Quit;
         }
         evaluation.verdict
+    }
+
+    /// The search ends, because it cannot be kept.
+    fn unkept(&mut self, error: &StateError) {
+        self.events.summary.failed += 1;
+        self.events.emit(Event::Unkept(error));
+        self.events.summary.ending = Ending::Stopped;
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.

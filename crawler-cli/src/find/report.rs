@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 mod figures;
@@ -13,6 +14,7 @@ mod tree;
 mod treemap;
 
 use super::frontier::Found;
+use super::state::State;
 use super::{Event, Summary};
 use crate::terminal;
 pub(crate) use figures::{summary_text, thousands};
@@ -20,6 +22,7 @@ pub(crate) use form::Format;
 use html::Page;
 use live::Live;
 pub(crate) use live::{Progress, progress_line, progress_text};
+use rustix::fs;
 use tree::Tree;
 
 /// How a search is to be shown.
@@ -64,6 +67,8 @@ pub(crate) struct Report {
     /// Results and the live view are on one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
+    /// Results are kept there before they are written.
+    state: Option<Arc<Mutex<State>>>,
     /// Why nothing more is written.
     failure: Option<io::Error>,
 }
@@ -81,7 +86,7 @@ enum Collected {
 impl Report {
     /// # Errors
     /// The file of a report cannot be written; the message names it.
-    pub(crate) fn new(options: Options) -> Result<Self, String> {
+    pub(crate) fn new(options: Options, state: Option<Arc<Mutex<State>>>) -> Result<Self, String> {
         let page = options.html_report.clone().map(|path| {
             let name = shown(&path);
             Page::new(path).map_err(|error| format!("{name}: {error}"))
@@ -89,7 +94,11 @@ impl Report {
         let live = Live::new(options.progress);
         Ok(Self {
             page: page.transpose()?,
-            results: options.format.header().into_bytes(),
+            results: match state.as_ref().is_some_and(|state| lock(state).is_resumed()) {
+                true => Vec::new(),
+                false => options.format.header().into_bytes(),
+            },
+            state,
             messages: Vec::new(),
             collected: match options.format {
                 Format::Tree => Collected::Tree(Tree::default(), 0),
@@ -120,6 +129,7 @@ impl Report {
                 self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
             }
             Event::Failed(error) => self.message(&describe(*error)),
+            Event::Unkept(error) => self.message(&format!("--state {error}")),
             Event::Turn(summary) => self.turn(summary),
         }
     }
@@ -231,6 +241,13 @@ impl Report {
     }
 
     fn flush(&mut self) {
+        if let Some(state) = &self.state
+            && self.failure.is_none()
+            && let Err(error) = lock(state).commit(&self.results, place_in_file())
+        {
+            self.results.clear();
+            self.failure = Some(io::Error::other(error));
+        }
         if self.results.is_empty() && self.messages.is_empty() {
             return;
         }
@@ -281,6 +298,38 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 
 /// How long results may wait on a terminal.
 const UNNOTICED: Duration = Duration::from_millis(40);
+
+/// Where the next results go in the file that standard output is; `None` if it is none.
+fn place_in_file() -> Option<u64> {
+    let out = io::stdout();
+    let stat = fs::fstat(&out).ok()?;
+    if !fs::FileType::from_raw_mode(stat.st_mode).is_file() {
+        return None;
+    }
+    match fs::fcntl_getfl(&out).ok()?.contains(fs::OFlags::APPEND) {
+        true => u64::try_from(stat.st_size).ok(),
+        false => fs::seek(&out, fs::SeekFrom::Current(0)).ok(),
+    }
+}
+
+/// Writes what is missing of results whose writing began at that place of the file. If they went to no file, all of it.
+pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
+    let missing = match (place, place_in_file()) {
+        (Some(began), Some(end)) => {
+            // A file that is shorter is another one, or was begun anew.
+            let written = end.saturating_sub(began);
+            usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
+        }
+        _ => results,
+    };
+    let mut out = io::stdout().lock();
+    out.write_all(missing)?;
+    out.flush()
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Bytes of results that may wait for the end.
 const MOST_COLLECTED: usize = 1 << 30;

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -139,6 +140,10 @@ pub(crate) struct Args {
     words: Parser,
     is_compat: bool,
     starts: usize,
+    /// The file that the search is kept in.
+    pub(crate) state: Option<PathBuf>,
+    /// What is searched for and where, for that file.
+    pub(crate) identity: String,
     tls: TlsConfig,
     proxy: Option<String>,
     no_proxy: Option<String>,
@@ -153,7 +158,15 @@ impl Args {
     pub(crate) fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
+        self.identify(url);
         Ok(())
+    }
+
+    fn identify(&mut self, word: &str) {
+        if !self.identity.is_empty() {
+            self.identity.push(' ');
+        }
+        self.identity.push_str(word);
     }
 }
 
@@ -177,6 +190,8 @@ pub(crate) fn parse(
         words: Parser::new(SystemTime::now()),
         is_compat: false,
         starts: 0,
+        state: None,
+        identity: String::new(),
         tls: TlsConfig::default(),
         proxy: None,
         no_proxy: None,
@@ -185,7 +200,12 @@ pub(crate) fn parse(
     let total = args.len();
     while let Some(arg) = args.next() {
         let is_first = args.len() + 1 == total;
+        let behind = args.clone();
         if parsed.words.take(&arg, &mut args)? {
+            let used = behind.len() - args.len();
+            for word in [arg].into_iter().chain(behind.take(used)) {
+                parsed.identify(&word.to_string_lossy());
+            }
             continue;
         }
         let arg = text(arg)?;
@@ -249,6 +269,18 @@ pub(crate) fn parse(
     let tls = parsed.tls.clone();
     let words = std::mem::replace(&mut parsed.words, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
+    if parsed.state.is_some() {
+        if parsed.output.sort || parsed.output.format == Format::Tree {
+            return Err(UsageError(
+                "--state: results in order (--sort, --tree) cannot be gone on with".into(),
+            ));
+        }
+        if expression.writes_files() {
+            return Err(UsageError(
+                "--state: files of -fprint, -fprintf and -fls cannot be gone on with".into(),
+            ));
+        }
+    }
     parsed.find(|find| find.tls(tls).proxies(proxies));
     // What the flags of another tool want is in it already.
     if !parsed.is_compat {
@@ -385,6 +417,19 @@ const fn file(name: &'static str) -> Val {
 /// The options. Words of expressions are in [`WORDS`].
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
+    Opt {
+        names: &["--state"],
+        values: &[file("FILE")],
+        group: Group::Search,
+        short: "keep the search in a file, to go on from it",
+        long: "Keep the search in this file, an SQLite database, so that the same command goes on where it was cut off, be it by Ctrl-C or a crash. Nothing is searched twice and, if results go to a file (with >>), no result is lost or written twice; on their way through a pipe those of the last moment may come twice. Beyond 100,000 directories, those that wait are in the file alone. It is removed when the search is over. Results that are in order at the end, and files that -fprint and the like write, cannot be gone on with.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.state = Some(value.into());
+            Ok(())
+        }),
+    },
     Opt {
         names: &["--robots"],
         values: &[Val { name: "WHETHER", hint: Hint::OneOf(&["on", "off"]) }],

@@ -93,6 +93,11 @@ impl Expression {
         }
     }
 
+    /// Whether it writes into files of its own.
+    pub fn writes_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// Whether times matter to it, be it for a test or for what it prints, so that it pays to find out a server's
     /// time zone.
     pub fn needs_times(&self) -> bool {

@@ -33,6 +33,7 @@ impl Frontier {
     }
 
     pub(super) fn postpone(&mut self, due: Instant, task: Task) {
+        let task = self.written(task);
         let number = self.number();
         self.postponed.insert((due, number), task);
     }
@@ -64,6 +65,7 @@ impl Frontier {
         let ready = mem::take(&mut self.ready);
         let postponed = mem::take(&mut self.postponed);
         for task in ready.into_iter().chain(postponed.into_values()) {
+            self.forget(task.number);
             self.give_up(now, task, cause, sink);
         }
         self.give_up_held(now, sink);
@@ -231,7 +233,10 @@ impl Frontier {
         for task in starts {
             match self.is_allowed(&task.target) {
                 true => self.ready.push(task),
-                false => self.give_up(now, task, &Cause::Robots, sink),
+                false => {
+                    self.forget(task.number);
+                    self.give_up(now, task, &Cause::Robots, sink);
+                }
             }
         }
     }

@@ -18,6 +18,9 @@ pub(super) struct Held {
     pub(super) task: Task,
     pub(super) shape: Shape,
     pub(super) entries: vec::IntoIter<Entry>,
+    /// As many as there were in the journal.
+    pub(super) entries_len: usize,
+    pub(super) is_written: bool,
     /// The entry before them, which waits for the time zone, and how far the expression has come with it.
     pub(super) first: Option<(Entry, Memo)>,
 }
@@ -110,7 +113,7 @@ impl Frontier {
             && let Some(waiting) = self.file(now, &held, entry, memo, told, sink)
         {
             held.first = Some(waiting);
-            return self.held.push_back(held);
+            return self.hold(held);
         }
         while self.undecided < MOST_UNDECIDED {
             let Some(entry) = held.entries.next() else {
@@ -131,7 +134,7 @@ impl Frontier {
                     if self.ready.len() >= limit {
                         self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
                     } else {
-                        self.ready.push(task);
+                        self.queue(task);
                     }
                 }
                 EntryKind::File => {
@@ -143,7 +146,7 @@ impl Frontier {
                 }
             }
         }
-        self.held.push_back(held);
+        self.hold(held);
     }
 
     /// A listed file; gives it back if it has to wait until the clock of the listings is known.
@@ -188,7 +191,7 @@ impl Frontier {
         task.open = Some(Box::new(Open::of(&entry, memo, held.shape)));
         self.undecided += 1;
         match self.is_allowed(&task.target) {
-            true => self.ready.push(task),
+            true => self.queue(task),
             false => self.give_up(now, task, &Cause::Robots, sink),
         }
         None
@@ -253,7 +256,9 @@ impl Frontier {
                 return;
             }
             if let Some(held) = self.held.pop_front() {
+                self.begin(held.task.number);
                 self.entries(now, held, sink);
+                self.end();
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::ops::Add;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Cause;
 use crate::find::expr::Memo;
 use crate::find::listing::Shape;
@@ -159,7 +161,7 @@ pub struct Unread<'a> {
 }
 
 /// How far the crawl is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Counts {
     /// Directories known so far, read or not.
     pub directories: u64,

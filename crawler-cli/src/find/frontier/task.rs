@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::messages::Ask;
 use crate::find::expr::Memo;
 use crate::find::listing::{Entry, Shape};
@@ -11,6 +13,8 @@ use crate::find::range::{ListedTime, SizeRange};
 /// One URL to ask for.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
+    /// Names it in the journal; 0 before it is there.
+    pub(super) number: u64,
     /// The path, percent-encoded, and of a further page the query. The path ends in `/` when it is a directory.
     pub(super) target: String,
     pub(super) kind: TaskKind,
@@ -36,6 +40,7 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn new(target: String, kind: TaskKind, start: usize, depth: u32) -> Self {
         Self {
+            number: 0,
             target,
             kind,
             start,
@@ -89,7 +94,7 @@ impl Task {
     }
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum TaskKind {
     /// robots.txt, which comes first.
     Robots,

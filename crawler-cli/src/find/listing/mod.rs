@@ -11,6 +11,7 @@ use url::Url;
 
 use super::range::{ListedTime, SizeRange};
 use rows::Rows;
+use serde::{Deserialize, Serialize};
 
 mod children;
 mod rows;
@@ -42,7 +43,7 @@ pub struct Listing {
 }
 
 /// One name in a directory.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Entry {
     /// The name as it stands in a URL, without a final `/`: the server's own escapes, made safe and with upper-case
     /// digits.
@@ -58,7 +59,7 @@ pub struct Entry {
 }
 
 /// What the page says that an entry is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum EntryKind {
     /// A file.
     File,
