@@ -14,20 +14,28 @@ use courser::{
 };
 use url::{Position, Url};
 
+use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
-use super::{Counts, LONGEST_OPENING, Run, Transfer};
+use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
+
+mod bodies;
+
+use bodies::Bodies;
 
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
     frontier: Frontier,
+    downloads: Downloads,
     /// What stands before a path in its URLs.
     base: String,
     /// The proxy that it is reached through, without credentials.
     proxy: Option<String>,
     /// Its calls in the client.
     in_flight: usize,
+    /// The last request was for a file: under a limit on their rate, pages and files take turns.
+    pages_first: bool,
 }
 
 impl Host {
@@ -39,9 +47,10 @@ impl Host {
         proxies: &Proxies,
         run: &mut Run<'_>,
     ) -> Self {
+        let downloads = Downloads::new(&policy);
         let mut frontier = Frontier::new(origin, policy);
         for start in starts {
-            frontier.add_start(start.path());
+            frontier.add_start(&start[Position::BeforePath..Position::AfterQuery]);
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
@@ -53,10 +62,16 @@ impl Host {
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
             frontier,
+            downloads,
             base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
             in_flight: 0,
+            pages_first: true,
         }
+    }
+
+    fn is_done(&self) -> bool {
+        self.frontier.is_done() && self.downloads.is_done()
     }
 }
 
@@ -65,11 +80,14 @@ pub(super) fn search(
     mut hosts: Vec<Host>,
     transfer: Transfer,
     state: Option<&Mutex<State>>,
+    store: Option<Store>,
     run: &mut Run<'_>,
 ) {
+    let bodies = store.map(|store| Bodies::new(store, transfer.timeout));
     if let Some(state) = state {
         for (number, host) in hosts.iter_mut().enumerate() {
-            if let Err(error) = lock(state).restore(number, &mut host.frontier) {
+            let restored = restore(&mut lock(state), number, host, bodies.as_ref());
+            if let Err(error) = restored {
                 return run.unkept(&error);
             }
         }
@@ -80,6 +98,7 @@ pub(super) fn search(
             let mut crawl = Crawl {
                 hosts,
                 client,
+                bodies,
                 host_cap,
                 cap,
                 url: String::new(),
@@ -91,12 +110,31 @@ pub(super) fn search(
         }
         Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
     }
-    run.turn(counts(&hosts));
+    run.turn(counts(&hosts), downloads(&hosts));
+}
+
+/// Has a host go on where an earlier run was cut off.
+fn restore(
+    state: &mut State,
+    number: usize,
+    host: &mut Host,
+    bodies: Option<&Bodies>,
+) -> Result<(), StateError> {
+    state.restore(number, &mut host.frontier)?;
+    if let Some(bodies) = bodies {
+        host.downloads.keep_journal();
+        for wanted in state.wanted(number)? {
+            host.downloads.add_back(wanted, &bodies.store);
+        }
+    }
+    Ok(())
 }
 
 struct Crawl<'s> {
     hosts: Vec<Host>,
     client: Client,
+    /// If files are downloaded.
+    bodies: Option<Bodies>,
     /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
     /// its time runs.
     host_cap: usize,
@@ -116,7 +154,7 @@ impl Crawl<'_> {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
-            if self.hosts.iter().all(|host| host.frontier.is_done()) {
+            if self.is_done(run) {
                 if let Err(error) = self.keep() {
                     run.unkept(&error);
                 }
@@ -126,13 +164,22 @@ impl Crawl<'_> {
                 return run.unkept(&error);
             }
             self.tell_waiting(run);
-            run.turn(counts(&self.hosts));
-            if run.is_over() {
+            run.turn(counts(&self.hosts), downloads(&self.hosts));
+            if self.is_done(run) {
                 return;
             }
             if let Err(error) = self.wait(run) {
                 return abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
             }
+        }
+    }
+
+    /// What was found before the expression ended the search is downloaded all the same.
+    fn is_done(&self, run: &Run<'_>) -> bool {
+        match run.events.summary.ending {
+            Ending::Finished => self.hosts.iter().all(Host::is_done),
+            Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
+            Ending::Stopped => true,
         }
     }
 
@@ -144,6 +191,7 @@ impl Crawl<'_> {
         let mut state = lock(state);
         for (number, host) in self.hosts.iter_mut().enumerate() {
             state.stage(number, &mut host.frontier)?;
+            state.stage_downloads(number, &mut host.downloads)?;
         }
         Ok(())
     }
@@ -161,8 +209,38 @@ impl Crawl<'_> {
         }
     }
 
+    /// The earliest time when a host has something to do although nothing came, if it has room for it.
+    fn due(&mut self, now: Instant, index: usize) -> Option<Instant> {
+        let (page, file) = (
+            self.has_room_for_page(index),
+            self.has_room_for_download(index),
+        );
+        let host = &mut self.hosts[index];
+        let held = host.frontier.held_until(now);
+        let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
+        let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
+        page.into_iter().chain(file).min()
+    }
+
+    /// Not while so many files wait that more of them would only take memory.
+    fn has_room_for_page(&self, index: usize) -> bool {
+        let host = &self.hosts[index];
+        let others = host.downloads.in_flight();
+        self.has_room(host) && !host.downloads.is_full() && host.frontier.has_room(others)
+    }
+
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
-        while self.has_room(&self.hosts[index]) {
+        if self.hosts[index].pages_first {
+            self.submit_pages(index, run);
+            self.submit_downloads(index, run);
+        } else {
+            self.submit_downloads(index, run);
+            self.submit_pages(index, run);
+        }
+    }
+
+    fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
+        while self.has_room_for_page(index) && !run.is_over() {
             let tags = Tags::of(&self.hosts);
             let host = &mut self.hosts[index];
             let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
@@ -191,6 +269,7 @@ impl Crawl<'_> {
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
+            host.pages_first = false;
             run.events.summary.stats.handle_sent(index);
         }
     }
@@ -199,15 +278,13 @@ impl Crawl<'_> {
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
         let now = Instant::now();
-        let (cap, in_flight) = (self.cap, self.client.in_flight());
-        let host_cap = self.host_cap;
-        let with_room = self.hosts.iter_mut();
-        let with_room = with_room.filter(|host| host.in_flight < host_cap && in_flight < cap);
-        let due = with_room
-            .filter_map(|host| host.frontier.poll_timeout(now))
-            .min();
+        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index));
+        let due = due.min();
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
+        if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_idle()) {
+            timeout = Duration::ZERO;
+        }
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
             run.events.summary.stats.handle_held(timeout);
@@ -221,11 +298,15 @@ impl Crawl<'_> {
             self.submit(index, run);
             timeout = Duration::ZERO;
         }
+        self.read_bodies(run);
         Ok(())
     }
 
     /// Hands a completion to the frontier that it belongs to, and tells which one that is.
     fn answer(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
+        if done.tag & bodies::DOWNLOAD != 0 {
+            return self.answer_download(done, run);
+        }
         let (index, id) = Tags::of(&self.hosts).split(done.tag);
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
@@ -248,6 +329,7 @@ impl Crawl<'_> {
             }
         }
         self.spare.push((done.request, done.response));
+        self.take_wanted(index, run);
         index
     }
 }
@@ -278,7 +360,16 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 fn counts(hosts: &[Host]) -> Counts {
-    let of_each = hosts.iter().map(|host| host.frontier.counts());
+    let of_each = hosts.iter().map(|host| {
+        let (requests, retries) = host.downloads.requests();
+        let of_downloads = Counts {
+            requests,
+            retries,
+            unread: host.downloads.counts().failed,
+            ..Counts::default()
+        };
+        host.frontier.counts() + of_downloads
+    });
     of_each.fold(Counts::default(), |sum, counts| sum + counts)
 }
 
@@ -286,10 +377,16 @@ fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
         host.frontier.abandon(Instant::now(), &cause, sink);
+        bodies::abandon(host, &cause, run);
     }
 }
 
-fn client(transfer: Transfer) -> Result<Client, courser::Error> {
+fn downloads(hosts: &[Host]) -> DownloadCounts {
+    let of_each = hosts.iter().map(|host| host.downloads.counts());
+    of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
+}
+
+pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
     let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(&transfer),

@@ -17,7 +17,7 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             Event::Output(_) | Event::Turn(_) => {}
+//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -30,8 +30,10 @@
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
+use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -41,12 +43,14 @@ use url::Url;
 pub mod address;
 pub mod cli;
 mod crawl;
+pub mod download;
 pub mod expr;
 pub mod frontier;
 pub mod glob;
 pub mod listing;
 mod path;
 pub mod range;
+mod reference;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
@@ -54,12 +58,14 @@ pub mod state;
 pub mod stats;
 
 use crawl::Host;
+use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use scope::Scope;
 pub use state::{State, StateError};
 use stats::Stats;
 
@@ -70,6 +76,8 @@ pub struct Find {
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    download: Option<Destination>,
+    overwrite: bool,
     state: Option<Arc<Mutex<State>>>,
 }
 
@@ -113,6 +121,8 @@ impl Find {
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            download: None,
+            overwrite: false,
             state: None,
         }
     }
@@ -293,6 +303,22 @@ impl Find {
         self
     }
 
+    /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
+    /// starts, below a directory for each host. See [`download`].
+    ///
+    /// # Errors
+    /// The directory cannot be created, or no file in it.
+    pub fn download(mut self, directory: &Path) -> io::Result<Self> {
+        self.download = Some(Destination::open(directory)?);
+        Ok(self)
+    }
+
+    /// Lets downloads replace files that differ from those of the server. Default: they are left, and reported.
+    pub fn overwrite(mut self) -> Self {
+        self.overwrite = true;
+        self
+    }
+
     /// Replaces the whole policy, the depth and the attempts included.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -307,8 +333,8 @@ impl Find {
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut expression = self.expression;
         let mut events = Events::new(&mut on_event);
-        let opened = expression.resolve_files();
-        let actor = match opened.and_then(|()| Actor::open(&expression)) {
+        let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
+        let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
@@ -322,6 +348,8 @@ impl Find {
             expression: &expression,
             actor,
             events,
+            wanted: Vec::new(),
+            downloads: self.download.is_some(),
         };
         let proxies = &self.transfer.proxies;
         let hosts = by_host(&self.starts);
@@ -329,7 +357,16 @@ impl Find {
             .iter()
             .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
-        crawl::search(hosts, self.transfer, self.state.as_deref(), &mut run);
+        let mut scope = Scope::new();
+        for start in &self.starts {
+            scope.start(start);
+        }
+        let overwrite = self.overwrite;
+        let store = self
+            .download
+            .map(|to| Store::new(to, overwrite, &self.starts, scope));
+        let state = self.state.as_deref();
+        crawl::search(hosts, self.transfer, state, store, &mut run);
         run.finish()
     }
 }
@@ -359,6 +396,8 @@ pub enum Event<'a> {
     Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
+    /// A wanted file is on the disk.
+    Downloaded(Saved<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
     Turn(&'a Summary),
@@ -380,6 +419,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// How far the downloads are.
+    pub downloads: DownloadCounts,
     /// What it cost, and what it waited for.
     pub stats: Stats,
 }
@@ -450,10 +491,13 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
-    if !url.query().is_none_or(listing::is_sort_query) {
-        return Err(StartError::Query(text.to_owned()));
+    match url.query() {
+        Some(query) if listing::is_listing_query(query) => {}
+        Some(query) if !listing::is_sort_query(query) => {
+            return Err(StartError::Query(text.to_owned()));
+        }
+        _ => url.set_query(None),
     }
-    url.set_query(None);
     url.set_fragment(None);
     Ok(url)
 }
@@ -484,6 +528,10 @@ struct Run<'r> {
     expression: &'r Expression,
     actor: Actor,
     events: Events<'r>,
+    /// Files are to be downloaded.
+    downloads: bool,
+    /// Those that nobody has taken up yet.
+    wanted: Vec<Wanted>,
 }
 
 impl Run<'_> {
@@ -515,11 +563,24 @@ impl Run<'_> {
             return evaluation.verdict; // it will be looked at again
         }
         self.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && self.downloads && found.kind == Kind::File {
+            self.wanted.push(Wanted::of(&found));
+        }
         self.events.summary.undecided += u64::from(evaluation.undecided);
         if evaluation.verdict == Verdict::Quit && !self.is_over() {
             self.events.summary.ending = Ending::Quit;
         }
         evaluation.verdict
+    }
+
+    fn outcome(&mut self, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
+            Outcome::Failed { url, cause } => {
+                self.events.summary.stats.handle_unread(cause);
+                self.events.emit(Event::Unread(Unread { url, cause }));
+            }
+        }
     }
 
     /// The search ends, because it cannot be kept.
@@ -530,8 +591,9 @@ impl Run<'_> {
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
-    fn turn(&mut self, counts: Counts) {
+    fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
         self.events.summary.counts = counts;
+        self.events.summary.downloads = downloads;
         self.events.turn();
     }
 
@@ -585,6 +647,7 @@ impl<'r> Events<'r> {
                 failed: 0,
                 elapsed: Duration::ZERO,
                 ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
                 stats: Stats::new(began),
             },
         }

@@ -92,9 +92,10 @@ impl Report {
             Page::new(path).map_err(|error| format!("{name}: {error}"))
         });
         let live = Live::new(options.progress);
+        let resumed = state.as_ref().is_some_and(|state| lock(state).is_resumed());
         Ok(Self {
             page: page.transpose()?,
-            results: match state.as_ref().is_some_and(|state| lock(state).is_resumed()) {
+            results: match resumed {
                 true => Vec::new(),
                 false => options.format.header().into_bytes(),
             },
@@ -129,6 +130,7 @@ impl Report {
                 self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
             }
             Event::Failed(error) => self.message(&describe(*error)),
+            Event::Downloaded(_) => {}
             Event::Unkept(error) => self.message(&format!("--state {error}")),
             Event::Turn(summary) => self.turn(summary),
         }
@@ -166,6 +168,10 @@ impl Report {
         if self.options.summary == SummaryForm::Text {
             text += &summary_text(summary);
             text.push('\n');
+            if summary.downloads.wanted > 0 {
+                text += &figures::downloads_text(&summary.downloads);
+                text.push('\n');
+            }
         }
         // Without standard error there is nowhere to complain.
         let _ = io::stderr().write_all(text.as_bytes());

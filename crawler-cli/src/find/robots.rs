@@ -7,9 +7,9 @@
 //! ```
 //! use crawler_cli::find::robots::Robots;
 //!
-//! let robots = Robots::parse(b"User-agent: *\nDisallow: /*.iso$\nAllow: /pub/\n", "Courser");
-//! assert!(robots.allows("/pub/a.iso"));
-//! assert!(!robots.allows("/a.iso"));
+//! let robots = Robots::parse(b"User-agent: *\nDisallow: /*.iso$\nAllow: /pub/free/\n", "Courser");
+//! assert!(robots.allows("/pub/free/a.iso"));
+//! assert!(!robots.allows("/pub/a.iso"));
 //! ```
 
 use std::time::Duration;

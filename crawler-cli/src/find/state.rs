@@ -14,7 +14,9 @@ use std::{fmt, fs};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::download::{self, Downloads, Wanted};
 use super::frontier::{Change, Frontier, Place, Saved, Summit};
+use super::range::{SizeRange, TimeRange};
 
 /// A search on disk.
 #[derive(Debug)]
@@ -252,6 +254,78 @@ impl State {
         Ok(None)
     }
 
+    /// The files of a host that an earlier run wanted and did not get.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn wanted(&self, host: usize) -> Result<Vec<Wanted>, StateError> {
+        let wanted = || {
+            let query = "SELECT url, depth, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
+            let mut rows = self.db.prepare(query)?;
+            let rows = rows.query_map([signed(host as u64)], |row| {
+                let size: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+                let time: (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+                Ok(Wanted {
+                    url: row.get(0)?,
+                    depth: row.get(1)?,
+                    size: size.0.zip(size.1).map(|(lo, hi)| SizeRange {
+                        lo: number(lo),
+                        hi: number(hi),
+                    }),
+                    modified: time.0.zip(time.1).map(|(lo, hi)| TimeRange { lo, hi }),
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        wanted().map_err(|error| self.sql(error))
+    }
+
+    /// What has changed in a host's downloads is part of this turn.
+    pub(super) fn stage_downloads(
+        &mut self,
+        host: usize,
+        downloads: &mut Downloads,
+    ) -> Result<(), StateError> {
+        let changes = downloads.take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.staged_downloads(signed(host as u64), &changes)
+            .map_err(|error| self.sql(error))
+    }
+
+    fn staged_downloads(
+        &mut self,
+        host: i64,
+        changes: &[download::Change],
+    ) -> rusqlite::Result<()> {
+        self.begin()?;
+        for change in changes {
+            match change {
+                download::Change::Wanted(wanted) => {
+                    let insert = "INSERT OR IGNORE INTO wanted (host, url, depth, size_lo, size_hi, time_lo, time_hi) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                    let (size, time) = (wanted.size, wanted.modified);
+                    self.db.prepare_cached(insert)?.execute(params![
+                        host,
+                        wanted.url,
+                        wanted.depth,
+                        size.map(|size| signed(size.lo)),
+                        size.map(|size| signed(size.hi)),
+                        time.map(|time| time.lo),
+                        time.map(|time| time.hi),
+                    ])?;
+                }
+                download::Change::Over(url) => {
+                    let delete = "DELETE FROM wanted WHERE host = ?1 AND url = ?2";
+                    self.db
+                        .prepare_cached(delete)?
+                        .execute(params![host, url])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn begin(&mut self) -> rusqlite::Result<()> {
         if !std::mem::replace(&mut self.in_turn, true) {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
@@ -369,6 +443,8 @@ const SCHEMA: &str = "
     CREATE TABLE held (host INTEGER, number INTEGER, listing TEXT NOT NULL, place TEXT NOT NULL,
         PRIMARY KEY (host, number)) WITHOUT ROWID;
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
+    CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, size_lo INTEGER,
+        size_hi INTEGER, time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
     PRAGMA user_version = 1;
     COMMIT;
 ";

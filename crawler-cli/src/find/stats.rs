@@ -316,6 +316,8 @@ pub enum Class {
     Robots,
     /// A limit of ours.
     Limit,
+    /// A file could not be written, or was another one than expected.
+    Download,
     /// Anything else.
     Other,
 }
@@ -336,13 +338,16 @@ impl Class {
             | Cause::NoLocation
             | Cause::RedirectLoop
             | Cause::TooManyRedirects(_) => Self::Redirect,
-            Cause::TooManyLinks(_)
+            Cause::Nameless(_)
+            | Cause::TooManyPages(_)
+            | Cause::TooManyLinks(_)
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
             | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
+            Cause::Download(_) => Self::Download,
             Cause::Scheme(_) => Self::Other,
         }
     }
@@ -378,6 +383,7 @@ impl fmt::Display for Class {
             Self::Redirect => "redirect",
             Self::Robots => "robots.txt",
             Self::Limit => "limit",
+            Self::Download => "download",
             Self::Other => "other",
         })
     }

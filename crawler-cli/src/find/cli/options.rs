@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -199,8 +199,8 @@ pub(crate) fn parse(
     let mut args = args.into_iter();
     let total = args.len();
     while let Some(arg) = args.next() {
-        let is_first = args.len() + 1 == total;
         let behind = args.clone();
+        let is_first = args.len() + 1 == total;
         if parsed.words.take(&arg, &mut args)? {
             let used = behind.len() - args.len();
             for word in [arg].into_iter().chain(behind.take(used)) {
@@ -557,6 +557,30 @@ const OPTIONS: &[Opt] = &[
             args.find(|find| find.retries(retries));
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--download"],
+        values: &[file("DIR")],
+        group: Group::Output,
+        short: "download the files that are found",
+        long: "Download the files that are found into this directory, each at its path below the start; with several starts, below directories for host and path. A file gets its name when it is complete, and its time is that of the server. What was cut short is gone on with, in another run too, if the server says that it is still the same file. A file that is there already is compared with the server's by size and time; one that differs is an error, and left as it is.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let find = args.find.clone().download(Path::new(value));
+            args.find = find.map_err(|error| error.to_string())?;
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--overwrite"],
+        values: &[],
+        group: Group::Output,
+        short: "replace downloaded files that differ",
+        long: "With --download, replace files that differ from those of the server.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::overwrite)),
     },
     Opt {
         names: &["--max-body"],

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::find::download::Fault;
 use crate::find::listing::Shape;
 
 /// Why a URL could not be read.
@@ -43,10 +44,16 @@ pub enum Cause {
     Robots,
     /// Nor what it says could be found out, for this cause.
     RobotsUnread(String),
+    /// So many entries of the page were left out because no segment of a URL can be their name.
+    Nameless(usize),
+    /// More further pages of directories on one host than this.
+    TooManyPages(usize),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
+    /// A file that was wanted could not be downloaded.
+    Download(Fault),
 }
 
 impl fmt::Display for Cause {
@@ -98,12 +105,20 @@ impl fmt::Display for Cause {
             ),
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: no robots.txt: {cause}"),
+            Self::Nameless(count) => write!(
+                f,
+                "{count} entries left out: their names cannot be part of a path"
+            ),
+            Self::TooManyPages(limit) => {
+                write!(f, "not read: more than {limit} further pages on this host")
+            }
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }
             Self::Scheme(scheme) => {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
+            Self::Download(fault) => fault.fmt(f),
         }
     }
 }
@@ -113,6 +128,7 @@ impl Error for Cause {
         match self {
             // `Display` says what the engine's error says, so its source is next.
             Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
+            Self::Download(fault) => fault.source(),
             _ => None,
         }
     }

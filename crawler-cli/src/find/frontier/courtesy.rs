@@ -160,6 +160,48 @@ impl Frontier {
     }
 }
 
+/// Requests to the host that are not made here, but under the same limits.
+impl Frontier {
+    /// Until when no request may be sent, if none may at `now`.
+    pub fn held_until(&mut self, now: Instant) -> Option<Instant> {
+        let pace = self.pace_at(now);
+        let until = self.paused_until.into_iter().chain(pace).max();
+        until.filter(|until| *until > now)
+    }
+
+    /// Whether one more request may be under way beside so many others.
+    pub fn has_room(&self, others: usize) -> bool {
+        self.in_flight.len() + others < self.window
+    }
+
+    /// A request was sent.
+    pub fn handle_other_sent(&mut self, now: Instant) {
+        self.pace(now);
+    }
+
+    /// The host answered a request without complaint.
+    pub fn handle_other_answer(&mut self) {
+        self.widen();
+    }
+
+    /// The host asked for less, and for a pause, by its answer to a request of `sent_at`, while so many others were
+    /// under way.
+    pub fn handle_other_complaint(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        wait: Duration,
+        others: usize,
+    ) {
+        if self.paused_until.is_none_or(|until| sent_at >= until) {
+            let under_way = self.in_flight.len() + others + 1;
+            self.window = (self.window.min(under_way) / 2).max(1);
+        }
+        self.good_replies = 0;
+        self.pause(now, wait);
+    }
+}
+
 /// Rates.
 impl Frontier {
     /// When the next request may be sent by all the limits on their rate; `None` if there is none.
@@ -242,7 +284,7 @@ impl Frontier {
     }
 
     /// Whether robots.txt lets it be fetched.
-    pub(super) fn is_allowed(&self, target: &str) -> bool {
+    pub fn is_allowed(&self, target: &str) -> bool {
         let robots = self.robots.as_ref();
         robots.is_none_or(|robots| robots.allows_all() || robots.allows(target))
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::find::download::DownloadCounts;
 use crate::find::stats::{Class, HostStats, Latency};
 use crate::find::{Ending, Summary};
 
@@ -62,6 +63,7 @@ pub(super) fn summary_json(summary: &Summary) -> String {
         "matched": summary.matched,
         "undecided": summary.undecided,
         "actions_failed": summary.failed,
+        "downloads": downloads_json(&summary.downloads),
         "files": counts.files,
         "directories": counts.directories,
         "directories_done": counts.directories_done,
@@ -82,6 +84,39 @@ pub(super) fn summary_json(summary: &Summary) -> String {
         "hosts": hosts,
     }});
     value.to_string() + "\n"
+}
+
+/// Nothing if no file was to be downloaded.
+fn downloads_json(downloads: &DownloadCounts) -> Value {
+    match downloads.wanted {
+        0 => Value::Null,
+        _ => json!({
+            "wanted": downloads.wanted,
+            "saved": downloads.saved,
+            "kept": downloads.kept,
+            "failed": downloads.failed,
+            "bytes": downloads.bytes,
+        }),
+    }
+}
+
+/// What was downloaded, in one line.
+pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
+    let mut text = format!(
+        "{} downloaded ({})",
+        count(downloads.saved, "file", "files"),
+        count(downloads.bytes, "byte", "bytes"),
+    );
+    if downloads.kept > 0 {
+        text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    let over = downloads.saved + downloads.kept + downloads.failed;
+    let left = downloads.wanted.saturating_sub(over);
+    if downloads.failed + left > 0 {
+        let missing = thousands(downloads.failed + left);
+        text += &format!("; {missing} NOT DOWNLOADED");
+    }
+    text
 }
 
 fn host_json(host: &HostStats) -> Value {

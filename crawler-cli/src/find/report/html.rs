@@ -705,6 +705,7 @@ mod tests {
             }
         }
         Summary {
+            downloads: Default::default(),
             counts: Counts {
                 unread: 2,
                 ..Counts::default()

@@ -235,6 +235,7 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find::download::DownloadCounts;
     use crate::find::stats::{Class, Connection, Exchange, Reason, Waiting};
     use crate::find::{Counts, Ending};
 
@@ -272,6 +273,7 @@ mod tests {
             matched: 3,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
+            downloads: DownloadCounts::default(),
             stats,
         };
         let mut speed = Speed::default();
