@@ -336,6 +336,7 @@ impl Class {
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
+            | Cause::Private(_)
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Download(_) => Self::Download,
             _ => Self::Other,
