@@ -32,7 +32,7 @@ pub(super) fn resolve(
         let client = match &mut client {
             Some(client) => client,
             None => {
-                let opened = crawl::client(transfer.clone());
+                let opened = crawl::client(transfer, None);
                 client.insert(opened.map_err(|error| failed(Box::new(error)))?)
             }
         };

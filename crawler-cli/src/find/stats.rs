@@ -345,6 +345,7 @@ impl Class {
             | Cause::TooDeep(_)
             | Cause::Loop(_)
             | Cause::SameListing
+            | Cause::Private(_)
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
             Cause::Download(_) => Self::Download,
