@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     match command.to_str() {
         Some("get") => crawler_cli::get::main(args.into_iter()),
         Some("find") => crawler_cli::find::cli::main(args),
+        Some("completions") => crawler_cli::find::cli::complete::main(&args),
         Some("demo") => crawler_cli::demo::main(args),
         Some("help" | "-h" | "--help") => {
             terminal::print_help(HELP);
@@ -43,6 +44,8 @@ Usage: crawler-cli COMMAND [ARGUMENT...]
   get    transfers URLs, with curl's options
   find   finds files and directories in web directory listings, as find(1) does in file systems
   demo   shows find at work on a built-in sample mirror; needs no network
+  completions
+         prints what a shell needs to complete command lines: bash, zsh or fish
 
 'crawler-cli COMMAND --help' tells more. --version tells the version.
 ";

@@ -97,8 +97,9 @@ fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
             Event::Unread(unread) => {
                 line.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
             }
+            Event::Downloaded(_) | Event::Output(_) | Event::Failed(_) | Event::Unkept(_) => {}
             Event::Turn(summary) => {
-                line.set_message(progress_text(&summary));
+                line.set_message(progress_text(summary));
                 line.tick();
             }
         }

@@ -1,8 +1,10 @@
 //! The crawl over the engine, of all hosts at the same time: moves requests from the frontiers to the client and
 //! replies back, and translates between their words. It decides nothing itself.
 
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,18 +15,28 @@ use courser::{
 };
 use url::{Position, Url};
 
+use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
-use super::{Counts, Run, Transfer};
+use super::state::{State, StateError};
+use super::stats::{Class, Connection, Exchange};
+use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
+
+mod bodies;
+
+use bodies::Bodies;
 
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
     frontier: Frontier,
+    downloads: Downloads,
     /// What stands before a path in its URLs.
     base: String,
     /// The proxy that it is reached through, without credentials.
     proxy: Option<String>,
     /// Its calls in the client.
     in_flight: usize,
+    /// The last request was for a file: under a limit on their rate, pages and files take turns.
+    pages_first: bool,
 }
 
 impl Host {
@@ -36,51 +48,97 @@ impl Host {
         proxies: &Proxies,
         run: &mut Run<'_>,
     ) -> Self {
+        let downloads = Downloads::new(&policy);
         let mut frontier = Frontier::new(origin, policy);
         for start in starts {
-            frontier.add_start(start.path());
+            frontier.add_start(&start[Position::BeforePath..Position::AfterQuery]);
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(&cause, &mut |finding| run.finding(finding));
+            frontier.abandon(Instant::now(), &cause, &mut |finding| {
+                run.finding(finding, &mut thread::sleep)
+            });
         }
+        let base = &origin[..Position::BeforePath];
+        run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| proxies.pick(&url));
         Self {
             frontier,
-            base: origin[..Position::BeforePath].to_owned(),
+            downloads,
+            base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
             in_flight: 0,
+            pages_first: true,
         }
+    }
+
+    fn is_done(&self) -> bool {
+        self.frontier.is_done() && self.downloads.is_done()
     }
 }
 
-/// Searches the trees of all hosts, and tells what was seen.
-pub(super) fn search(mut hosts: Vec<Host>, transfer: Transfer, run: &mut Run<'_>) -> Counts {
+/// Searches the trees of all hosts.
+pub(super) fn search(
+    mut hosts: Vec<Host>,
+    transfer: Transfer,
+    state: Option<&Mutex<State>>,
+    store: Option<Store>,
+    run: &mut Run<'_>,
+) {
+    let bodies = store.map(|store| Bodies::new(store, transfer.timeout));
+    if let Some(state) = state {
+        for (number, host) in hosts.iter_mut().enumerate() {
+            let restored = restore(&mut lock(state), number, host, bodies.as_ref());
+            if let Err(error) = restored {
+                return run.unkept(&error);
+            }
+        }
+    }
     let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
     match client(transfer) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
                 client,
+                bodies,
                 host_cap,
                 cap,
                 url: String::new(),
                 spare: Vec::new(),
+                early: VecDeque::new(),
+                state,
             };
             crawl.run(run);
             hosts = crawl.hosts;
         }
         Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
     }
-    let counts = counts(&hosts);
-    run.turn(counts);
-    counts
+    run.turn(counts(&hosts), downloads(&hosts));
 }
 
-struct Crawl {
+/// Has a host go on where an earlier run was cut off.
+fn restore(
+    state: &mut State,
+    number: usize,
+    host: &mut Host,
+    bodies: Option<&Bodies>,
+) -> Result<(), StateError> {
+    state.restore(number, &mut host.frontier)?;
+    if let Some(bodies) = bodies {
+        host.downloads.keep_journal();
+        for wanted in state.wanted(number)? {
+            host.downloads.add_back(wanted, &bodies.store);
+        }
+    }
+    Ok(())
+}
+
+struct Crawl<'s> {
     hosts: Vec<Host>,
     client: Client,
+    /// If files are downloaded.
+    bodies: Option<Bodies>,
     /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
     /// its time runs.
     host_cap: usize,
@@ -90,19 +148,30 @@ struct Crawl {
     url: String,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
+    /// What was completed while a command ran. No more than was in flight: nothing is submitted meanwhile.
+    early: VecDeque<Completion>,
+    /// Where it is kept.
+    state: Option<&'s Mutex<State>>,
 }
 
-impl Crawl {
+impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
             for host in 0..self.hosts.len() {
-                self.submit(host);
+                self.submit(host, run);
             }
-            if self.hosts.iter().all(|host| host.frontier.is_done()) {
+            if self.is_done(run) {
+                if let Err(error) = self.keep() {
+                    run.unkept(&error);
+                }
                 return;
             }
-            run.turn(counts(&self.hosts));
-            if run.stopped {
+            if let Err(error) = self.keep() {
+                return run.unkept(&error);
+            }
+            self.tell_waiting(run);
+            run.turn(counts(&self.hosts), downloads(&self.hosts));
+            if self.is_done(run) {
                 return;
             }
             if let Err(error) = self.wait(run) {
@@ -111,12 +180,73 @@ impl Crawl {
         }
     }
 
+    /// What was found before the expression ended the search is downloaded all the same.
+    fn is_done(&self, run: &Run<'_>) -> bool {
+        match run.events.summary.ending {
+            Ending::Finished => self.hosts.iter().all(Host::is_done),
+            Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
+            Ending::Stopped => true,
+        }
+    }
+
+    /// What the frontiers have done in this turn goes to the file with the results of this turn.
+    fn keep(&mut self) -> Result<(), StateError> {
+        let Some(state) = self.state else {
+            return Ok(());
+        };
+        let mut state = lock(state);
+        for (number, host) in self.hosts.iter_mut().enumerate() {
+            state.stage(number, &mut host.frontier)?;
+            state.stage_downloads(number, &mut host.downloads)?;
+        }
+        Ok(())
+    }
+
     fn has_room(&self, host: &Host) -> bool {
         host.in_flight < self.host_cap && self.client.in_flight() < self.cap
     }
 
-    fn submit(&mut self, index: usize) {
-        while self.has_room(&self.hosts[index]) {
+    /// What each host waits for.
+    fn tell_waiting(&mut self, run: &mut Run<'_>) {
+        let now = Instant::now();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let waiting = host.frontier.waiting(now);
+            run.events.summary.stats.handle_waiting(index, waiting);
+        }
+    }
+
+    /// The earliest time when a host has something to do although nothing came, if it has room for it.
+    fn due(&mut self, now: Instant, index: usize) -> Option<Instant> {
+        let (page, file) = (
+            self.has_room_for_page(index),
+            self.has_room_for_download(index),
+        );
+        let host = &mut self.hosts[index];
+        let held = host.frontier.held_until(now);
+        let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
+        let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
+        page.into_iter().chain(file).min()
+    }
+
+    /// Not while so many files wait that more of them would only take memory.
+    fn has_room_for_page(&self, index: usize) -> bool {
+        let host = &self.hosts[index];
+        let others = host.downloads.in_flight();
+        self.has_room(host) && !host.downloads.is_full() && host.frontier.has_room(others)
+    }
+
+    fn submit(&mut self, index: usize, run: &mut Run<'_>) {
+        if self.hosts[index].pages_first {
+            self.submit_pages(index, run);
+            self.submit_downloads(index, run);
+        } else {
+            self.submit_downloads(index, run);
+            self.submit_pages(index, run);
+        }
+    }
+
+    fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
+        while self.has_room_for_page(index) && !run.is_over() {
             let tags = Tags::of(&self.hosts);
             let host = &mut self.hosts[index];
             let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
@@ -126,27 +256,48 @@ impl Crawl {
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
-                Ask::List => "GET",
+                Ask::List | Ask::First | Ask::Robots => "GET",
                 Ask::Probe => "HEAD",
             });
             request.set_target(&self.url);
+            request.clear_headers();
+            match fetch.ask {
+                Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+                Ask::First => request.header("Range", "bytes=0-0"),
+                Ask::Probe => &mut request,
+            };
+            // What is asked for is the length of the file, not that of a coding of it.
+            request.decode(match fetch.ask {
+                Ask::List | Ask::Robots => Codings::all(),
+                Ask::Probe | Ask::First => Codings::none(),
+            });
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
+            host.pages_first = false;
+            run.events.summary.stats.handle_sent(index);
         }
     }
 
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        let with_room = self.hosts.iter().filter(|host| self.has_room(host));
-        let due = with_room
-            .filter_map(|host| host.frontier.poll_timeout())
-            .min();
-        let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+        if let Some(done) = self.early.pop_front() {
+            self.answer(done, run);
+            return Ok(());
+        }
+        let now = Instant::now();
+        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index));
+        let due = due.min();
+        let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
+        if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_idle()) {
+            timeout = Duration::ZERO;
+        }
         if self.client.in_flight() == 0 {
             thread::sleep(timeout);
+            run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
         for _ in 0..self.client.in_flight() {
@@ -154,19 +305,33 @@ impl Crawl {
                 break;
             };
             let index = self.answer(done, run);
-            self.submit(index);
+            self.submit(index, run);
             timeout = Duration::ZERO;
         }
+        self.read_bodies(run);
         Ok(())
     }
 
     /// Hands a completion to the frontier that it belongs to, and tells which one that is.
     fn answer(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
+        if done.tag & bodies::DOWNLOAD != 0 {
+            return self.answer_download(done, run);
+        }
         let (index, id) = Tags::of(&self.hosts).split(done.tag);
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
+        let path = done.request.target().strip_prefix(host.base.as_str());
+        let exchange = exchange(&done.report, path == Some("/robots.txt"));
+        let stats = &mut run.events.summary.stats;
+        match &done.outcome {
+            Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
+            Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
+        }
+        let (client, early) = (&mut self.client, &mut self.early);
+        let sink = &mut |finding: super::frontier::Finding<'_>| {
+            run.finding(finding, &mut |time| see_to(client, early, time))
+        };
         match done.outcome {
             Ok(()) => host
                 .frontier
@@ -177,6 +342,7 @@ impl Crawl {
             }
         }
         self.spare.push((done.request, done.response));
+        self.take_wanted(index, run);
         index
     }
 }
@@ -202,38 +368,77 @@ impl Tags {
     }
 }
 
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sees to the connections for so long, and puts what is completed by where it waits.
+fn see_to(client: &mut Client, early: &mut VecDeque<Completion>, time: Duration) {
+    if client.in_flight() == 0 {
+        return thread::sleep(time);
+    }
+    match client.wait(Some(time)) {
+        Ok(done) => early.extend(done),
+        // It will show again when the search goes on.
+        Err(_) => thread::sleep(time),
+    }
+}
+
 fn counts(hosts: &[Host]) -> Counts {
-    let of_each = hosts.iter().map(|host| host.frontier.counts());
+    let of_each = hosts.iter().map(|host| {
+        let (requests, retries) = host.downloads.requests();
+        let of_downloads = Counts {
+            requests,
+            retries,
+            unread: host.downloads.counts().failed,
+            ..Counts::default()
+        };
+        host.frontier.counts() + of_downloads
+    });
     of_each.fold(Counts::default(), |sum, counts| sum + counts)
 }
 
 fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
-        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
-        host.frontier.abandon(&cause, sink);
+        let sink =
+            &mut |finding: super::frontier::Finding<'_>| run.finding(finding, &mut thread::sleep);
+        host.frontier.abandon(Instant::now(), &cause, sink);
+        bodies::abandon(host, &cause, run);
     }
 }
 
-fn client(transfer: Transfer) -> Result<Client, courser::Error> {
-    let phase = Some(transfer.timeout.min(LONGEST_OPENING));
+fn downloads(hosts: &[Host]) -> DownloadCounts {
+    let of_each = hosts.iter().map(|host| host.downloads.counts());
+    of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
+}
+
+pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
+    let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(&transfer),
         host: HostConfig {
             max_connections: transfer.connections,
             timeouts: Timeouts {
                 total: Some(transfer.timeout),
-                resolve: phase,
-                connect: phase,
-                handshake: phase,
+                resolve: within(LONGEST_OPENING),
+                connect: within(transfer.connect),
+                handshake: within(transfer.handshake),
                 ..Timeouts::none()
             },
             codings: Codings::all(),
+            user_agent: Some(transfer.user_agent),
             ..HostConfig::default()
         },
         tls: transfer.tls,
         proxies: transfer.proxies,
         ..Config::default()
     };
+    if let Some(idle) = transfer.idle {
+        config.host.idle_timeout = idle;
+    }
+    if let Some(interval) = transfer.keep_alive {
+        config.host.socket.keepalive = Some(interval);
+    }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
     Client::new(config)
@@ -245,9 +450,19 @@ fn all_connections(transfer: &Transfer) -> NonZeroUsize {
 }
 
 fn blank() -> (Request, Response) {
-    let mut request = Request::get("/");
-    request.header("Accept", "text/html,*/*;q=0.1");
-    (request, Response::new())
+    (Request::get("/"), Response::new())
+}
+
+fn exchange(report: &courser::Report, robots: bool) -> Exchange {
+    Exchange {
+        took: report.timings().total,
+        bytes: report.bytes_in(),
+        connection: report.remote().map(|_| match report.reused() {
+            true => Connection::Reused,
+            false => Connection::Opened,
+        }),
+        robots,
+    }
 }
 
 fn reply(response: &Response) -> Reply<'_> {
@@ -261,6 +476,9 @@ fn reply(response: &Response) -> Reply<'_> {
         retry_after: response.header("Retry-After"),
         date: response.header("Date"),
         content_type: response.header("Content-Type"),
+        content_length: response.header("Content-Length"),
+        content_range: response.header("Content-Range"),
+        last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
         end: if framed {
             BodyEnd::Framed
@@ -314,9 +532,6 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
-
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
-const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

@@ -5,29 +5,41 @@
 //! redirects lead to it; every request handed out by [`Frontier::poll_request`] is answered by one `handle_*` call;
 //! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
-use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::BuildHasher;
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser::{Rate, RateLimiter};
 use url::Url;
 
+use super::expr::{Memo, Verdict};
 use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::range::{SizeRange, TimeRange};
+use super::robots::Robots;
 
 mod cause;
+mod courtesy;
+mod inspect;
+mod journal;
 mod messages;
 mod policy;
+mod task;
 #[cfg(test)]
 mod tests;
 
 pub use cause::Cause;
+use inspect::{Clock, Held, Told};
+use journal::Journal;
+pub use journal::{Change, Place, Saved, Summit};
 pub use messages::{
     Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
 };
 pub use policy::{Limits, Policy};
+use task::{Above, Open, Task, TaskKind};
 
 /// The crawl of one host.
 #[derive(Debug)]
@@ -38,12 +50,15 @@ pub struct Frontier {
     starts: Vec<Start>,
     /// Fingerprints of the canonical paths of all directories that were ever queued.
     known: HashSet<u128>,
-    hashers: [RandomState; 2],
+    /// Those of the further pages of directories.
+    pages: HashSet<u128>,
+    /// Keys of the fingerprints.
+    seeds: [u64; 2],
     /// Last in, first out: the queue stays as small as the tree is deep times wide.
     ready: Vec<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
     postponed: BTreeMap<(Instant, u64), Task>,
-    in_flight: HashMap<FetchId, Task>,
+    in_flight: HashMap<FetchId, (Task, Ask)>,
     next_number: u64,
     /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
     paused_until: Option<Instant>,
@@ -56,6 +71,25 @@ pub struct Frontier {
     /// Pauses since the last reply because the host was away.
     absences: u32,
     counts: Counts,
+    /// Limits on the rate of requests: ours, and what robots.txt asks for.
+    pace: Vec<RateLimiter>,
+    /// The last of them is robots.txt's.
+    delayed_by_robots: bool,
+    /// What robots.txt says, once that is known.
+    robots: Option<Robots>,
+    robots_asked: bool,
+    /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
+    heads: bool,
+    clock: Clock,
+    /// Listings that wait for answers about their files.
+    held: VecDeque<Held>,
+    /// Files that wait for answers.
+    undecided: usize,
+    /// For spelling out targets, URLs and paths.
+    journal: Journal,
+    spelled: String,
+    url: String,
+    path: Vec<u8>,
 }
 
 /// Where a crawl begins.
@@ -63,56 +97,12 @@ pub struct Frontier {
 struct Start {
     /// The directory's canonical path, ending in `/`.
     directory: String,
-}
-
-/// One URL to ask for.
-#[derive(Debug)]
-struct Task {
-    /// The path, percent-encoded. Ends in `/` when it is a directory.
-    target: String,
-    kind: TaskKind,
-    /// Index of the innermost start that holds it.
-    start: usize,
-    depth: u32,
-    attempts: u32,
-    redirects: u32,
-    /// When the last request was handed out.
-    sent_at: Option<Instant>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum TaskKind {
-    /// A start, whose existence nothing has shown yet. As it was given, with or without a final `/`.
-    Start,
-    /// A directory.
-    Directory,
-    /// A name that may be one, listed by a page of this shape.
-    Unknown(Shape),
-}
-
-impl Task {
-    fn new(target: String, kind: TaskKind, start: usize, depth: u32) -> Self {
-        Self {
-            target,
-            kind,
-            start,
-            depth,
-            attempts: 0,
-            redirects: 0,
-            sent_at: None,
-        }
-    }
-
-    fn ask(&self) -> Ask {
-        if self.target.ends_with('/') {
-            Ask::List
-        } else {
-            Ask::Probe
-        }
-    }
+    /// The same, decoded.
+    path: Vec<u8>,
 }
 
 /// Something found, before its URL is spelled out.
+#[derive(Clone, Copy)]
 struct Item<'a> {
     target: &'a str,
     kind: Kind,
@@ -122,11 +112,14 @@ struct Item<'a> {
     listing: Option<Shape>,
     size: Option<SizeRange>,
     modified: Option<TimeRange>,
+    asked: bool,
+    empty: Option<bool>,
+    answered: Answered,
 }
 
 impl<'a> Item<'a> {
-    /// What no page has listed.
-    fn start(target: &'a str, kind: Kind, start: usize) -> Self {
+    /// Of which nothing more is known.
+    fn of(target: &'a str, kind: Kind, start: usize) -> Self {
         Self {
             target,
             kind,
@@ -135,12 +128,35 @@ impl<'a> Item<'a> {
             listing: None,
             size: None,
             modified: None,
+            asked: false,
+            empty: None,
+            answered: Answered::default(),
         }
     }
 }
 
-/// Where results go.
-type Sink<'s> = &'s mut dyn FnMut(Finding<'_>);
+/// The request that told of something.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answered {
+    status: Option<u16>,
+    attempts: u32,
+    took: Duration,
+}
+
+impl Answered {
+    fn of(now: Instant, task: &Task) -> Self {
+        Self {
+            status: None,
+            attempts: task.attempts,
+            took: task
+                .sent_at
+                .map_or(Duration::ZERO, |at| now.saturating_duration_since(at)),
+        }
+    }
+}
+
+/// Where results go, and where it is said what is to happen to them. The verdict on what is unread has no meaning.
+type Sink<'s> = &'s mut dyn FnMut(Finding<'_>) -> Verdict;
 
 impl Frontier {
     /// The crawl of the host of `origin`; only its scheme, host and port matter.
@@ -149,12 +165,14 @@ impl Frontier {
         origin.set_path("/");
         origin.set_query(None);
         origin.set_fragment(None);
-        Self {
+        let mut own = Self {
             origin,
             policy,
             starts: Vec::new(),
             known: HashSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            pages: HashSet::new(),
+            // As random as the keys of the standard library's maps.
+            seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
             ready: Vec::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
@@ -165,13 +183,38 @@ impl Frontier {
             has_replied: false,
             absences: 0,
             counts: Counts::default(),
+            pace: Vec::new(),
+            delayed_by_robots: false,
+            robots: None,
+            robots_asked: false,
+            heads: true,
+            clock: Clock::Unknown,
+            held: VecDeque::new(),
+            undecided: 0,
+            journal: Journal::default(),
+            spelled: String::new(),
+            url: String::new(),
+            path: Vec::new(),
+        };
+        if let Some(rate) = own.policy.rate {
+            own.limit_rate(rate);
         }
+        if !own.policy.min_delay.is_zero() {
+            own.limit_rate(Rate::every(own.policy.min_delay));
+        }
+        own
     }
 
     /// Adds a start before the crawl begins. One that is already there is not added again.
     ///
     /// A start inside the tree of another one keeps its own depth 0, and what is below it belongs to it alone.
-    pub fn add_start(&mut self, path: &str) {
+    ///
+    /// With a query, it is the listing of the directory of its path.
+    pub fn add_start(&mut self, target: &str) {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
         let target: Vec<String> = path.split('/').map(path::normalise_segment).collect();
         let target = target.join("/");
         let mut directory = path::canonical(&target);
@@ -183,9 +226,14 @@ impl Frontier {
         }
         self.mark(&directory);
         // The queue is last in, first out; the first start given goes first.
-        self.ready
-            .insert(0, Task::new(target, TaskKind::Start, self.starts.len(), 0));
-        self.starts.push(Start { directory });
+        let path = path::decode(&directory);
+        let mut task = Task::new(target, TaskKind::Start, self.starts.len(), 0);
+        if let Some(query) = query {
+            task.path = Some(directory.clone());
+            task.target = format!("{}?{query}", task.target);
+        }
+        self.ready.insert(0, task);
+        self.starts.push(Start { directory, path });
     }
 
     /// The next request, if one may be sent at `now`.
@@ -194,36 +242,52 @@ impl Frontier {
         if is_paused || self.in_flight.len() >= self.window {
             return None;
         }
+        if self.pace_at(now).is_some_and(|at| at > now) {
+            return None;
+        }
         let mut task = self.next_task(now)?;
+        self.pace(now);
         task.attempts += 1;
+        task.first_sent_at.get_or_insert(now);
         task.sent_at = Some(now);
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts > 1);
         let id = FetchId(self.number());
-        let task = self.in_flight.entry(id).insert_entry(task).into_mut();
+        let ask = task.ask(self.heads);
+        let (task, ask) = self
+            .in_flight
+            .entry(id)
+            .insert_entry((task, ask))
+            .into_mut();
         Some(Fetch {
             id,
-            ask: task.ask(),
+            ask: *ask,
             target: &task.target,
         })
     }
 
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
     /// `None`: only a reply can change anything.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         if self.in_flight.len() >= self.window {
             return None;
         }
-        if !self.ready.is_empty() {
-            return self.paused_until;
-        }
-        let (&(due, _), _) = self.postponed.first_key_value()?;
-        Some(self.paused_until.map_or(due, |until| until.max(due)))
+        let due = match self.postponed.first_key_value() {
+            _ if !self.ready.is_empty() && !self.awaits_robots() => None,
+            Some((&(due, _), _)) => Some(due),
+            None => return None,
+        };
+        let pace = self.pace_at(now);
+        self.paused_until.into_iter().chain(due).chain(pace).max()
     }
 
     /// Whether nothing is left to ask or to wait for.
     pub fn is_done(&self) -> bool {
-        self.ready.is_empty() && self.postponed.is_empty() && self.in_flight.is_empty()
+        self.ready.is_empty()
+            && self.postponed.is_empty()
+            && self.in_flight.is_empty()
+            && self.held.is_empty()
+            && !self.is_spilled()
     }
 
     /// How far the crawl is.
@@ -233,56 +297,72 @@ impl Frontier {
 
     /// A response arrived whole.
     pub fn handle_reply(&mut self, now: Instant, id: FetchId, reply: &Reply<'_>, sink: Sink<'_>) {
-        let Some(task) = self.in_flight.remove(&id) else {
+        let Some((task, ask)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.begin(task.number);
         self.has_replied = true;
         self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
             self.widen();
         }
-        match reply.status {
-            429 | 503 => {
-                let wait = self.wait_asked_for(&task, reply);
-                self.throttle(now, &task, wait);
-                self.retry(now, task, Cause::Status(reply.status), wait, sink);
-            }
-            500.. => {
+        match (reply.status, ask) {
+            (429 | 503, _) => self.throttle(now, task, reply, sink),
+            (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
+            (500.., Ask::List | Ask::First) => {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
-            301 | 302 | 303 | 307 | 308 => self.redirect(task, reply, sink),
-            200..=299 if task.ask() == Ask::Probe => self.file(&task, sink),
-            200 | 203 => self.page(now, task, reply, sink),
-            status => self.give_up(&task, &Cause::Status(status), sink),
+            (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
+            (200..=299, Ask::Probe | Ask::First) => {
+                // A server of which `HEAD` cannot be had is asked no more of them.
+                self.heads &= !task.by_get;
+                self.exists(now, task, Told::by(reply, ask), sink);
+            }
+            (200 | 203, Ask::List) => self.page(now, task, reply, sink),
+            // Gone, and no server confuses that.
+            (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
+            // Many a server knows no `HEAD`, and says so in all kinds of ways.
+            (_, Ask::Probe) => self.queue(Task {
+                by_get: true,
+                ..task
+            }),
+            // Nothing to take a part of.
+            (416, Ask::First) => self.exists(now, task, Told::nothing(reply), sink),
+            (status, _) => self.give_up(now, task, &Cause::Status(status), sink),
         }
+        self.end();
+        self.resume(now, sink);
     }
 
     /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
-    pub fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
-        for task in mem::take(&mut self.in_flight).into_values() {
-            self.give_up(&task, cause, sink);
+    pub fn abandon(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
+        for (task, _) in mem::take(&mut self.in_flight).into_values() {
+            self.forget(task.number);
+            self.give_up(now, task, cause, sink);
         }
-        self.give_up_waiting(cause, sink);
+        self.give_up_waiting(now, cause, sink);
     }
 
     /// A request failed without a whole response.
     pub fn handle_failure(&mut self, now: Instant, id: FetchId, failure: Failure, sink: Sink<'_>) {
-        let Some(task) = self.in_flight.remove(&id) else {
+        let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.begin(task.number);
         match failure.blame {
-            Blame::Final => self.give_up(&task, &failure.cause, sink),
+            Blame::Final => self.give_up(now, task, &failure.cause, sink),
             Blame::Request => {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, failure.cause, wait, sink);
             }
             Blame::HostFinal if !self.has_replied => {
-                self.give_up(&task, &failure.cause, sink);
-                self.give_up_waiting(&failure.cause, sink);
+                self.give_up_all(now, task, &failure.cause, sink);
             }
             Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
         }
+        self.end();
+        self.resume(now, sink);
     }
 }
 
@@ -291,18 +371,13 @@ impl Frontier {
     /// A directory's page, presumably.
     fn page(&mut self, now: Instant, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
         match self.read_page(&task, reply) {
-            Ok(listing) => {
-                if task.kind == TaskKind::Start {
-                    self.found(Item::start(&task.target, Kind::Directory, task.start), sink);
-                }
-                self.listed(&task, listing, sink);
-            }
+            Ok(listing) => self.listed(now, task, listing, Told::by(reply, Ask::List), sink),
             // What was cut may come whole next time.
             Err(cause @ Cause::CutShort(_)) => {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, cause, wait, sink);
             }
-            Err(cause) => self.give_up(&task, &cause, sink),
+            Err(cause) => self.give_up(now, task, &cause, sink),
         }
     }
 
@@ -318,8 +393,8 @@ impl Frontier {
             return Err(Cause::NotHtml(printable(content_type)));
         }
         let limits = self.policy.limits.page;
-        let mut page = self.origin.clone();
-        page.set_path(&task.target);
+        let page = self.origin.join(&task.target);
+        let page = page.map_err(|_| Cause::NoLocation)?;
         let listing =
             listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
                 match error {
@@ -339,152 +414,227 @@ impl Frontier {
         }
     }
 
-    /// The entries of a directory.
-    fn listed(&mut self, task: &Task, listing: Listing, sink: Sink<'_>) {
-        if self.policy.max_depth.is_none_or(|max| task.depth < max) {
-            for entry in listing.entries {
-                self.entry(task, entry, listing.shape, sink);
-            }
-            if listing.overlong > 0 {
-                let limit = self.policy.limits.page.url_bytes;
-                let cause = Cause::OverlongLinks(listing.overlong, limit);
-                self.unread(&task.target, &cause, sink);
+    /// A directory was read.
+    fn listed(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        listing: Listing,
+        told: Told,
+        sink: Sink<'_>,
+    ) {
+        if task.kind == TaskKind::Start || task.open.is_some() {
+            let empty = listing.entries.is_empty() && listing.overlong == 0;
+            let verdict = self.settle(now, &mut task, Kind::Directory, told, Some(empty), sink);
+            if matches!(verdict, Verdict::Prune | Verdict::Quit) {
+                return self.counts.directories_done += 1;
             }
         }
-        self.counts.directories_done += 1;
+        if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
+            return self.counts.directories_done += 1;
+        }
+        if listing.overlong > 0 {
+            let limit = self.policy.limits.page.url_bytes;
+            let cause = Cause::OverlongLinks(listing.overlong, limit);
+            self.unread(&task.target, &cause, sink);
+        }
+        if listing.nameless > 0 {
+            self.unread(&task.target, &Cause::Nameless(listing.nameless), sink);
+        }
+        if let Some(path) = &listing.directory {
+            // What is listed is there, and not where it was asked for.
+            task.path = Some(path.clone());
+        }
+        if let Some(next) = &listing.next {
+            self.next_page(&task, next, sink);
+        }
+        if !listing.entries.is_empty() {
+            let own = self.fingerprint_of(&listing);
+            let same = Above::listings(task.above.as_ref()).filter(|above| *above == own);
+            // Names alone may well be the same.
+            let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
+            let most = match listing.entries.iter().any(dated) {
+                true => self.policy.limits.same_listings,
+                false => self.policy.limits.repeats,
+            };
+            if same.count() > most {
+                self.counts.directories_done += 1;
+                return self.unread(&task.target, &Cause::SameListing, sink);
+            }
+            task.above = Some(Arc::new(Above {
+                listing: own,
+                next: task.above.take(),
+            }));
+        }
+        let held = Held {
+            task,
+            shape: listing.shape,
+            directories: listing.directories,
+            entries_len: listing.entries.len(),
+            entries: listing.entries.into_iter(),
+            is_written: false,
+            first: None,
+        };
+        self.entries(now, held, sink);
     }
 
-    fn entry(&mut self, parent: &Task, entry: Entry, shape: Shape, sink: Sink<'_>) {
-        let mut target = format!("{}{}", parent.target, entry.segment);
-        let depth = parent.depth + 1;
-        match entry.kind {
-            EntryKind::Directory => {
-                target.push('/');
-                let modified = entry.modified.map(|time| time.range(None));
-                self.directory(target, parent.start, depth, shape, modified, sink);
-            }
-            EntryKind::Unknown => {
-                let limit = self.policy.limits.directories;
-                if self.ready.len() >= limit {
-                    self.unread(&target, &Cause::TooManyDirectories(limit), sink);
-                } else {
-                    let kind = TaskKind::Unknown(shape);
-                    let task = Task::new(target, kind, parent.start, depth);
-                    self.ready.push(task);
-                }
-            }
-            EntryKind::File => {
-                let item = Item {
-                    target: &target,
-                    kind: Kind::File,
-                    start: parent.start,
-                    depth,
-                    listing: Some(shape),
-                    size: entry.size,
-                    modified: entry.modified.map(|time| time.range(None)),
-                };
-                self.found(item, sink);
-            }
+    /// A page that says where more of its directory's entries are.
+    fn next_page(&mut self, task: &Task, target: &str, sink: Sink<'_>) {
+        let fingerprint = self.fingerprint(target);
+        let cause = if !self.is_allowed(target) {
+            Cause::Robots
+        } else if !self.pages.insert(fingerprint) {
+            return; // two pages that name each other
+        } else if self.pages.len() > self.policy.limits.pages {
+            Cause::TooManyPages(self.policy.limits.pages)
+        } else {
+            return self.queue(Task {
+                path: Some(task.directory().to_owned()),
+                above: task.above.clone(),
+                ..Task::new(target.to_owned(), TaskKind::Page, task.start, task.depth)
+            });
+        };
+        self.unread(target, &cause, sink);
+    }
+
+    /// Of everything that a listing shows.
+    fn fingerprint_of(&self, listing: &Listing) -> u64 {
+        let mut hasher = self.hasher(0);
+        for entry in &listing.entries {
+            (&entry.name, entry.size, entry.modified).hash(&mut hasher);
         }
+        hasher.finish()
     }
 
     /// A directory that its parent lists: reported, and queued if it is to be read and was not before.
     fn directory(
         &mut self,
-        target: String,
-        start: usize,
-        depth: u32,
-        shape: Shape,
-        modified: Option<TimeRange>,
+        now: Instant,
+        mut task: Task,
+        mut open: Open,
+        answered: Answered,
         sink: Sink<'_>,
     ) {
-        let canonical = path::canonical(&target);
+        let canonical = path::canonical(task.directory());
         if self.starts.iter().any(|start| start.directory == canonical) {
             return;
         }
         let item = Item {
-            target: &target,
-            kind: Kind::Directory,
-            start,
-            depth,
-            listing: Some(shape),
-            size: None,
-            modified,
+            depth: task.depth,
+            listing: open.listing,
+            modified: self.placed(open.modified),
+            answered,
+            ..Item::of(task.directory(), Kind::Directory, task.start)
         };
-        self.found(item, sink);
-        let task = Task::new(target, TaskKind::Directory, start, depth);
-        self.enqueue(task, &canonical, sink);
+        match self.look(item, &mut open.memo, sink) {
+            Verdict::Prune | Verdict::Quit => return,
+            Verdict::Go => {}
+            // A directory is not asked about, but read: that costs its server no more, and tells all there is to know.
+            Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
+        }
+        self.enqueue(now, task, &canonical, sink);
     }
 
-    fn enqueue(&mut self, task: Task, canonical: &str, sink: Sink<'_>) {
-        if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
-            return;
-        }
-        if self.is_known(canonical) {
+    fn enqueue(&mut self, now: Instant, task: Task, canonical: &str, sink: Sink<'_>) {
+        if self.policy.max_depth.is_some_and(|max| task.depth >= max) && task.open.is_none() {
             return;
         }
         let limits = self.policy.limits;
         let below = &canonical[self.starts[task.start].directory.len()..];
-        if task.depth > limits.depth {
-            self.unread(&task.target, &Cause::TooDeep(limits.depth), sink);
+        let cause = if self.is_known(canonical) {
+            return self.close(now, task, sink);
+        } else if !self.is_allowed(&task.target) {
+            Cause::Robots
+        } else if task.depth > limits.depth {
+            Cause::TooDeep(limits.depth)
         } else if repeats(below) > limits.repeats {
-            self.unread(&task.target, &Cause::Loop(limits.repeats), sink);
+            Cause::Loop(limits.repeats)
         } else if self.known.len() >= limits.directories {
-            self.unread(
-                &task.target,
-                &Cause::TooManyDirectories(limits.directories),
-                sink,
-            );
+            Cause::TooManyDirectories(limits.directories)
         } else {
             self.mark(canonical);
-            self.ready.push(task);
+            return self.queue(task);
+        };
+        self.unread(&task.target, &cause, sink);
+        self.close(now, task, sink);
+    }
+
+    /// It will not be asked for; what the expression has left open is decided as it is.
+    fn close(&mut self, now: Instant, mut task: Task, sink: Sink<'_>) {
+        if task.open.is_some() {
+            let kind = match task.kind {
+                TaskKind::File => Kind::File,
+                _ => Kind::Directory,
+            };
+            self.settle(now, &mut task, kind, Told::default(), Some(false), sink);
+        }
+    }
+
+    /// The server has answered for what is no directory.
+    fn exists(&mut self, now: Instant, task: Task, told: Told, sink: Sink<'_>) {
+        match task.kind {
+            TaskKind::File => self.inspected(now, task, told, sink),
+            _ => self.name(now, task, told, sink),
         }
     }
 
     /// A name of unknown type that answered by itself.
-    fn file(&mut self, task: &Task, sink: Sink<'_>) {
-        let listing = match task.kind {
-            TaskKind::Unknown(shape) => Some(shape),
-            TaskKind::Start | TaskKind::Directory => None,
-        };
-        let item = Item {
-            depth: task.depth,
-            listing,
-            ..Item::start(&task.target, Kind::File, task.start)
-        };
-        self.found(item, sink);
+    fn name(&mut self, now: Instant, mut task: Task, told: Told, sink: Sink<'_>) {
+        self.counts.files += 1;
+        self.settle(now, &mut task, Kind::File, told, None, sink);
         if task.kind == TaskKind::Start {
             self.counts.directories_done += 1;
         }
     }
 
-    fn redirect(&mut self, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+    fn redirect(&mut self, now: Instant, mut task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+        let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
+        let told = Told::nothing(reply);
         let target = match self.redirect_target(&task, reply.location) {
             Ok(target) => target,
             // A name that leads elsewhere is no directory here, but it is there.
-            Err(Cause::Elsewhere(_)) if matches!(task.kind, TaskKind::Unknown(_)) => {
-                return self.file(&task, sink);
-            }
-            Err(cause) => return self.give_up(&task, &cause, sink),
+            Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, told, sink),
+            Err(cause) => return self.give_up(now, task, &cause, sink),
         };
         let canonical = path::canonical(&target);
-        if let TaskKind::Unknown(shape) = task.kind {
-            return if canonical == format!("{}/", path::canonical(&task.target)) {
-                self.directory(target, task.start, task.depth, shape, None, sink);
-            } else {
-                self.file(&task, sink);
+        if named {
+            if canonical != format!("{}/", path::canonical(&task.target)) {
+                return self.exists(now, task, told, sink);
+            }
+            let open = task.open.take();
+            if task.kind == TaskKind::File {
+                // Its listing was wrong about it.
+                self.undecided = self.undecided.saturating_sub(1);
+                self.counts.files -= 1;
+                self.clock = self.clock.unanswered();
+            }
+            let open = match open {
+                Some(open) => *open,
+                None => Open {
+                    memo: Memo::new(),
+                    listing: task.shape(),
+                    size: None,
+                    modified: None,
+                },
             };
+            let answered = Answered::of(now, &task);
+            let mut directory = Task::new(target, TaskKind::Directory, task.start, task.depth);
+            directory.above = task.above;
+            return self.directory(now, directory, open, answered, sink);
         }
         if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
             // The start was given without its final slash.
-            return self.ready.push(Task {
+            return self.queue(Task {
                 redirects: task.redirects + 1,
                 ..Task::new(target, TaskKind::Start, task.start, 0)
             });
         }
-        if task.kind == TaskKind::Start {
-            let directory = self.starts[task.start].directory.clone();
-            self.found(Item::start(&directory, Kind::Directory, task.start), sink);
+        if task.kind == TaskKind::Start || task.open.is_some() {
+            let told = Told::default();
+            let verdict = self.settle(now, &mut task, Kind::Directory, told, None, sink);
+            if matches!(verdict, Verdict::Prune | Verdict::Quit) {
+                return self.counts.directories_done += 1;
+            }
         }
         self.counts.directories_done += 1;
         let Some(start) = self.innermost_start(&canonical) else {
@@ -495,7 +645,7 @@ impl Frontier {
             redirects: task.redirects + 1,
             ..Task::new(target, TaskKind::Directory, start, depth)
         };
-        self.enqueue(next, &canonical, sink);
+        self.enqueue(now, next, &canonical, sink);
     }
 
     /// Where a redirect leads, as a path, if the crawl may go there.
@@ -526,89 +676,19 @@ impl Frontier {
     }
 }
 
-/// Attempts and pauses.
+/// What is next.
 impl Frontier {
-    /// Tries again after `wait`, or gives up when that was the last attempt.
-    fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
-        if task.attempts >= self.policy.attempts.get() {
-            return self.give_up(&task, &cause, sink);
-        }
-        let number = self.number();
-        self.postponed.insert((now + wait, number), task);
-    }
-
-    /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
-    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
-    fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
-        if self.is_news(&task) {
-            self.absences += 1;
-            let wait = self.back_off(self.absences);
-            self.pause(now, wait);
-        }
-        if self.absences < self.policy.attempts.get() {
-            return self.retry(now, task, cause, Duration::ZERO, sink);
-        }
-        self.give_up(&task, &cause, sink);
-        self.give_up_waiting(&cause, sink);
-    }
-
-    fn give_up_waiting(&mut self, cause: &Cause, sink: Sink<'_>) {
-        let ready = mem::take(&mut self.ready);
-        let postponed = mem::take(&mut self.postponed);
-        for task in ready.into_iter().chain(postponed.into_values()) {
-            self.give_up(&task, cause, sink);
-        }
-    }
-
-    /// The host asked for less. Its complaints about requests from before the pause are one with the complaint that
-    /// began it.
-    fn throttle(&mut self, now: Instant, task: &Task, wait: Duration) {
-        if self.is_news(task) {
-            let under_way = self.in_flight.len() + 1;
-            self.window = (self.window.min(under_way) / 2).max(1);
-        }
-        self.good_replies = 0;
-        self.pause(now, wait);
-    }
-
-    fn widen(&mut self) {
-        self.good_replies += 1;
-        if self.good_replies >= GOOD_REPLIES {
-            self.good_replies = 0;
-            self.window = self.window.saturating_add(1);
-        }
-    }
-
-    /// Whether the request was sent after the last pause, so that its failure says something new about the host.
-    fn is_news(&self, task: &Task) -> bool {
-        self.paused_until
-            .is_none_or(|until| task.sent_at >= Some(until))
-    }
-
-    fn pause(&mut self, now: Instant, wait: Duration) {
-        self.paused_until = self.paused_until.max(Some(now + wait));
-    }
-
-    /// The pause after the `attempt`-th attempt.
-    fn back_off(&self, attempt: u32) -> Duration {
-        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        self.policy
-            .first_pause
-            .saturating_mul(doubled)
-            .min(self.policy.longest_pause)
-    }
-
-    /// What `Retry-After` says, or else the usual pause.
-    fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
-        reply
-            .retry_after
-            .and_then(|value| parse_retry_after(value, reply.date))
-            .unwrap_or_else(|| self.back_off(task.attempts))
-            .min(self.policy.longest_pause)
-    }
-
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if let Some(task) = self.ready.pop() {
+        if self.awaits_robots() {
+            // Nothing else was asked for yet, so that nothing else is postponed.
+            if !mem::replace(&mut self.robots_asked, true) {
+                return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
+            }
+            let redirected = |task: &mut Task| task.kind == TaskKind::Robots;
+            if let Some(task) = self.ready.pop_if(redirected) {
+                return Some(task);
+            }
+        } else if let Some(task) = self.ready.pop() {
             return Some(task);
         }
         let (&(due, _), _) = self.postponed.first_key_value()?;
@@ -621,38 +701,59 @@ impl Frontier {
 
 /// Reports and bookkeeping.
 impl Frontier {
-    fn found(&mut self, item: Item<'_>, sink: Sink<'_>) {
-        let Item { target, kind, .. } = item;
-        self.counts.files += u64::from(kind == Kind::File);
+    /// Has the expression look at something.
+    fn look(&mut self, item: Item<'_>, memo: &mut Memo, sink: Sink<'_>) -> Verdict {
+        let target = item.target;
         let trimmed = match target.strip_suffix('/') {
             Some("") | None => target,
             Some(trimmed) => trimmed,
         };
-        let path = path::decode(trimmed);
+        path::decode_into(trimmed, &mut self.path);
+        // A `/` within a segment stays escaped in the target, and is one more here.
         let name = match path::split_last(trimmed) {
-            Some((_, segment, _)) => path::decode(segment),
-            None => b"/".to_vec(),
+            Some((_, segment, _)) => path::decoded_len(segment),
+            None => 1,
         };
-        sink(Finding::Found(Found {
-            url: &self.url(target),
-            path: &path,
-            name: &name,
-            kind,
+        let from = self.path.len().saturating_sub(name);
+        self.url.clear();
+        self.url
+            .push_str(self.origin.as_str().trim_end_matches('/'));
+        self.url.push_str(target);
+        let found = Found {
+            url: &self.url,
+            path: &self.path,
+            name: &self.path[from..],
+            kind: item.kind,
             depth: item.depth,
-            start: &path::decode(&self.starts[item.start].directory),
+            start: &self.starts[item.start].path,
             size: item.size,
             modified: item.modified,
-            asked: false,
-            empty: None,
+            asked: item.asked,
+            empty: item.empty,
             listing: item.listing,
-        }));
+            status: item.answered.status,
+            attempts: item.answered.attempts,
+            took: item.answered.took,
+        };
+        sink(Finding::Found(found, memo))
     }
 
-    fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
-        if !matches!(task.kind, TaskKind::Unknown(_)) {
-            self.counts.directories_done += 1;
+    fn give_up(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
+        match task.kind {
+            TaskKind::Robots => {
+                self.robots = Some(Robots::disallow_all());
+                for start in mem::take(&mut self.ready) {
+                    self.forget(start.number);
+                    let cause = Cause::RobotsUnread(cause.to_string());
+                    self.give_up(now, start, &cause, sink);
+                }
+                return;
+            }
+            TaskKind::Start | TaskKind::Directory => self.counts.directories_done += 1,
+            TaskKind::Page | TaskKind::Unknown(_) | TaskKind::File => {}
         }
         self.unread(&task.target, cause, sink);
+        self.close(now, task, sink);
     }
 
     fn unread(&mut self, target: &str, cause: &Cause, sink: Sink<'_>) {
@@ -678,6 +779,7 @@ impl Frontier {
     fn mark(&mut self, canonical: &str) {
         let fingerprint = self.fingerprint(canonical);
         self.known.insert(fingerprint);
+        self.note_known(fingerprint);
         self.counts.directories += 1;
     }
 
@@ -687,8 +789,19 @@ impl Frontier {
 
     /// 128 bits of two keyed hashes: no two of even 10^9 paths will ever share one.
     fn fingerprint(&self, canonical: &str) -> u128 {
-        let [high, low] = &self.hashers;
-        (u128::from(high.hash_one(canonical)) << 64) | u128::from(low.hash_one(canonical))
+        let hash = |key| {
+            let mut hasher = self.hasher(key);
+            canonical.hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        (hash(0) << 64) | hash(1)
+    }
+
+    /// With one of the keys.
+    fn hasher(&self, key: usize) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        self.seeds[key].hash(&mut hasher);
+        hasher
     }
 
     fn number(&mut self) -> u64 {
@@ -696,10 +809,6 @@ impl Frontier {
         self.next_number
     }
 }
-
-/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
-/// no URL is likely to use up its attempts by this trial.
-const GOOD_REPLIES: u32 = 100;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {
@@ -713,7 +822,7 @@ fn repeats(path: &str) -> usize {
 }
 
 /// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
-fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
+pub(super) fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     courser::retry_after(value, now)

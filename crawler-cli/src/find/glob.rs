@@ -1,7 +1,7 @@
-//! Shell patterns as `find -name` has them (POSIX fnmatch without flags): `*`, `?`, `[...]` and backslash, matched
-//! against a whole name. A leading dot is not special, and neither is `/`, which no name holds.
+//! Shell patterns as `find -name` and `-path` have them (fnmatch of glibc without flags): `*`, `?`, `[...]` and
+//! backslash, matched against a whole name or path. A leading dot is not special, and neither is `/`.
 //!
-//! Names are bytes. `?` and brackets take one UTF-8 character, or one byte where the name is not UTF-8.
+//! Patterns and names are bytes. `?` and brackets take one UTF-8 character, or one byte where the name is not UTF-8.
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -20,29 +20,33 @@ pub enum Case {
 }
 
 impl Glob {
-    /// Compiles `pattern`. Every pattern is valid: a `[` without its `]` stands for itself, as does a last backslash.
-    pub fn new(pattern: &str, case: Case) -> Self {
+    /// Compiles `pattern`. Every pattern is valid: a `[` without its `]` stands for itself, and a last backslash fits
+    /// nothing.
+    pub fn new(pattern: &[u8], case: Case) -> Self {
         let mut tokens = Vec::new();
-        let chars: Vec<char> = pattern.chars().collect();
+        let units = units(pattern);
         let mut at = 0;
-        while let Some(&c) = chars.get(at) {
+        while let Some(&unit) = units.get(at) {
             at += 1;
-            match c {
-                '*' if matches!(tokens.last(), Some(Token::Any)) => {}
-                '*' => tokens.push(Token::Any),
-                '?' => tokens.push(Token::One),
-                '[' => match bracket(&chars[at..]) {
+            match unit {
+                Unit::Char('*') if matches!(tokens.last(), Some(Token::Any)) => {}
+                Unit::Char('*') => tokens.push(Token::Any),
+                Unit::Char('?') => tokens.push(Token::One),
+                Unit::Char('[') => match bracket(&units[at..]) {
                     Some((token, used)) => {
                         tokens.push(token);
                         at += used;
                     }
-                    None => tokens.push(Token::Literal('[')),
+                    None => tokens.push(Token::Literal(unit)),
                 },
-                '\\' if at < chars.len() => {
-                    tokens.push(Token::Literal(chars[at]));
+                Unit::Char('\\') => {
+                    tokens.push(match units.get(at) {
+                        Some(&escaped) => Token::Literal(escaped),
+                        None => Token::Nothing,
+                    });
                     at += 1;
                 }
-                c => tokens.push(Token::Literal(c)),
+                unit => tokens.push(Token::Literal(unit)),
             }
         }
         Self { tokens, case }
@@ -81,27 +85,46 @@ impl Glob {
 
     fn fits(&self, token: &Token, found: Unit) -> bool {
         match token {
-            Token::Any => false,
+            Token::Any | Token::Nothing => false,
             Token::One => true,
-            Token::Literal(expected) => match found {
-                Unit::Byte => false,
-                Unit::Char(c) if self.case == Case::Ignored => fold(c) == fold(*expected),
-                Unit::Char(c) => c == *expected,
-            },
+            Token::Literal(expected) => found == *expected || self.folded(found, *expected),
             Token::Set { negated, items } => {
-                let inside = match found {
-                    Unit::Byte => false,
-                    Unit::Char(c) if self.case == Case::Ignored => {
-                        let upper = c.to_uppercase().next().unwrap_or(c);
-                        items
-                            .iter()
-                            .any(|item| item.holds(c) || item.holds(fold(c)) || item.holds(upper))
+                for item in items {
+                    match self.holds(*item, found) {
+                        Some(false) => {}
+                        Some(true) => return !negated,
+                        None => return false,
                     }
-                    Unit::Char(c) => items.iter().any(|item| item.holds(c)),
-                };
-                inside != *negated
+                }
+                *negated
             }
         }
+    }
+
+    /// Whether the two differ in case only, and that is ignored.
+    fn folded(&self, found: Unit, expected: Unit) -> bool {
+        match (found, expected) {
+            (Unit::Char(found), Unit::Char(expected)) => {
+                self.case == Case::Ignored && fold(found) == fold(expected)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an item holds what was found; `None` if the set is not valid from there on.
+    fn holds(&self, item: Item, found: Unit) -> Option<bool> {
+        Some(match (item, found) {
+            (Item::Invalid, _) => return None,
+            (Item::One(expected), found) => found == expected || self.folded(found, expected),
+            (Item::Symbol(expected), found) => found == expected,
+            (_, Unit::Byte(_)) => false,
+            (Item::Range(low, high), Unit::Char(c)) if self.case == Case::Ignored => {
+                (fold(low)..=fold(high)).contains(&fold(c))
+            }
+            (Item::Range(low, high), Unit::Char(c)) => (low..=high).contains(&c),
+            // Case is never ignored in classes, which else would not tell upper from lower.
+            (Item::Class(test), Unit::Char(c)) => test(c),
+        })
     }
 }
 
@@ -109,33 +132,44 @@ impl Glob {
 enum Token {
     Any,
     One,
-    Literal(char),
-    Set { negated: bool, items: Vec<Item> },
+    Literal(Unit),
+    Set {
+        negated: bool,
+        items: Vec<Item>,
+    },
+    /// Fits nothing.
+    Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Item {
+    One(Unit),
+    /// `[.x.]` or `[=x=]`, whose case is never ignored.
+    Symbol(Unit),
     Range(char, char),
     Class(CharTest),
+    /// A class or a collating symbol that does not exist.
+    Invalid,
 }
 
 type CharTest = fn(char) -> bool;
 
-impl Item {
-    fn holds(self, c: char) -> bool {
-        match self {
-            Self::Range(low, high) => (low..=high).contains(&c),
-            Self::Class(test) => test(c),
-        }
-    }
-}
-
-/// One step in a name.
-#[derive(Clone, Copy)]
+/// One step in a name or a pattern.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Unit {
     Char(char),
-    /// A byte that is part of no UTF-8 character. No pattern can name it; wildcards take it.
-    Byte,
+    /// A byte that is part of no UTF-8 character.
+    Byte(u8),
+}
+
+fn units(text: &[u8]) -> Vec<Unit> {
+    let mut at = 0;
+    std::iter::from_fn(|| {
+        let (unit, len) = next_unit(text, at)?;
+        at += len;
+        Some(unit)
+    })
+    .collect()
 }
 
 /// The unit of `name` at `at` and its length in bytes.
@@ -152,57 +186,97 @@ fn next_unit(name: &[u8], at: usize) -> Option<(Unit, usize)> {
     };
     match valid.chars().next() {
         Some(c) => Some((Unit::Char(c), c.len_utf8())),
-        None => Some((Unit::Byte, 1)),
+        None => Some((Unit::Byte(first), 1)),
     }
 }
 
-/// Reads a bracket expression whose `[` is already consumed; the token and how many characters it took, or `None`
-/// when it is not closed.
-fn bracket(chars: &[char]) -> Option<(Token, usize)> {
+/// Reads a bracket expression whose `[` is already consumed; the token and how many units it took, or `None` when it
+/// is not closed.
+fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
     let mut at = 0;
-    let negated = matches!(chars.first(), Some('!' | '^'));
+    let negated = matches!(units.first(), Some(Unit::Char('!' | '^')));
     if negated {
         at += 1;
     }
     let mut items = Vec::new();
     loop {
-        let first = items.is_empty();
-        match *chars.get(at)? {
-            ']' if !first => return Some((Token::Set { negated, items }, at + 1)),
-            '[' if chars.get(at + 1) == Some(&':') => {
-                let (class, used) = class(&chars[at + 2..])?;
-                items.push(Item::Class(class));
-                at += 2 + used;
-            }
-            _ => {
-                let low = set_char(chars, &mut at)?;
-                if chars.get(at) == Some(&'-') && !matches!(chars.get(at + 1), None | Some(']')) {
-                    at += 1;
-                    let high = set_char(chars, &mut at)?;
-                    items.push(Item::Range(low, high));
-                } else {
-                    items.push(Item::Range(low, low));
-                }
-            }
+        let unit = *units.get(at)?;
+        if unit == Unit::Char(']') && !items.is_empty() {
+            return Some((Token::Set { negated, items }, at + 1));
         }
+        items.push(if let Some(name) = class_name(&units[at..]) {
+            at += name.len() + 4;
+            class(&name).map_or(Item::Invalid, Item::Class)
+        } else if units[at..].starts_with(&[Unit::Char('['), Unit::Char('=')]) {
+            let (unit, used) = symbol(&units[at..], '=')?;
+            at += used;
+            unit.map_or(Item::Invalid, Item::Symbol)
+        } else {
+            range(units, &mut at)?
+        });
     }
 }
 
-/// One character inside brackets; a backslash takes the next one as it is.
-fn set_char(chars: &[char], at: &mut usize) -> Option<char> {
-    if chars.get(*at) == Some(&'\\') {
+/// One character, or a range from one to another.
+fn range(units: &[Unit], at: &mut usize) -> Option<Item> {
+    let is_symbol = units[*at..].starts_with(&[Unit::Char('['), Unit::Char('.')]);
+    let low = element(units, at)?;
+    let is_range = units.get(*at) == Some(&Unit::Char('-'))
+        && !matches!(units.get(*at + 1), None | Some(Unit::Char(']')));
+    if !is_range {
+        let item = if is_symbol { Item::Symbol } else { Item::One };
+        return Some(low.map_or(Item::Invalid, item));
+    }
+    *at += 1;
+    let high = element(units, at)?;
+    Some(match (low, high) {
+        (Some(Unit::Char(low)), Some(Unit::Char(high))) => Item::Range(low, high),
+        _ => Item::Invalid,
+    })
+}
+
+/// One unit inside brackets: a backslash takes the next one as it is, and a collating symbol stands for one. The inner
+/// `None` is a symbol that does not exist.
+fn element(units: &[Unit], at: &mut usize) -> Option<Option<Unit>> {
+    if units.get(*at) == Some(&Unit::Char('[')) && units.get(*at + 1) == Some(&Unit::Char('.')) {
+        let (unit, used) = symbol(&units[*at..], '.')?;
+        *at += used;
+        return Some(unit);
+    }
+    if units.get(*at) == Some(&Unit::Char('\\')) {
         *at += 1;
     }
-    let c = *chars.get(*at)?;
+    let unit = *units.get(*at)?;
     *at += 1;
-    Some(c)
+    Some(Some(unit))
 }
 
-/// A class such as `alpha` of `[:alpha:]`, whose `[:` is consumed.
-fn class(chars: &[char]) -> Option<(CharTest, usize)> {
-    let end = chars.windows(2).position(|pair| pair == [':', ']'])?;
-    let name: String = chars[..end].iter().collect();
-    let test: CharTest = match name.as_str() {
+/// The unit that `[.x.]` or `[=x=]` stands for, and how many units that takes.
+fn symbol(units: &[Unit], mark: char) -> Option<(Option<Unit>, usize)> {
+    let inside = units.get(2..)?;
+    let end = inside
+        .windows(2)
+        .position(|pair| pair == [Unit::Char(mark), Unit::Char(']')])?;
+    let unit = (end == 1).then(|| inside[0]);
+    Some((unit, end + 4))
+}
+
+/// The name in `[:alpha:]`. What looks like no name is a set of characters.
+fn class_name(units: &[Unit]) -> Option<String> {
+    let inside = units.strip_prefix(&[Unit::Char('['), Unit::Char(':')])?;
+    let mut name = String::new();
+    for (at, unit) in inside.iter().enumerate() {
+        match unit {
+            Unit::Char(c @ 'a'..='y') => name.push(*c),
+            Unit::Char(':') if inside.get(at + 1) == Some(&Unit::Char(']')) => return Some(name),
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn class(name: &str) -> Option<CharTest> {
+    Some(match name {
         "alnum" => char::is_alphanumeric,
         "alpha" => char::is_alphabetic,
         "blank" => |c| c == ' ' || c == '\t',
@@ -211,13 +285,12 @@ fn class(chars: &[char]) -> Option<(CharTest, usize)> {
         "graph" => |c| !c.is_control() && !c.is_whitespace(),
         "lower" => char::is_lowercase,
         "print" => |c| !c.is_control(),
-        "punct" => |c| c.is_ascii_punctuation(),
+        "punct" => |c| !c.is_control() && !c.is_whitespace() && !c.is_alphanumeric(),
         "space" => char::is_whitespace,
         "upper" => char::is_uppercase,
         "xdigit" => |c| c.is_ascii_hexdigit(),
         _ => return None,
-    };
-    Some((test, end + 2))
+    })
 }
 
 fn fold(c: char) -> char {
@@ -259,19 +332,27 @@ mod tests {
             ("[[:digit:]]*", "x9", false),
             ("[[:upper:][:digit:]_]", "_", true),
             ("[[:nonsense:]]", "n", false),
+            ("[n[:nonsense:]]", "n", true),
+            ("[![:nonsense:]]", "n", false),
+            ("[[:alpha]", ":", true),
+            ("[[=a=]]b", "ab", true),
+            ("[[.a.]-c]", "b", true),
+            ("[[=ab=]]", "a", false),
+            ("*/b", "a//b", true),
+            ("a?b", "a/b", true),
             ("[", "[", true),
             ("[ab", "[ab", true),
             ("r\\[1\\].txt", "r[1].txt", true),
             ("r[[]1].txt", "r[1].txt", true),
             ("\\*", "*", true),
             ("\\*", "x", false),
-            ("a\\", "a\\", true),
+            ("a\\", "a\\", false),
             ("[\\]]", "]", true),
             ("[à-ü]", "é", true),
             ("a b.txt", "a b.txt", true),
             ("A", "a", false),
         ] {
-            let glob = Glob::new(pattern, Case::Sensitive);
+            let glob = Glob::new(pattern.as_bytes(), Case::Sensitive);
             assert_eq!(
                 glob.matches(name.as_bytes()),
                 expected,
@@ -288,9 +369,9 @@ mod tests {
             ("[a-c]", "B", true),
             ("[!a-c]", "B", false),
             ("É", "é", true),
-            ("[[:upper:]]", "a", true),
+            ("[[:upper:]]", "a", false),
         ] {
-            let glob = Glob::new(pattern, Case::Ignored);
+            let glob = Glob::new(pattern.as_bytes(), Case::Ignored);
             assert_eq!(
                 glob.matches(name.as_bytes()),
                 expected,
@@ -302,10 +383,19 @@ mod tests {
     #[test]
     fn names_need_not_be_utf8() {
         let name = b"caf\xe9.txt";
-        assert!(Glob::new("caf?.txt", Case::Sensitive).matches(name));
-        assert!(Glob::new("*.txt", Case::Sensitive).matches(name));
-        assert!(Glob::new("caf[!a].txt", Case::Ignored).matches(name));
-        assert!(!Glob::new("café.txt", Case::Sensitive).matches(name));
+        assert!(Glob::new(b"caf?.txt", Case::Sensitive).matches(name));
+        assert!(Glob::new(b"*.txt", Case::Sensitive).matches(name));
+        assert!(Glob::new(b"caf[!a].txt", Case::Ignored).matches(name));
+        assert!(!Glob::new("café.txt".as_bytes(), Case::Sensitive).matches(name));
+        for pattern in [
+            &b"caf\xe9.txt"[..],
+            b"*\xe9*",
+            b"caf[\xe8\xe9].txt",
+            b"caf\\\xe9.*",
+        ] {
+            assert!(Glob::new(pattern, Case::Ignored).matches(name));
+            assert!(!Glob::new(pattern, Case::Ignored).matches(b"caf\xea.txt"));
+        }
     }
 
     proptest! {
@@ -321,7 +411,7 @@ mod tests {
                     _ => false,
                 }
             }
-            let glob = Glob::new(&pattern, Case::Sensitive);
+            let glob = Glob::new(pattern.as_bytes(), Case::Sensitive);
             prop_assert_eq!(glob.matches(name.as_bytes()), by_definition(pattern.as_bytes(), name.as_bytes()));
         }
     }

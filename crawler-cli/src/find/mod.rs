@@ -16,7 +16,8 @@
 //!         match event {
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
-//!             Event::Turn(_) => {}
+//!             Event::Failed(error) => eprintln!("{error}"),
+//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -25,41 +26,59 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`filter`] and
+//! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`expr`] and
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
+use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use courser::{Proxies, TlsConfig};
+use courser::{Proxies, Rate, TlsConfig};
 use url::Url;
 
+pub mod address;
 pub mod cli;
 mod crawl;
-pub mod filter;
+pub mod download;
+pub mod expr;
 pub mod frontier;
 pub mod glob;
 pub mod listing;
 mod path;
 pub mod range;
+mod reference;
 pub(crate) mod report;
+pub mod robots;
+pub mod scope;
+pub mod state;
+pub mod stats;
 
 use crawl::Host;
-pub use filter::Filter;
+use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
+use expr::{Act, Action, Actor, Effect, Memo, Verdict};
+pub use expr::{ActError, Expression, ParseError};
 pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use scope::Scope;
+pub use state::{State, StateError};
+use stats::Stats;
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
 pub struct Find {
     starts: Vec<Url>,
-    filter: Filter,
+    expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    download: Option<Destination>,
+    overwrite: bool,
+    state: Option<Arc<Mutex<State>>>,
 }
 
 /// How pages are fetched.
@@ -67,7 +86,12 @@ pub struct Find {
 struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
+    connect: Duration,
+    handshake: Duration,
+    idle: Option<Duration>,
+    keep_alive: Option<Duration>,
     max_body: u64,
+    user_agent: String,
     tls: TlsConfig,
     proxies: Proxies,
 }
@@ -83,15 +107,23 @@ impl Find {
     pub fn new() -> Self {
         Self {
             starts: Vec::new(),
-            filter: Filter::default(),
+            expression: Expression::default(),
             policy: Policy::default(),
             transfer: Transfer {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
+                connect: LONGEST_OPENING,
+                handshake: LONGEST_OPENING,
+                idle: None,
+                keep_alive: None,
                 max_body: 64 << 20,
+                user_agent: USER_AGENT.to_owned(),
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            download: None,
+            overwrite: false,
+            state: None,
         }
     }
 
@@ -104,36 +136,57 @@ impl Find {
         Ok(self)
     }
 
+    /// Wants what the expression says, and does what it says. Replaces what was wanted before; the methods below add
+    /// to it, so that both must hold.
+    pub fn expression(mut self, expression: Expression) -> Self {
+        if let Some(depth) = expression.max_depth() {
+            self.policy.max_depth = Some(depth);
+        }
+        self.expression = expression;
+        self
+    }
+
     /// Wants only names that fit the shell pattern; see [`glob`].
     pub fn name(mut self, pattern: &str) -> Self {
-        self.filter.name(pattern, Case::Sensitive);
+        self.expression.and_name(pattern, Case::Sensitive);
         self
     }
 
     /// As [`name`](Self::name), without regard to case.
     pub fn iname(mut self, pattern: &str) -> Self {
-        self.filter.name(pattern, Case::Ignored);
+        self.expression.and_name(pattern, Case::Ignored);
         self
     }
 
-    /// Wants only paths that fit the expression as a whole; see [`Filter::regex`].
+    /// Wants only paths that fit the regular expression as a whole, in the syntax of the `regex` crate. The path is
+    /// the URL's, percent-decoded, without a final `/`.
     ///
     /// # Errors
-    /// The expression is not valid.
-    pub fn regex(mut self, expression: &str) -> Result<Self, regex::Error> {
-        self.filter.regex(expression)?;
+    /// The regular expression is not valid, or too large.
+    pub fn regex(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_regex(regex)?;
+        Ok(self)
+    }
+
+    /// Wants only names that have a match of the regular expression, in the syntax of the `regex` crate; a directory's
+    /// name has a final `/` here, as in a link to it.
+    ///
+    /// # Errors
+    /// The regular expression is not valid, or too large.
+    pub fn href(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_href(regex)?;
         Ok(self)
     }
 
     /// Wants only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
-        self.filter.kind(kind);
+        self.expression.and_kind(kind);
         self
     }
 
     /// Wants only what is at least so many levels below its start.
     pub fn min_depth(mut self, depth: u32) -> Self {
-        self.filter.min_depth(depth);
+        self.expression.set_min_depth(depth);
         self
     }
 
@@ -149,6 +202,36 @@ impl Find {
         self
     }
 
+    /// As [`connections`](Self::connections), unless there are fewer.
+    pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
+        let fewer = self.transfer.connections.min(connections);
+        self.connections(fewer)
+    }
+
+    /// How long connecting may take. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.connect = timeout;
+        self
+    }
+
+    /// How long the TLS handshake may take. Default 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.handshake = timeout;
+        self
+    }
+
+    /// How long a connection that is not in use is kept. Default: as the engine has it.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.idle = Some(timeout);
+        self
+    }
+
+    /// The time between TCP keep-alive probes. Default: as the engine has it.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.transfer.keep_alive = Some(interval);
+        self
+    }
+
     /// How long one request may take in all. Default 30 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.transfer.timeout = timeout;
@@ -158,6 +241,46 @@ impl Find {
     /// Further attempts after a transport error, 429 or 5xx. Default 3.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.attempts = NonZeroU32::MIN.saturating_add(retries);
+        self
+    }
+
+    /// Whether robots.txt is asked for first and obeyed. Default: yes.
+    pub fn robots(mut self, robots: bool) -> Self {
+        self.policy.robots = robots;
+        self
+    }
+
+    /// Requests to one host in a time. Default: no limit.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.policy.rate = Some(rate);
+        self
+    }
+
+    /// The least time between two requests to one host. Default: none.
+    pub fn min_delay(mut self, delay: Duration) -> Self {
+        self.policy.min_delay = delay;
+        self
+    }
+
+    /// How long after its first request a URL is asked for again. Default 15 min.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.policy.patience = patience;
+        self
+    }
+
+    /// What requests say of who asks. What comes before its first `/` or blank is the product token that robots.txt
+    /// knows the crawler by. Default: [`USER_AGENT`].
+    pub fn user_agent(mut self, text: &str) -> Self {
+        let token = text.split(['/', ' ']).next().unwrap_or(text);
+        self.policy.agent = token.to_owned();
+        self.transfer.user_agent = text.to_owned();
+        self
+    }
+
+    /// Keeps the search in a file, and goes on from it. Who writes results somewhere [commits](State::commit) each
+    /// [turn](Event::Turn) with them first; nothing is kept of turns that nobody commits.
+    pub fn state(mut self, state: Arc<Mutex<State>>) -> Self {
+        self.state = Some(state);
         self
     }
 
@@ -180,6 +303,22 @@ impl Find {
         self
     }
 
+    /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
+    /// starts, below a directory for each host. See [`download`].
+    ///
+    /// # Errors
+    /// The directory cannot be created, or no file in it.
+    pub fn download(mut self, directory: &Path) -> io::Result<Self> {
+        self.download = Some(Destination::open(directory)?);
+        Ok(self)
+    }
+
+    /// Lets downloads replace files that differ from those of the server. Default: they are left, and reported.
+    pub fn overwrite(mut self) -> Self {
+        self.overwrite = true;
+        self
+    }
+
     /// Replaces the whole policy, the depth and the attempts included.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -192,53 +331,102 @@ impl Find {
     /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
     /// unless [`connections`](Self::connections) says more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+        let mut expression = self.expression;
+        let mut events = Events::new(&mut on_event);
+        let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
+        let actor = match resolved.and_then(|()| Actor::open(&expression)) {
+            Ok(actor) => actor,
+            Err(error) => {
+                events.failed(&error);
+                events.summary.ending = Ending::Stopped;
+                return events.summary;
+            }
+        };
+        let mut policy = self.policy;
+        policy.clock = expression.needs_times();
         let mut run = Run {
-            filter: &self.filter,
-            on_event: &mut on_event,
-            began: Instant::now(),
-            matched: 0,
-            stopped: false,
+            expression: &expression,
+            actor,
+            events,
+            wanted: Vec::new(),
+            downloads: self.download.is_some(),
         };
         let proxies = &self.transfer.proxies;
         let hosts = by_host(&self.starts);
         let hosts = hosts
             .iter()
-            .map(|(origin, starts)| {
-                Host::new(origin, starts, self.policy.clone(), proxies, &mut run)
-            })
+            .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
             .collect();
-        let counts = crawl::search(hosts, self.transfer, &mut run);
-        run.summary(counts)
+        let mut scope = Scope::new();
+        for start in &self.starts {
+            scope.start(start);
+        }
+        let overwrite = self.overwrite;
+        let store = self
+            .download
+            .map(|to| Store::new(to, overwrite, &self.starts, scope));
+        let state = self.state.as_deref();
+        crawl::search(hosts, self.transfer, state, store, &mut run);
+        run.finish()
     }
 }
+
+/// Who asks, and where more is told about that.
+pub const USER_AGENT: &str = concat!(
+    "Courser/",
+    env!("CARGO_PKG_VERSION"),
+    " (+",
+    env!("CARGO_PKG_HOMEPAGE"),
+    ")"
+);
+
+/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A wanted file or directory.
+    /// A wanted file or directory: `-print`.
     Found(Found<'a>),
+    /// What another action writes to where results go, as it is: `-printf`, `-ls`.
+    Output(&'a [u8]),
+    /// An action could not be performed.
+    Failed(&'a ActError),
+    /// The search cannot be kept in its file, and ends.
+    Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
+    /// A wanted file is on the disk.
+    Downloaded(Saved<'a>),
     /// The search has done what there was to do and will wait now: the time to show progress and to write out what
     /// was gathered. Comes at least ten times a second, and once at the end.
-    Turn(Summary),
+    Turn(&'a Summary),
 }
 
 /// How a search went, or how it is going.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// What the crawl has seen.
     pub counts: Counts,
-    /// What was wanted and reported.
+    /// What was wanted: entries for which something was done.
     pub matched: u64,
+    /// Entries of which some test could not be decided, since not even the server told enough. It was taken to be
+    /// false.
+    pub undecided: u64,
+    /// Actions that could not be performed.
+    pub failed: u64,
     /// Time since the search began.
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
+    /// How far the downloads are.
+    pub downloads: DownloadCounts,
+    /// What it cost, and what it waited for.
+    pub stats: Stats,
 }
 
 impl Summary {
-    /// Whether everything was read.
+    /// Whether everything was read. A search that [quit](Ending::Quit) is not complete.
     pub fn is_complete(&self) -> bool {
         self.ending == Ending::Finished && self.counts.unread == 0
     }
@@ -256,7 +444,9 @@ impl Summary {
 pub enum Ending {
     /// Nothing was left to do, or, in [`Event::Turn`], it goes on.
     Finished,
-    /// The callback stopped it.
+    /// The expression ended it: `-quit`.
+    Quit,
+    /// The callback stopped it, or it could not begin.
     Stopped,
 }
 
@@ -301,10 +491,13 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
-    if !url.query().is_none_or(listing::is_sort_query) {
-        return Err(StartError::Query(text.to_owned()));
+    match url.query() {
+        Some(query) if listing::is_listing_query(query) => {}
+        Some(query) if !listing::is_sort_query(query) => {
+            return Err(StartError::Query(text.to_owned()));
+        }
+        _ => url.set_query(None),
     }
-    url.set_query(None);
     url.set_fragment(None);
     Ok(url)
 }
@@ -332,48 +525,179 @@ fn same_host(a: &Url, b: &Url) -> bool {
 
 /// One search under way.
 struct Run<'r> {
-    filter: &'r Filter,
-    on_event: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-    began: Instant,
-    matched: u64,
-    stopped: bool,
+    expression: &'r Expression,
+    actor: Actor,
+    events: Events<'r>,
+    /// Files are to be downloaded.
+    downloads: bool,
+    /// Those that nobody has taken up yet.
+    wanted: Vec<Wanted>,
 }
 
 impl Run<'_> {
-    fn emit(&mut self, event: Event<'_>) {
-        if !self.stopped {
-            self.stopped = (self.on_event)(event).is_break();
+    fn is_over(&self) -> bool {
+        self.events.summary.ending != Ending::Finished
+    }
+
+    /// `idle` is called while a command runs, for as long as it says.
+    fn finding(&mut self, finding: frontier::Finding<'_>, idle: Idle<'_>) -> Verdict {
+        if self.is_over() {
+            return Verdict::Quit;
+        }
+        match finding {
+            frontier::Finding::Found(found, memo) => return self.found(found, memo, idle),
+            frontier::Finding::Unread(unread) => {
+                self.events.summary.stats.handle_unread(unread.cause);
+                self.events.emit(Event::Unread(unread));
+            }
+        }
+        Verdict::Go
+    }
+
+    fn found(&mut self, found: Found<'_>, memo: &mut Memo, idle: Idle<'_>) -> Verdict {
+        let mut acting = Acting {
+            actor: &mut self.actor,
+            events: &mut self.events,
+            idle,
+        };
+        let evaluation = self.expression.evaluate(&found, memo, &mut acting);
+        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
+            return evaluation.verdict; // it will be looked at again
+        }
+        self.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && self.downloads && found.kind == Kind::File {
+            self.wanted.push(Wanted::of(&found));
+        }
+        self.events.summary.undecided += u64::from(evaluation.undecided);
+        if evaluation.verdict == Verdict::Quit && !self.is_over() {
+            self.events.summary.ending = Ending::Quit;
+        }
+        evaluation.verdict
+    }
+
+    fn outcome(&mut self, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
+            Outcome::Failed { url, cause } => {
+                self.events.summary.stats.handle_unread(cause);
+                self.events.emit(Event::Unread(Unread { url, cause }));
+            }
         }
     }
 
-    fn finding(&mut self, finding: frontier::Finding<'_>) {
-        match finding {
-            frontier::Finding::Found(found) => {
-                if self.filter.wants(&found) && !self.stopped {
-                    self.matched += 1;
-                    self.emit(Event::Found(found));
-                }
-            }
-            frontier::Finding::Unread(unread) => self.emit(Event::Unread(unread)),
-        }
+    /// The search ends, because it cannot be kept.
+    fn unkept(&mut self, error: &StateError) {
+        self.events.summary.failed += 1;
+        self.events.emit(Event::Unkept(error));
+        self.events.summary.ending = Ending::Stopped;
     }
 
     /// A moment to show progress; `counts` is what the crawl has seen.
-    fn turn(&mut self, counts: Counts) {
-        let summary = self.summary(counts);
-        self.emit(Event::Turn(summary));
+    fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
+        self.events.summary.counts = counts;
+        self.events.summary.downloads = downloads;
+        self.events.turn();
     }
 
-    fn summary(&self, counts: Counts) -> Summary {
-        Summary {
-            counts,
-            matched: self.matched,
-            elapsed: self.began.elapsed(),
-            ending: if self.stopped {
-                Ending::Stopped
-            } else {
-                Ending::Finished
+    /// Does what actions have put off, unless the callback wants no more.
+    fn finish(mut self) -> Summary {
+        if self.events.summary.ending != Ending::Stopped {
+            let events = &mut self.events;
+            self.actor.finish(&mut |effect| events.effect(effect, None));
+            self.events.turn();
+        }
+        self.events.summary
+    }
+}
+
+/// Performs actions by the actor, and makes events of what it says.
+struct Acting<'a, 'r> {
+    actor: &'a mut Actor,
+    events: &'a mut Events<'r>,
+    idle: Idle<'a>,
+}
+
+/// Passes a time that nothing else is done in.
+type Idle<'i> = &'i mut dyn FnMut(Duration);
+
+impl Act for Acting<'_, '_> {
+    fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
+        let (events, idle) = (&mut self.events, &mut self.idle);
+        self.actor.act(action, found, &mut |effect| match effect {
+            Effect::Idle(time) => idle(time),
+            effect => events.effect(effect, Some(*found)),
+        })
+    }
+}
+
+/// The callback, and what it is told in summaries.
+struct Events<'r> {
+    callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    began: Instant,
+    /// The thread's processor time then.
+    cpu_began: Duration,
+    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
+    summary: Summary,
+}
+
+impl<'r> Events<'r> {
+    fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Self {
+        let began = Instant::now();
+        Self {
+            callback,
+            began,
+            cpu_began: cpu_time(),
+            summary: Summary {
+                counts: Counts::default(),
+                matched: 0,
+                undecided: 0,
+                failed: 0,
+                elapsed: Duration::ZERO,
+                ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
+                stats: Stats::new(began),
             },
         }
     }
+
+    fn emit(&mut self, event: Event<'_>) {
+        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    fn turn(&mut self) {
+        self.summary.elapsed = self.began.elapsed();
+        let cpu = cpu_time().saturating_sub(self.cpu_began);
+        self.summary.stats.handle_cpu(cpu);
+        let stopped = self.summary.ending == Ending::Stopped;
+        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    fn failed(&mut self, error: &ActError) {
+        self.summary.failed += 1;
+        self.emit(Event::Failed(error));
+    }
+
+    fn effect(&mut self, effect: Effect<'_>, found: Option<Found<'_>>) {
+        match effect {
+            Effect::Match => {
+                if let Some(found) = found {
+                    self.emit(Event::Found(found));
+                }
+            }
+            Effect::Output(bytes) => self.emit(Event::Output(bytes)),
+            Effect::Flush => self.turn(),
+            Effect::Idle(time) => std::thread::sleep(time),
+            Effect::Failed(error) => self.failed(&error),
+        }
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -8,6 +8,17 @@ pub(super) fn decode(encoded: &str) -> Vec<u8> {
     percent_decode_str(encoded).collect()
 }
 
+/// The same, in a buffer.
+pub(super) fn decode_into(encoded: &str, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend(percent_decode_str(encoded));
+}
+
+/// How many bytes [`decode`] gives.
+pub(super) fn decoded_len(encoded: &str) -> usize {
+    percent_decode_str(encoded).count()
+}
+
 /// Spells a segment safely without changing what the server sees in it: escapes get upper-case digits, a `%` that
 /// starts no escape and every byte that RFC 3986 does not allow in a segment are escaped, the rest stays as it came.
 ///

@@ -1,8 +1,10 @@
 //! What is known of a size or a time: an interval, because listings round the one and leave out the seconds and the
 //! zone of the other. Pure.
 
+use serde::{Deserialize, Serialize};
+
 /// A size in bytes: between `lo` and `hi`, both included.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct SizeRange {
     /// The least it can be.
     pub lo: u64,
@@ -85,7 +87,7 @@ impl Precision {
 }
 
 /// A time as a listing shows it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct ListedTime {
     /// Seconds since 1970 of the first moment it can stand for, if the clock that wrote it shows UTC.
     pub seconds: i64,

@@ -1,61 +1,138 @@
-//! How a search is shown: results on standard output, and on standard error the URLs that could not be read, a
-//! progress line when that is a terminal, and a summary.
+//! How a search is shown: results on standard output, and on standard error the URLs that could not be read, a live
+//! view when that is a terminal, and a summary.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+mod figures;
+mod form;
+mod html;
+mod live;
+mod tree;
+mod treemap;
 
-use super::frontier::{Found, Kind, Unread};
-use super::{Ending, Event, Summary};
+use super::frontier::Found;
+use super::state::State;
+use super::{Event, Summary};
 use crate::terminal;
+pub(crate) use figures::{summary_text, thousands};
+pub(crate) use form::Format;
+use html::Page;
+use live::Live;
+pub(crate) use live::{Progress, progress_line, progress_text};
+use rustix::fs;
+use tree::Tree;
 
-/// How results are written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Format {
-    /// One URL a line.
-    Lines,
-    /// URLs, each ended by a NUL.
-    Nul,
-    /// One JSON object a line.
+/// How a search is to be shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) format: Format,
+    /// Results are printed in the order of their URLs, at the end.
+    pub(crate) sort: bool,
+    pub(crate) progress: Progress,
+    pub(crate) summary: SummaryForm,
+    /// Figures at the end, on standard error.
+    pub(crate) text_report: bool,
+    /// A page with figures and charts, in this file.
+    pub(crate) html_report: Option<PathBuf>,
+}
+
+/// What is said at the end.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) enum SummaryForm {
+    Nothing,
+    /// A line on standard error.
+    #[default]
+    Text,
+    /// An object on standard output, as a line.
     Json,
+    /// The same in this file.
+    JsonFile(PathBuf),
 }
 
 /// Shows the events of one search.
 #[derive(Debug)]
 pub(crate) struct Report {
-    format: Format,
-    /// Results of this turn of the event loop, written at its end.
+    options: Options,
+    /// Results that are not written yet.
     results: Vec<u8>,
-    /// Messages of this turn.
+    /// Messages that are not written yet.
     messages: Vec<u8>,
-    /// Hidden unless standard error is a terminal.
-    line: ProgressBar,
-    drawn_at: Option<Instant>,
+    /// Results that wait for the end.
+    collected: Collected,
+    live: Live,
+    page: Option<Page>,
+    /// Results and the live view are on one terminal.
+    shared_terminal: bool,
+    written_at: Option<Instant>,
+    /// Results are kept there before they are written.
+    state: Option<Arc<Mutex<State>>>,
     /// Why nothing more is written.
     failure: Option<io::Error>,
 }
 
+/// Results that are to be in order.
+#[derive(Debug)]
+enum Collected {
+    /// They are not, or there were too many.
+    Nothing,
+    Tree(Tree, usize),
+    /// With their URLs, and the bytes of all.
+    Rows(Vec<(String, Vec<u8>)>, usize),
+}
+
 impl Report {
-    pub(crate) fn new(format: Format) -> Self {
-        Self {
-            format,
-            results: Vec::new(),
+    /// # Errors
+    /// The file of a report cannot be written; the message names it.
+    pub(crate) fn new(options: Options, state: Option<Arc<Mutex<State>>>) -> Result<Self, String> {
+        let page = options.html_report.clone().map(|path| {
+            let name = shown(&path);
+            Page::new(path).map_err(|error| format!("{name}: {error}"))
+        });
+        let live = Live::new(options.progress);
+        let resumed = state.as_ref().is_some_and(|state| lock(state).is_resumed());
+        Ok(Self {
+            page: page.transpose()?,
+            results: match resumed {
+                true => Vec::new(),
+                false => options.format.header().into_bytes(),
+            },
+            state,
             messages: Vec::new(),
-            line: progress_line(),
-            drawn_at: None,
+            collected: match options.format {
+                Format::Tree => Collected::Tree(Tree::default(), 0),
+                _ if options.sort => Collected::Rows(Vec::new(), 0),
+                _ => Collected::Nothing,
+            },
+            shared_terminal: live.is_shown() && io::stdout().is_terminal(),
+            live,
+            written_at: None,
             failure: None,
-        }
+            options,
+        })
     }
 
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Found(found) => write_found(self.format, found, &mut self.results),
-            Event::Unread(unread) => self.unread(unread),
-            Event::Turn(summary) => {
-                self.flush();
-                self.draw(summary);
+            Event::Found(found) => {
+                if let Some(page) = &mut self.page {
+                    page.found(found);
+                }
+                self.found(found);
             }
+            Event::Output(bytes) => self.results.extend_from_slice(bytes),
+            Event::Unread(unread) => {
+                if let Some(page) = &mut self.page {
+                    page.unread(unread);
+                }
+                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+            }
+            Event::Failed(error) => self.message(&describe(*error)),
+            Event::Downloaded(_) => {}
+            Event::Unkept(error) => self.message(&format!("--state {error}")),
+            Event::Turn(summary) => self.turn(summary),
         }
     }
 
@@ -69,8 +146,13 @@ impl Report {
     /// # Errors
     /// The results could not be written. That their reader went away is none.
     pub(crate) fn finish(mut self, summary: &Summary) -> io::Result<()> {
+        self.release();
+        if self.options.summary == SummaryForm::Json {
+            self.results
+                .extend_from_slice(figures::summary_json(summary).as_bytes());
+        }
         self.flush();
-        self.line.finish_and_clear();
+        self.live.finish();
         match self.failure {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Some(error) => {
@@ -79,17 +161,70 @@ impl Report {
             }
             None => {}
         }
+        let mut text = String::new();
+        if self.options.text_report {
+            text += &figures::report_text(summary);
+        }
+        if self.options.summary == SummaryForm::Text {
+            text += &summary_text(summary);
+            text.push('\n');
+            if summary.downloads.wanted > 0 {
+                text += &figures::downloads_text(&summary.downloads);
+                text.push('\n');
+            }
+        }
         // Without standard error there is nowhere to complain.
-        let _ = writeln!(io::stderr(), "{}", summary_text(summary));
-        Ok(())
+        let _ = io::stderr().write_all(text.as_bytes());
+        let mut outcome = Ok(());
+        if let SummaryForm::JsonFile(path) = &self.options.summary {
+            let written = std::fs::write(path, figures::summary_json(summary));
+            outcome = outcome.and(named(written, path));
+        }
+        if let Some(page) = &self.page {
+            outcome = outcome.and(named(page.write(summary), page.path()));
+        }
+        outcome
     }
 
-    fn unread(&mut self, unread: &Unread<'_>) {
-        let text = format!(
-            "crawler-cli find: {}: {}",
-            unread.url,
-            describe(unread.cause)
-        );
+    fn found(&mut self, found: &Found<'_>) {
+        let format = self.options.format;
+        match &mut self.collected {
+            Collected::Nothing => format.write(found, &mut self.results),
+            Collected::Tree(tree, bytes) => {
+                tree.add(found);
+                *bytes += found.url.len() + OVERHEAD;
+            }
+            Collected::Rows(rows, bytes) => {
+                let mut row = Vec::new();
+                format.write(found, &mut row);
+                *bytes += found.url.len() + row.len() + OVERHEAD;
+                rows.push((found.url.to_owned(), row));
+            }
+        }
+        if let Collected::Tree(_, bytes) | Collected::Rows(_, bytes) = self.collected
+            && bytes > MOST_COLLECTED
+        {
+            self.release();
+            self.message("more results than fit into memory: those from here on are not in order");
+        }
+    }
+
+    /// Prepares what was collected for writing. What comes later is not collected any more.
+    fn release(&mut self) {
+        match std::mem::replace(&mut self.collected, Collected::Nothing) {
+            Collected::Nothing => {}
+            Collected::Tree(tree, _) => self.results.extend_from_slice(tree.draw().as_bytes()),
+            Collected::Rows(mut rows, _) => {
+                rows.sort_unstable_by(|(a, _), (b, _)| tree::order(a, b));
+                for (_, row) in rows {
+                    self.results.extend_from_slice(&row);
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, text: &str) {
+        let text = format!("crawler-cli find: {text}");
         let shown = if io::stderr().is_terminal() {
             terminal::neutralise(&text).into_owned()
         } else {
@@ -99,32 +234,56 @@ impl Report {
         self.messages.push(b'\n');
     }
 
+    /// Results are written at once. On one terminal with the live view, which must get out of the way each time, they
+    /// may wait for as long as nobody notices.
+    fn turn(&mut self, summary: &Summary) {
+        let now = Instant::now();
+        let recent = |at: Instant| now.saturating_duration_since(at) < UNNOTICED;
+        if !self.shared_terminal || !self.written_at.is_some_and(recent) {
+            self.written_at = Some(now);
+            self.flush();
+        }
+        self.live.draw(summary, now);
+    }
+
     fn flush(&mut self) {
+        if let Some(state) = &self.state
+            && self.failure.is_none()
+            && let Err(error) = lock(state).commit(&self.results, place_in_file())
+        {
+            self.results.clear();
+            self.failure = Some(io::Error::other(error));
+        }
         if self.results.is_empty() && self.messages.is_empty() {
             return;
         }
         let (results, messages) = (&self.results, &self.messages);
-        let written = self.line.suspend(|| {
+        let write = || {
             let _ = io::stderr().write_all(messages);
             let mut out = io::stdout().lock();
             out.write_all(results)?;
             out.flush()
-        });
+        };
+        let written = if self.shared_terminal || !messages.is_empty() {
+            self.live.suspend(write)
+        } else {
+            write()
+        };
         if let Err(error) = written {
             self.failure.get_or_insert(error);
         }
         self.results.clear();
         self.messages.clear();
     }
+}
 
-    fn draw(&mut self, summary: &Summary) {
-        if self.line.is_hidden() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW) {
-            return;
-        }
-        self.drawn_at = Some(Instant::now());
-        self.line.set_message(progress_text(summary));
-        self.line.tick();
-    }
+/// Tells on standard error which file it was.
+fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
+    written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
+}
+
+fn shown(path: &Path) -> String {
+    terminal::neutralise(&path.to_string_lossy()).into_owned()
 }
 
 /// An error and what is behind it, in one line.
@@ -143,158 +302,43 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A hidden line unless standard error is a terminal.
-pub(crate) fn progress_line() -> ProgressBar {
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    // Not `wide_msg`: it fills the line, and the `^C` that a terminal shows would begin another one.
-    if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
-        line.set_style(style);
+/// How long results may wait on a terminal.
+const UNNOTICED: Duration = Duration::from_millis(40);
+
+/// Where the next results go in the file that standard output is; `None` if it is none.
+fn place_in_file() -> Option<u64> {
+    let out = io::stdout();
+    let stat = fs::fstat(&out).ok()?;
+    if !fs::FileType::from_raw_mode(stat.st_mode).is_file() {
+        return None;
     }
-    line
+    match fs::fcntl_getfl(&out).ok()?.contains(fs::OFlags::APPEND) {
+        true => u64::try_from(stat.st_size).ok(),
+        false => fs::seek(&out, fs::SeekFrom::Current(0)).ok(),
+    }
 }
 
-pub(crate) fn progress_text(summary: &Summary) -> String {
-    let counts = &summary.counts;
-    format!(
-        "{}/{} directories · {} files · {} found · {} requests/s · {} unread",
-        thousands(counts.directories_done),
-        thousands(counts.directories),
-        thousands(counts.files),
-        thousands(summary.matched),
-        thousands(summary.requests_per_second()),
-        thousands(counts.unread),
-    )
-}
-
-/// The summary in one line.
-pub(crate) fn summary_text(summary: &Summary) -> String {
-    let counts = &summary.counts;
-    let seconds = summary.elapsed.as_secs_f64();
-    let mut text = format!(
-        "{} found among {} and {} in {seconds:.2} s; {} ({}/s)",
-        thousands(summary.matched),
-        count(counts.files, "file", "files"),
-        count(counts.directories, "directory", "directories"),
-        count(counts.requests, "request", "requests"),
-        thousands(summary.requests_per_second()),
-    );
-    if counts.retries > 0 {
-        text += &format!(", {} of them repeated", thousands(counts.retries));
-    }
-    text += match counts.unread {
-        0 => "; nothing unread",
-        _ => "; ",
+/// Writes what is missing of results whose writing began at that place of the file. If they went to no file, all of it.
+pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
+    let missing = match (place, place_in_file()) {
+        (Some(began), Some(end)) => {
+            // A file that is shorter is another one, or was begun anew.
+            let written = end.saturating_sub(began);
+            usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
+        }
+        _ => results,
     };
-    if counts.unread > 0 {
-        text += &format!("{} UNREAD", thousands(counts.unread));
-    }
-    if summary.ending == Ending::Stopped {
-        let left = counts.directories.saturating_sub(counts.directories_done);
-        let left = count(left, "directory was", "directories were");
-        text += &format!("; STOPPED early, {left} not read");
-    }
-    text
+    let mut out = io::stdout().lock();
+    out.write_all(missing)?;
+    out.flush()
 }
 
-fn count(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number with commas.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+/// Bytes of results that may wait for the end.
+const MOST_COLLECTED: usize = 1 << 30;
 
-fn write_found(format: Format, found: &Found<'_>, out: &mut Vec<u8>) {
-    match format {
-        Format::Lines => {
-            out.extend_from_slice(found.url.as_bytes());
-            out.push(b'\n');
-        }
-        Format::Nul => {
-            out.extend_from_slice(found.url.as_bytes());
-            out.push(0);
-        }
-        Format::Json => {
-            out.extend_from_slice(json(found).as_bytes());
-            out.push(b'\n');
-        }
-    }
-}
-
-/// Names that are not UTF-8 are shown with U+FFFD; the URL is exact.
-fn json(found: &Found<'_>) -> String {
-    let listing = match found.listing {
-        Some(shape) => terminal::json_string(shape.name()),
-        None => "null".to_owned(),
-    };
-    let kind = match found.kind {
-        Kind::File => "f",
-        Kind::Directory => "d",
-    };
-    format!(
-        "{{\"url\":{},\"type\":\"{kind}\",\"path\":{},\"name\":{},\"depth\":{},\"listing\":{listing}}}",
-        terminal::json_string(found.url),
-        terminal::json_string(&String::from_utf8_lossy(found.path)),
-        terminal::json_string(&String::from_utf8_lossy(found.name)),
-        found.depth,
-    )
-}
-
-const REDRAW: Duration = Duration::from_millis(80);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::find::listing::Shape;
-
-    const FOUND: Found<'_> = Found {
-        url: "http://h/a%20%1B/",
-        path: "/a \u{1b}".as_bytes(),
-        name: "a \u{1b}".as_bytes(),
-        kind: Kind::Directory,
-        depth: 1,
-        start: b"/",
-        size: None,
-        modified: None,
-        asked: false,
-        empty: None,
-        listing: Some(Shape::Nginx),
-    };
-
-    #[test]
-    fn results_have_three_forms() {
-        for (format, expected) in [
-            (Format::Lines, "http://h/a%20%1B/\n"),
-            (Format::Nul, "http://h/a%20%1B/\0"),
-            (
-                Format::Json,
-                "{\"url\":\"http://h/a%20%1B/\",\"type\":\"d\",\"path\":\"/a \\u001b\",\"name\":\"a \\u001b\",\"depth\":1,\"listing\":\"nginx\"}\n",
-            ),
-        ] {
-            let mut out = Vec::new();
-            write_found(format, &FOUND, &mut out);
-            assert_eq!(String::from_utf8_lossy(&out), expected);
-        }
-    }
-
-    #[test]
-    fn numbers_have_commas() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(thousands(n), text);
-        }
-    }
-}
+/// What a collected result costs beside its text, roughly.
+const OVERHEAD: usize = 64;

@@ -169,6 +169,29 @@ pub(super) fn help() -> String {
     text
 }
 
+/// The option table for other uses.
+pub(super) fn options() -> impl Iterator<
+    Item = (
+        Option<char>,
+        &'static str,
+        Option<&'static str>,
+        &'static str,
+    ),
+> {
+    OPTIONS.iter().map(|option| {
+        let value = match option.action {
+            Action::Value(name, _) => Some(name),
+            _ => None,
+        };
+        (
+            option.short.map(char::from),
+            option.long,
+            value,
+            option.help,
+        )
+    })
+}
+
 struct Parser<I> {
     args: I,
     low: LowArgs,

@@ -75,6 +75,18 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Every option for other uses of the table: its letter, its long name, what its value is called, and what it does.
+pub(crate) fn options() -> impl Iterator<
+    Item = (
+        Option<char>,
+        &'static str,
+        Option<&'static str>,
+        &'static str,
+    ),
+> {
+    low::options()
+}
+
 fn run(args: &HiArgs) -> Exit {
     let global = &args.global;
     let mut session = Session::new(global.verbose, global.silent, args.jar.clone());

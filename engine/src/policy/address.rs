@@ -210,6 +210,9 @@ fn embedded(ip: IpAddr) -> [Option<Ipv4Addr>; 2] {
     } else if TEREDO.contains(ip) {
         // The server, and the client with its bits turned over (RFC 4380 §4).
         [v4(64), Some(Ipv4Addr::from_bits(!(bits as u32)))]
+    } else if matches!(v6.segments(), [.., 0 | 0x200, 0x5efe, _, _]) {
+        // ISATAP, behind any prefix (RFC 5214 §6.1).
+        [v4(0), None]
     } else {
         [None; 2]
     }
@@ -358,6 +361,8 @@ mod tests {
             // The server is 10.0.0.1; the client is.
             "2001:0:a00:1:0:0:f7f7:f7f7",
             "2001:0:808:808:0:0:f5ff:fffe",
+            "2600::5efe:10.0.0.1",
+            "2600::200:5efe:127.0.0.1",
         ] {
             assert!(!policy.allows(ip(text)), "{text}");
             assert!(AddressPolicy::allow_all().allows(ip(text)), "{text}");
@@ -392,6 +397,8 @@ mod tests {
             "64:ff9b::8.8.8.8",
             "2002:808:808::1",
             "2001:0:808:808:0:0:f7f7:f7f7",
+            "2600::5efe:8.8.8.8",
+            "2600::100:5efe:10.0.0.1",
         ] {
             assert!(policy.allows(ip(text)), "{text}");
         }

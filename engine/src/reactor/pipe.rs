@@ -388,10 +388,8 @@ impl<N: Net> Reactor<N> {
             }
             pipe.sent_whole += 1;
         }
-        if conn.hurried {
-            // Now it waits for an answer, perhaps for less time than for room to send.
-            self.arm_conn(key);
-        }
+        // Now it waits for an answer, perhaps for less time than for room to send.
+        self.arm_conn(key);
     }
 
     // ---- answers

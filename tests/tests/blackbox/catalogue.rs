@@ -17,12 +17,15 @@ use courser::net::os::OsNet;
 use courser::net::{Address, Event, Net, Token, Waker};
 
 use courser::{
-    Backoff, BatchConfig, Call, Error, ErrorKind, FailureClass, HostClient, HostConfig,
-    LimitExceeded, Limits, Moment, Observer, PeerFault, Phase, Read, Request, Response, Retry,
-    RetryOn, RetryRule, Sent, SocketOptions, TimeLimit, Upstream,
+    Backoff, BatchConfig, Call, CallId, Client, Completion, Config, Error, ErrorKind, FailureClass,
+    HostClient, HostConfig, LatePolicy, LimitExceeded, Limits, Moment, Observer, PeerFault, Phase,
+    PipelineClient, PipelineConfig, Read, Request, Response, Retry, RetryOn, RetryRule, Sent,
+    SocketOptions, TimeLimit, Upstream,
 };
 use tests::alone::{assert_descriptors, command, descriptors, in_own_network, in_own_process};
-use tests::clients::{assert_nothing_left, client_with, config, drive_all, drive_until};
+use tests::clients::{
+    any_client, assert_nothing_left, client_with, config, drive_all, drive_until,
+};
 use tests::script::{Behaviour, Gate, PATIENCE, Script, Server, Transport, connection};
 
 use crate::OK;
@@ -226,9 +229,9 @@ fn whatever_happens_at_whatever_stage() {
     in_own_process("catalogue::whatever_happens_at_whatever_stage", || {
         for stage in stages() {
             for end in ENDS {
-                for streamed in [false, true] {
-                    let what = format!("{}: {end:?}, streamed: {streamed}", stage.name);
-                    happen(&what, &stage, end, streamed);
+                for manner in MANNERS {
+                    let what = format!("{}: {end:?}, {manner:?}", stage.name);
+                    happen(&what, &stage, end, manner);
                 }
             }
         }
@@ -236,13 +239,13 @@ fn whatever_happens_at_whatever_stage() {
 }
 
 /// On a busy machine a limit may pass before the server has come so far: then again, with a longer one.
-fn happen(what: &str, stage: &Stage, end: End, streamed: bool) {
+fn happen(what: &str, stage: &Stage, end: End, manner: Manner) {
     let limits = [60, 240, 960, 3840].map(Duration::from_millis);
-    let happened = |limit: &Duration| happens_within(*limit, what, stage, end, streamed);
+    let happened = |limit: &Duration| happens_within(*limit, what, stage, end, manner);
     assert!(limits.iter().any(happened), "{what}: too slow a machine");
 }
 
-fn happens_within(limit: Duration, what: &str, stage: &Stage, end: End, streamed: bool) -> bool {
+fn happens_within(limit: Duration, what: &str, stage: &Stage, end: End, manner: Manner) -> bool {
     let gate = Gate::new();
     let said = match end {
         End::Drip if stage.said.is_empty() => START,
@@ -281,7 +284,7 @@ fn happens_within(limit: Duration, what: &str, stage: &Stage, end: End, streamed
         },
         gate: Some(gate),
     };
-    row.check(what, streamed)
+    row.check(what, manner)
 }
 
 /// One call whose connection has a fault, and what it must end in.
@@ -312,13 +315,15 @@ impl Default for Row {
 
 impl Row {
     /// False if the call was over before the server had come to the gate.
-    fn check(self, what: &str, streamed: bool) -> bool {
+    fn check(self, what: &str, manner: Manner) -> bool {
         let descriptors = descriptors();
         let scripts = [self.script, connection().always(OK)];
         let server = Server::start(Transport::Tcp, Behaviour::List(scripts.into()));
-        let mut client = client_with(&server, self.config);
+        let mut client = manner.client(&server, self.config);
         let began = Instant::now();
-        let call = Call::new(self.request, Response::new()).streaming(streamed);
+        let mut request = self.request;
+        manner.aim(&mut request, &server);
+        let call = Call::new(request, Response::new()).streaming(manner.streamed);
         let (outcome, happened) = run(&mut client, call, self.gate.as_ref());
         let took = began.elapsed();
         if let Some(gate) = &self.gate {
@@ -341,31 +346,162 @@ impl Row {
             took >= self.least && took < PATIENCE / 2,
             "{what}: {took:?}"
         );
-        assert_eq!(
-            (client.in_flight(), client.counters().open),
-            (0, 0),
-            "{what}"
-        );
+        assert_eq!(client.settled(), (0, 0), "{what}");
         println!("{what}: {outcome:?}");
 
         // It is nobody else's fault.
-        let mut response = Response::new();
-        client.submit(Call::new(Request::get("/"), response).timeout(PATIENCE));
+        let mut request = Request::get("/");
+        manner.aim(&mut request, &server);
+        client.submit(Call::new(request, Response::new()).timeout(PATIENCE));
         let done = client.wait(None).expect("poll").expect("a completion");
         done.outcome.expect(what);
-        response = done.response;
-        assert_eq!(response.body(), b"ok", "{what}");
+        assert_eq!(done.response.body(), b"ok", "{what}");
         assert_eq!(server.accepted(), 2, "{what}");
-        assert_nothing_left(client, &server);
+        assert_eq!(client.close_idle(), (0, 0), "{what}");
+        drop(client);
+        server.wait_all_ended();
         drop(server);
         assert_descriptors(descriptors, what);
         true
     }
 }
 
+/// How a call is made.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    by: By,
+    streamed: bool,
+}
+
+/// Which client makes it.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    HostClient,
+    Client,
+    PipelineClient,
+}
+
+/// All of them; what is streamed is no matter of the client, and a pipeline has none of it.
+const MANNERS: [Manner; 4] = [
+    Manner {
+        by: By::HostClient,
+        streamed: false,
+    },
+    Manner {
+        by: By::HostClient,
+        streamed: true,
+    },
+    Manner {
+        by: By::Client,
+        streamed: false,
+    },
+    Manner {
+        by: By::PipelineClient,
+        streamed: false,
+    },
+];
+
+impl Manner {
+    fn client(self, server: &Server, host: HostConfig) -> AnyOf {
+        let upstream = Upstream::tcp([server.address()]);
+        match self.by {
+            By::HostClient => AnyOf::Host(client_with(server, host)),
+            By::Client => AnyOf::Any(any_client(Config {
+                host,
+                ..Config::default()
+            })),
+            By::PipelineClient => {
+                // It would wait for the answers of calls that have given up.
+                let late = LatePolicy::Drain {
+                    up_to: Duration::ZERO,
+                };
+                // And it asks again for what no byte of an answer has come of.
+                let retry = Retry {
+                    max_attempts: NonZeroU32::MIN,
+                    ..Retry::default()
+                };
+                let config = PipelineConfig {
+                    host: HostConfig {
+                        late,
+                        retry,
+                        ..host
+                    },
+                    ..PipelineConfig::default()
+                };
+                AnyOf::Pipeline(PipelineClient::new(upstream, config).expect("a readiness queue"))
+            }
+        }
+    }
+
+    fn aim(self, request: &mut Request, server: &Server) {
+        if let By::Client = self.by {
+            let target = format!("http://{}{}", server.address(), request.target());
+            request.set_target(&target);
+        }
+    }
+}
+
+/// A client of any kind.
+enum AnyOf {
+    Host(HostClient),
+    Any(Client),
+    Pipeline(PipelineClient),
+}
+
+/// The same of each of them.
+macro_rules! of_each {
+    ($any:expr, $client:ident => $then:expr) => {
+        match $any {
+            AnyOf::Host($client) => $then,
+            AnyOf::Any($client) => $then,
+            AnyOf::Pipeline($client) => $then,
+        }
+    };
+}
+
+impl AnyOf {
+    fn submit(&mut self, call: Call) -> CallId {
+        of_each!(self, client => client.submit(call))
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+        of_each!(self, client => client.wait(timeout))
+    }
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        of_each!(self, client => client.readable_body())
+    }
+
+    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
+        of_each!(self, client => client.read_body(id, buf))
+    }
+
+    /// Calls and connections.
+    fn at_work(&self) -> (usize, usize) {
+        of_each!(self, client => (client.in_flight(), client.counters().open))
+    }
+
+    /// The same, once a pipeline has looked at what it no longer waits for.
+    fn settled(&mut self) -> (usize, usize) {
+        if let Self::Pipeline(client) = self {
+            let began = Instant::now();
+            while client.counters().open > 0 && began.elapsed() < PATIENCE / 2 {
+                client.maintain(STEP).expect("poll");
+            }
+        }
+        self.at_work()
+    }
+
+    /// What is at work with the idle connections closed.
+    fn close_idle(&mut self) -> (usize, usize) {
+        of_each!(self, client => { client.close_idle(); });
+        self.at_work()
+    }
+}
+
 /// Drives a call to its end, a streamed body included. Once what the server has said is there, and read, the gate
 /// opens; tells whether it did.
-fn run(client: &mut HostClient, call: Call, gate: Option<&Gate>) -> (Result<u16, Error>, bool) {
+fn run(client: &mut AnyOf, call: Call, gate: Option<&Gate>) -> (Result<u16, Error>, bool) {
     let id = client.submit(call);
     let (mut head, mut opened) = (None, false);
     loop {
@@ -556,11 +692,12 @@ fn sayings() -> Vec<(&'static str, Row)> {
 #[test]
 fn whatever_servers_say() {
     in_own_process("catalogue::whatever_servers_say", || {
-        for streamed in [false, true] {
+        for manner in MANNERS {
             // How long a streamed body may be is its consumer's decision.
-            let concerns = |row: &Row| !streamed || row.config.limits.body_bytes != Some(SMALL);
+            let concerns =
+                |row: &Row| !manner.streamed || row.config.limits.body_bytes != Some(SMALL);
             for (name, row) in sayings().into_iter().filter(|(_, row)| concerns(row)) {
-                assert!(row.check(&format!("{name}, streamed: {streamed}"), streamed));
+                assert!(row.check(&format!("{name}, {manner:?}"), manner));
             }
         }
     });

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::find::download::Fault;
 use crate::find::listing::Shape;
 
 /// Why a URL could not be read.
@@ -37,10 +38,22 @@ pub enum Cause {
     TooDeep(u32),
     /// One name occurs more often in the path than this: a loop of symbolic links.
     Loop(usize),
+    /// The page lists exactly what a directory above it lists: a loop of symbolic links.
+    SameListing,
+    /// The host's robots.txt does not want it to be read.
+    Robots,
+    /// Nor what it says could be found out, for this cause.
+    RobotsUnread(String),
+    /// So many entries of the page were left out because no segment of a URL can be their name.
+    Nameless(usize),
+    /// More further pages of directories on one host than this.
+    TooManyPages(usize),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
+    /// A file that was wanted could not be downloaded.
+    Download(Fault),
 }
 
 impl fmt::Display for Cause {
@@ -87,12 +100,25 @@ impl fmt::Display for Cause {
                 f,
                 "not read: one name occurs more than {limit} times in the path, probably a loop of links"
             ),
+            Self::SameListing => f.write_str(
+                "not read: it lists exactly what a directory above it lists, probably a loop of links",
+            ),
+            Self::Robots => f.write_str("not read: robots.txt disallows it"),
+            Self::RobotsUnread(cause) => write!(f, "not read: no robots.txt: {cause}"),
+            Self::Nameless(count) => write!(
+                f,
+                "{count} entries left out: their names cannot be part of a path"
+            ),
+            Self::TooManyPages(limit) => {
+                write!(f, "not read: more than {limit} further pages on this host")
+            }
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }
             Self::Scheme(scheme) => {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
+            Self::Download(fault) => fault.fmt(f),
         }
     }
 }
@@ -102,6 +128,7 @@ impl Error for Cause {
         match self {
             // `Display` says what the engine's error says, so its source is next.
             Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
+            Self::Download(fault) => fault.source(),
             _ => None,
         }
     }

@@ -1,8 +1,12 @@
 //! What passes between a [`Frontier`](super::Frontier) and its driver: requests and replies, findings and counts.
 
 use std::ops::Add;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::Cause;
+use crate::find::expr::Memo;
 use crate::find::listing::Shape;
 use crate::find::range::{SizeRange, TimeRange};
 
@@ -26,8 +30,13 @@ pub struct FetchId(pub u64);
 pub enum Ask {
     /// `GET`: the listing of a directory.
     List,
-    /// `HEAD`: whether a name without a final `/` is a directory, which a redirect to the name with `/` proves.
+    /// `HEAD`: what a name without a final `/` is. A redirect to the name with `/` proves a directory; of a file, the
+    /// size and the time are told.
     Probe,
+    /// `GET` with `Range: bytes=0-0`: the same of a server that does not answer `HEAD` as it should.
+    First,
+    /// `GET`: robots.txt.
+    Robots,
 }
 
 /// The parts of a response that matter.
@@ -43,6 +52,12 @@ pub struct Reply<'a> {
     pub date: Option<&'a [u8]>,
     /// `Content-Type`
     pub content_type: Option<&'a [u8]>,
+    /// `Content-Length`
+    pub content_length: Option<&'a [u8]>,
+    /// `Content-Range`
+    pub content_range: Option<&'a [u8]>,
+    /// `Last-Modified`
+    pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
     pub content_encoding: Option<&'a [u8]>,
     /// How the end of the body showed.
@@ -88,8 +103,8 @@ pub enum Blame {
 /// One result.
 #[derive(Debug)]
 pub enum Finding<'a> {
-    /// A file or directory exists.
-    Found(Found<'a>),
+    /// A file or directory exists. How far an expression has come with it is kept from one look to the next.
+    Found(Found<'a>, &'a mut Memo),
     /// A URL could not be read, or not wholly.
     Unread(Unread<'a>),
 }
@@ -119,6 +134,12 @@ pub struct Found<'a> {
     pub empty: Option<bool>,
     /// Whose page listed it; `None` for a start.
     pub listing: Option<Shape>,
+    /// The status of the server's answer about it, if it was asked.
+    pub status: Option<u16>,
+    /// Requests until there was an answer that told of it: about itself, or for its listing.
+    pub attempts: u32,
+    /// How long the last of them took.
+    pub took: Duration,
 }
 
 /// What was found.
@@ -140,7 +161,7 @@ pub struct Unread<'a> {
 }
 
 /// How far the crawl is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Counts {
     /// Directories known so far, read or not.
     pub directories: u64,

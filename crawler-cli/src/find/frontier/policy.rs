@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use courser::Rate;
+
 use crate::find::listing::PageLimits;
 
 /// How far to go and how patiently.
@@ -16,6 +18,19 @@ pub struct Policy {
     pub first_pause: Duration,
     /// Longest pause between attempts, whatever the doubling or a `Retry-After` asks for. Default 60 s.
     pub longest_pause: Duration,
+    /// How long after its first request a URL is asked for again. Default 15 min.
+    pub patience: Duration,
+    /// Whether robots.txt is asked for first, and obeyed. Default: yes.
+    pub robots: bool,
+    /// The product token that robots.txt knows this crawler by. Default `Courser`.
+    pub agent: String,
+    /// Requests to the host in a time. Default: no limit.
+    pub rate: Option<Rate>,
+    /// The least time between two requests to the host. Default 0.
+    pub min_delay: Duration,
+    /// Whether the zone of a listing's times is found out before a file with one is looked at, and not only once a test
+    /// depends on it. Default: no.
+    pub clock: bool,
     /// Bounds on what a server can make the crawl remember.
     pub limits: Limits,
 }
@@ -27,6 +42,12 @@ impl Default for Policy {
             attempts: NonZeroU32::new(4).unwrap_or(NonZeroU32::MIN),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
+            patience: Duration::from_secs(15 * 60),
+            robots: true,
+            agent: "Courser".to_owned(),
+            rate: None,
+            min_delay: Duration::ZERO,
+            clock: false,
             limits: Limits::default(),
         }
     }
@@ -39,11 +60,16 @@ pub struct Limits {
     pub page: PageLimits,
     /// Directories of one host. Each costs some 30 bytes for good, and its path while it waits. Default 10,000,000.
     pub directories: usize,
+    /// Further pages of listings that are cut into pages, of one host. Default 1,000,000.
+    pub pages: usize,
     /// Depth below the start. Default 100.
     pub depth: u32,
     /// How often one name may occur in one path below the start. More is taken for a loop of symbolic links, which
     /// cannot be told from directories over HTTP. Default 8.
     pub repeats: usize,
+    /// How many directories above one may list exactly what it lists, the times of files included. One more is taken
+    /// for a loop. Lists without such times may be as equal as names may repeat. Default 0.
+    pub same_listings: usize,
     /// Redirects in a row. Default 5.
     pub redirects: u32,
 }
@@ -53,8 +79,10 @@ impl Default for Limits {
         Self {
             page: PageLimits::default(),
             directories: 10_000_000,
+            pages: 1_000_000,
             depth: 100,
             repeats: 8,
+            same_listings: 0,
             redirects: 5,
         }
     }

@@ -23,6 +23,14 @@ enum Answer {
     Typed(&'static str),
 }
 
+/// Without robots.txt, which has its own tests.
+fn plain() -> Policy {
+    Policy {
+        robots: false,
+        ..Policy::default()
+    }
+}
+
 fn page(hrefs: &[&str]) -> Answer {
     Answer::Page(hrefs.iter().map(|&href| href.to_owned()).collect())
 }
@@ -77,7 +85,7 @@ impl<'a> Crawl<'a> {
     fn of(starts: &'a [&'a str]) -> Self {
         Self {
             starts,
-            policy: Policy::default(),
+            policy: plain(),
             slots: 1,
             pick: Box::new(|_| 0),
         }
@@ -103,7 +111,7 @@ impl<'a> Crawl<'a> {
                 under_way.push((fetch.id, fetch.ask, fetch.target.to_owned()));
             }
             if under_way.is_empty() {
-                let due = frontier.poll_timeout().expect("something to wait for");
+                let due = frontier.poll_timeout(now).expect("something to wait for");
                 assert!(due > now, "a wake-up in the past would spin");
                 now = due;
                 continue;
@@ -124,17 +132,20 @@ impl<'a> Crawl<'a> {
 }
 
 fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
-    let sink = &mut |finding: Finding<'_>| match finding {
-        Finding::Found(found) => {
-            outcome
-                .found
-                .push((found.url.to_owned(), found.kind, found.depth));
+    let sink = &mut |finding: Finding<'_>| {
+        match finding {
+            Finding::Found(found, _) => {
+                outcome
+                    .found
+                    .push((found.url.to_owned(), found.kind, found.depth));
+            }
+            Finding::Unread(unread) => {
+                outcome
+                    .unread
+                    .push((unread.url.to_owned(), unread.cause.to_string()));
+            }
         }
-        Finding::Unread(unread) => {
-            outcome
-                .unread
-                .push((unread.url.to_owned(), unread.cause.to_string()));
-        }
+        Verdict::Go
     };
     let body;
     let mut reply = Reply {
@@ -199,7 +210,7 @@ fn a_tree_is_read_with_one_get_per_directory() {
 #[test]
 fn names_and_paths_are_decoded_for_matching() {
     let origin = Url::parse("http://h/").expect("valid");
-    let mut frontier = Frontier::new(&origin, Policy::default());
+    let mut frontier = Frontier::new(&origin, plain());
     frontier.add_start("/");
     let now = Instant::now();
     let id = frontier.poll_request(now).expect("the start").id;
@@ -211,9 +222,10 @@ fn names_and_paths_are_decoded_for_matching() {
     };
     let mut seen = Vec::new();
     frontier.handle_reply(now, id, &reply, &mut |finding| {
-        if let Finding::Found(f) = finding {
+        if let Finding::Found(f, _) = finding {
             seen.push((f.path.to_vec(), f.name.to_vec(), f.listing));
         }
+        Verdict::Go
     });
     let expected: [(&[u8], &[u8], _); 3] = [
         (b"/", b"/", None),
@@ -229,8 +241,7 @@ fn attempts_back_off_and_end() {
     for failing in [
         Answer::Fail(Blame::Request),
         Answer::Status(500),
-        Answer::Status(503),
-        Answer::Status(429),
+        Answer::Status(502),
     ] {
         let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
             "/" => page(&["dead/", "live/"]),
@@ -641,6 +652,149 @@ fn starts_that_overlap_report_everything_once() {
     );
 }
 
+/// A complaint about the rate is no failure of the URL's; but no host is waited for without end.
+#[test]
+fn a_host_that_never_has_time_is_given_up_by_the_clock() {
+    for status in [429, 503] {
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+            "/" => page(&["dead/", "x"]),
+            _ => Answer::Status(status),
+        });
+        let times = outcome.times("/dead/");
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(
+            gaps[..8],
+            [501, 1001, 2001, 4001, 8001, 16001, 32001, 60001]
+        );
+        let spent = times[times.len() - 1] - times[0];
+        assert!((14 * 60_000..=15 * 60_000).contains(&spent), "{spent} ms");
+        assert_eq!(outcome.unread.len(), 1);
+    }
+}
+
+#[test]
+fn robots_txt_comes_first_and_is_obeyed() {
+    let crawl = |policy, robots: fn() -> Answer| {
+        let crawl = Crawl {
+            policy,
+            slots: 8,
+            ..Crawl::of(&["/pub/", "/private/"])
+        };
+        crawl.run(|_, ask, target| match (ask, target) {
+            (Ask::Robots, _) => robots(),
+            (_, "/pub/") => page(&["a/", "b/", "x"]),
+            _ => page(&["y"]),
+        })
+    };
+    let allowed = crawl(Policy::default(), || Answer::Status(404));
+    assert_eq!(allowed.targets()[0], "/robots.txt");
+    assert_eq!((allowed.log.len(), allowed.unread.len()), (5, 0));
+    // Nothing else goes out before it is there.
+    assert!(allowed.log[1].0 >= 1);
+
+    let obeyed = crawl(Policy::default(), move || {
+        Answer::Html(ROBOTS, BodyEnd::Framed)
+    });
+    const ROBOTS: &str =
+        "User-agent: courser\nDisallow: /private\nDisallow: /pub/b/\nCrawl-delay: 2\n";
+    assert_eq!(obeyed.targets(), ["/robots.txt", "/pub/", "/pub/a/"]);
+    let why = "not read: robots.txt disallows it".to_owned();
+    assert_eq!(
+        obeyed.unread,
+        [
+            ("http://h:8080/private/".to_owned(), why.clone()),
+            ("http://h:8080/pub/b/".to_owned(), why),
+        ]
+    );
+    // It is named, and what it is in was read.
+    assert!(obeyed.urls().contains(&"http://h:8080/pub/b/"));
+    let at: Vec<u64> = obeyed.log.iter().map(|(at, ..)| *at).collect();
+    assert!(at[2] - at[1] >= 2000, "{at:?}");
+
+    let unknown = crawl(Policy::default(), || Answer::Status(500));
+    assert_eq!(unknown.log.len(), 4);
+    assert_eq!(unknown.unread.len(), 2);
+    let ignored = crawl(plain(), || panic!("it was asked for"));
+    assert_eq!((ignored.log.len(), ignored.unread.len()), (4, 0));
+    let moved = crawl(Policy::default(), || Answer::Redirect(301, "/robots.txt"));
+    assert_eq!(
+        moved.unread.len(),
+        0,
+        "a redirect to itself is no robots.txt"
+    );
+}
+
+/// What a listing leaves undecided is asked for once, and the clock of its times is found out by one file.
+#[test]
+fn the_server_is_asked_about_what_its_listing_leaves_open() {
+    let listed = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
+        <a href=\"a\">a</a>  06-Nov-1994 10:49     3\r\n\
+        <a href=\"b\">b</a>  06-Nov-1994 10:49     3\r\n\
+        <a href=\"c\">c</a>  06-Nov-1994 10:49     3\r\n\
+        </pre><hr></body>\r\n</html>\r\n";
+    let origin = Url::parse("http://h/").expect("valid");
+    let mut frontier = Frontier::new(&origin, plain());
+    frontier.add_start("/");
+    let now = Instant::now();
+    // As `-newermt '1994-11-06 09:00 UTC'` has it.
+    const BOUND: i64 = 784_112_400;
+    let mut seen: Vec<(String, bool, Option<TimeRange>)> = Vec::new();
+    let mut sink = |finding: Finding<'_>| {
+        let Finding::Found(found, _) = finding else {
+            panic!("everything can be read");
+        };
+        if found.kind == Kind::Directory {
+            return Verdict::Go;
+        }
+        match found.modified {
+            Some(range) if !found.asked && range.lo <= BOUND && range.hi > BOUND => Verdict::Head,
+            range => {
+                seen.push((found.url.to_owned(), found.asked, range));
+                Verdict::Go
+            }
+        }
+    };
+    let mut log = Vec::new();
+    while let Some(fetch) = frontier.poll_request(now) {
+        let (id, ask, target) = (fetch.id, fetch.ask, fetch.target.to_owned());
+        let mut reply = Reply {
+            status: 200,
+            ..Reply::default()
+        };
+        match ask {
+            Ask::List => reply.body = listed.as_bytes(),
+            // The listing's clock is two hours ahead.
+            _ => {
+                reply.content_length = Some(b"3");
+                reply.last_modified = Some(b"Sun, 06 Nov 1994 08:49:37 GMT");
+            }
+        }
+        log.push((ask, target));
+        frontier.handle_reply(now, id, &reply, &mut sink);
+    }
+    assert!(frontier.is_done());
+    assert_eq!(
+        log,
+        [(Ask::List, "/".to_owned()), (Ask::Probe, "/a".to_owned())]
+    );
+    let minute = TimeRange {
+        lo: 784_111_740,
+        hi: 784_111_799,
+    };
+    assert_eq!(
+        seen,
+        [
+            (
+                "http://h/a".to_owned(),
+                true,
+                Some(TimeRange::exact(784_111_777))
+            ),
+            ("http://h/b".to_owned(), false, Some(minute)),
+            ("http://h/c".to_owned(), false, Some(minute)),
+        ]
+    );
+}
+
 #[test]
 fn undecided_names_are_probed_unless_their_page_marks_directories() {
     let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
@@ -650,7 +804,7 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
         ),
         (Ask::Probe, "/sub") => Answer::Redirect(302, "/sub/"),
         (Ask::Probe, "/f") => Answer::Status(200),
-        (Ask::Probe, "/broken") => Answer::Status(404),
+        (Ask::Probe | Ask::First, "/broken") => Answer::Status(404),
         (Ask::List, "/sub/") => Answer::Html("<p>empty", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });

@@ -13,6 +13,7 @@ use url::Url;
 use super::range::{ListedTime, SizeRange};
 use children::Children;
 use rows::Rows;
+use serde::{Deserialize, Serialize};
 
 mod bucket;
 mod children;
@@ -57,7 +58,7 @@ pub struct Listing {
 }
 
 /// How the directories that a page lists are asked for.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Directories {
     /// By their paths.
     Path,
@@ -65,18 +66,20 @@ pub enum Directories {
     Query(String),
 }
 
-impl Listing {
+impl Directories {
     /// The request target of the listing of an entry that is a directory, where that is not its path.
     pub fn query_of(&self, entry: &Entry) -> Option<String> {
-        match &self.directories {
-            Directories::Path => None,
-            Directories::Query(target) => {
+        match self {
+            Self::Path => None,
+            Self::Query(target) => {
                 let name = percent_encode(&entry.name, NON_ALPHANUMERIC);
                 Some(format!("{target}{name}%2F"))
             }
         }
     }
+}
 
+impl Listing {
     /// A listing of those entries, not ended yet.
     fn of(children: Children<'_>, shape: Shape) -> Self {
         let mut entries = children.entries;
@@ -109,7 +112,7 @@ impl Listing {
 }
 
 /// One name in a directory.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Entry {
     /// The name as it stands in a URL, without a final `/`: the server's own escapes, made safe and with upper-case
     /// digits.
@@ -125,7 +128,7 @@ pub struct Entry {
 }
 
 /// What the page says that an entry is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum EntryKind {
     /// A file.
     File,
@@ -334,6 +337,27 @@ pub(super) fn is_sort_query(query: &str) -> bool {
         SORT_KEYS.contains(&key)
     })
 }
+
+/// Whether a query asks a bucket for a listing, so that the same path with another one is another directory.
+pub(super) fn is_listing_query(query: &str) -> bool {
+    query.split('&').all(|pair| {
+        let key = pair.split_once('=').map_or(pair, |(key, _)| key);
+        LISTING_KEYS.contains(&key)
+    })
+}
+
+/// Those of S3 and what speaks like it, and of Azure.
+const LISTING_KEYS: [&str; 9] = [
+    "list-type",
+    "prefix",
+    "delimiter",
+    "encoding-type",
+    "max-keys",
+    "fetch-owner",
+    "restype",
+    "comp",
+    "maxresults",
+];
 
 /// Apache (`C` column, `O` order, `F` format, `V` version sort, `P` pattern), Caddy (the words), and those that
 /// imitate them.

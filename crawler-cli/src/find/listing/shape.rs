@@ -1,11 +1,12 @@
 //! Which server wrote a page, and what follows from that.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use memchr::memmem;
 
 /// Which server's listing it is.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub enum Shape {
     /// Apache httpd's mod_autoindex, in all its styles.
     Apache,

@@ -828,7 +828,7 @@ fn a_bucket_lists_one_directory_and_its_next_page() {
         Some("/b/?list-type=2&delimiter=%2F&prefix=p%2F&continuation-token=1%2Fa%2Bb%3D")
     );
     assert_eq!(
-        listing.query_of(&listing.entries[2]).as_deref(),
+        listing.directories.query_of(&listing.entries[2]).as_deref(),
         Some("/b/?list-type=2&delimiter=%2F&prefix=p%2Fsub%2F")
     );
     for cut in 0..body.len() {

@@ -274,7 +274,7 @@ impl<'b> Document<'b> {
                 Event::Text(text) => self.text.extend_from_slice(&text),
                 Event::CData(text) => self.text.extend_from_slice(&text),
                 Event::GeneralRef(reference) => {
-                    let char = match reference.as_ref() {
+                    let char = match &*reference {
                         b"amp" => '&',
                         b"lt" => '<',
                         b"gt" => '>',

@@ -1,0 +1,288 @@
+//! Downloads over the engine: moves their requests, heads and bodies between [`Downloads`] and the client. They share
+//! the host's connections with the reading of directories, and wait when the host asks for a pause.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeouts};
+
+use super::super::download::{Body, Complaint, Head, Outcome, Store};
+use super::super::frontier::{Cause, FetchId};
+use super::super::stats::{Class, Exchange};
+use super::{Crawl, Host, Run, Tags, exchange, failure};
+
+/// The bodies that are being read, and where they go.
+pub(super) struct Bodies {
+    pub(super) store: Store,
+    /// Longest time without a byte.
+    patience: Duration,
+    streams: HashMap<CallId, Stream>,
+    /// Those that have something to read.
+    readable: VecDeque<CallId>,
+    buffer: Vec<u8>,
+    /// Calls in the client.
+    in_flight: usize,
+}
+
+struct Stream {
+    host: usize,
+    id: FetchId,
+    status: u16,
+    /// Up to the head.
+    exchange: Exchange,
+    wanted: Body,
+    /// What may still be read of it for the sake of the connection alone.
+    left: usize,
+    is_queued: bool,
+}
+
+impl Bodies {
+    pub(super) fn new(store: Store, patience: Duration) -> Self {
+        Self {
+            store,
+            patience,
+            streams: HashMap::new(),
+            readable: VecDeque::new(),
+            buffer: vec![0; BUFFER],
+            in_flight: 0,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.readable.is_empty()
+    }
+}
+
+impl Crawl<'_> {
+    /// Takes up what was found since, but for what robots.txt says is not to be fetched.
+    pub(super) fn take_wanted(&mut self, index: usize, run: &mut Run<'_>) {
+        let Some(bodies) = &self.bodies else {
+            return;
+        };
+        let host = &mut self.hosts[index];
+        for wanted in std::mem::take(&mut run.wanted) {
+            let target = wanted.url.get(host.base.len()..).unwrap_or("/");
+            if host.frontier.is_allowed(target) {
+                host.downloads.add(wanted, &bodies.store);
+            } else {
+                let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+                host.downloads.refuse(&wanted, &Cause::Robots, sink);
+            }
+        }
+    }
+
+    /// While directories are read, half of the connections are left for them.
+    pub(super) fn has_room_for_download(&self, index: usize) -> bool {
+        let host = &self.hosts[index];
+        let goes_on = !host.frontier.is_done() && !host.downloads.is_full();
+        let most = if goes_on {
+            self.host_cap.div_ceil(2)
+        } else {
+            self.host_cap
+        };
+        let bodies = self.bodies.as_ref();
+        let in_flight = host.downloads.in_flight();
+        bodies.is_some_and(|bodies| bodies.in_flight < MOST_FILES)
+            && in_flight < most
+            && self.has_room(host)
+            && host.frontier.has_room(in_flight)
+    }
+
+    pub(super) fn submit_downloads(&mut self, index: usize, run: &mut Run<'_>) {
+        let now = Instant::now();
+        while self.has_room_for_download(index)
+            && self.hosts[index].frontier.held_until(now).is_none()
+        {
+            let Some(bodies) = &mut self.bodies else {
+                return;
+            };
+            let tags = Tags::of(&self.hosts);
+            let host = &mut self.hosts[index];
+            let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+            let Some(get) = host.downloads.poll_request(now, &mut bodies.store, sink) else {
+                return;
+            };
+            let mut request = Request::new(get.method, get.url);
+            request.header("Accept", "*/*");
+            // The file as it is, of which a part can be asked for.
+            request.header("Accept-Encoding", "identity");
+            request.decode(Codings::none());
+            if let Some((at, validator)) = get.rest {
+                request.header("Range", format!("bytes={at}-"));
+                request.header("If-Range", validator);
+            }
+            let timeouts = Timeouts {
+                write: Some(bodies.patience),
+                first_byte: Some(bodies.patience),
+                between_bytes: Some(bodies.patience),
+                ..Timeouts::none()
+            };
+            let call = Call::new(request, Response::new())
+                .tag(tags.join(index, get.id) | DOWNLOAD)
+                .timeouts(timeouts)
+                .streaming(get.method == "GET");
+            self.client.submit(call);
+            host.in_flight += 1;
+            bodies.in_flight += 1;
+            host.frontier.handle_other_sent(now);
+            host.pages_first = true;
+            run.events.summary.stats.handle_sent(index);
+        }
+    }
+
+    /// The head of an answer, or a failure before there was one. Tells which host it was.
+    pub(super) fn answer_download(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
+        let (index, id) = Tags::of(&self.hosts).split(done.tag & !DOWNLOAD);
+        let Some(bodies) = &mut self.bodies else {
+            return index;
+        };
+        let host = &mut self.hosts[index];
+        let now = Instant::now();
+        let exchange = exchange(&done.report, false);
+        let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+        match done.outcome {
+            Ok(()) => {
+                let head = Head::of(&done.response);
+                let wanted = host
+                    .downloads
+                    .handle_head(now, id, &head, &mut bodies.store, sink);
+                match host.downloads.take_complaint() {
+                    Some(Complaint { sent_at, wait }) => {
+                        let others = host.downloads.in_flight();
+                        let frontier = &mut host.frontier;
+                        frontier.handle_other_complaint(now, sent_at, wait, others);
+                    }
+                    None => host.frontier.handle_other_answer(),
+                }
+                let stream = Stream {
+                    host: index,
+                    id,
+                    status: done.response.status(),
+                    exchange,
+                    wanted,
+                    left: MOST_UNWANTED,
+                    is_queued: true,
+                };
+                match done.body {
+                    Some(call) => {
+                        bodies.streams.insert(call, stream);
+                        bodies.readable.push_back(call);
+                    }
+                    None => self.end_download(&stream, run),
+                }
+            }
+            Err(error) => {
+                run.events.summary.stats.handle_failure(
+                    now,
+                    index,
+                    Class::of_error(&error),
+                    &exchange,
+                );
+                let failure = failure(error, host.proxy.as_deref());
+                let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+                host.downloads.handle_failure(now, id, failure, sink);
+                host.in_flight -= 1;
+                bodies.in_flight -= 1;
+            }
+        }
+        index
+    }
+
+    /// Reads what has come of the bodies, of each no more than a few buffers at a time.
+    pub(super) fn read_bodies(&mut self, run: &mut Run<'_>) {
+        let Some(bodies) = &mut self.bodies else {
+            return;
+        };
+        while let Some(call) = self.client.readable_body() {
+            if let Some(stream) = bodies.streams.get_mut(&call)
+                && !stream.is_queued
+            {
+                stream.is_queued = true;
+                bodies.readable.push_back(call);
+            }
+        }
+        for _ in 0..bodies.readable.len() {
+            if let Some(index) = self.read_body(run) {
+                self.submit(index, run);
+            }
+        }
+    }
+
+    /// Reads from the first body in the queue; if it ends, tells whose it was.
+    fn read_body(&mut self, run: &mut Run<'_>) -> Option<usize> {
+        let bodies = self.bodies.as_mut()?;
+        let call = bodies.readable.pop_front()?;
+        let stream = bodies.streams.get_mut(&call)?;
+        let host = &mut self.hosts[stream.host];
+        let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+        let mut is_over = false;
+        for _ in 0..BUFFERS_AT_ONCE {
+            match self.client.read_body(call, &mut bodies.buffer) {
+                Ok(Read::Data(n)) if stream.wanted == Body::Wanted => {
+                    let bytes = &bodies.buffer[..n];
+                    let store = &mut bodies.store;
+                    stream.wanted = host.downloads.handle_data(stream.id, bytes, store, sink);
+                }
+                Ok(Read::Data(n)) if n <= stream.left => stream.left -= n,
+                Ok(Read::Data(_)) => {
+                    self.client.cancel(call);
+                    is_over = true;
+                }
+                Ok(Read::Pending) => {
+                    stream.is_queued = false;
+                    return None;
+                }
+                Ok(Read::End { report, .. }) => {
+                    if stream.wanted == Body::Wanted {
+                        let (now, store) = (Instant::now(), &mut bodies.store);
+                        host.downloads.handle_end(now, stream.id, store, sink);
+                    }
+                    stream.exchange.bytes = exchange(&report, false).bytes;
+                    is_over = true;
+                }
+                Err(error) => {
+                    if stream.wanted == Body::Wanted {
+                        let failure = failure(error, host.proxy.as_deref());
+                        host.downloads
+                            .handle_failure(Instant::now(), stream.id, failure, sink);
+                    }
+                    is_over = true;
+                }
+            }
+            if is_over {
+                let stream = bodies.streams.remove(&call)?;
+                self.end_download(&stream, run);
+                return Some(stream.host);
+            }
+        }
+        bodies.readable.push_back(call);
+        None
+    }
+
+    fn end_download(&mut self, stream: &Stream, run: &mut Run<'_>) {
+        let stats = &mut run.events.summary.stats;
+        stats.handle_answer(Instant::now(), stream.host, stream.status, &stream.exchange);
+        self.hosts[stream.host].in_flight -= 1;
+        if let Some(bodies) = &mut self.bodies {
+            bodies.in_flight -= 1;
+        }
+    }
+}
+
+/// Nothing can be fetched any more.
+pub(super) fn abandon(host: &mut Host, cause: &Cause, run: &mut Run<'_>) {
+    let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+    host.downloads.abandon(cause, sink);
+}
+
+/// Marks the tags of downloads. Other tags do not come so far.
+pub(super) const DOWNLOAD: u64 = 1 << 63;
+
+/// Files that are written at a time, over all hosts. Each has two descriptors beside its connection's.
+const MOST_FILES: usize = 32;
+
+const BUFFER: usize = 64 * 1024;
+/// So that a fast server cannot hold up the others.
+const BUFFERS_AT_ONCE: usize = 4;
+/// Longest body, such as an error's, that is read to its end because that is cheaper than another connection.
+const MOST_UNWANTED: usize = 64 * 1024;

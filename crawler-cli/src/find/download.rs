@@ -1,0 +1,897 @@
+//! Downloads of one host: which file is next, what an answer means for it, when to try again. It knows no socket and
+//! no clock, and speaks as the frontier does, `poll_*` and `handle_*`, so that both share the host's connections; the
+//! files themselves are the only thing that it touches.
+//!
+//! A file is written beside its place and gets its name when it is complete: its length is what the head said and what
+//! the listing showed. One that is cut short is gone on with where it ends, now or in another run, if the server says
+//! by a strong validator that it is still the same; else it starts over. What is there already is compared with what
+//! the server has, and replaced only on demand.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::num::NonZeroU32;
+use std::ops::Add;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use url::Url;
+
+use super::frontier::{Blame, Cause, Failure, FetchId, Found, Policy, parse_retry_after};
+use super::range::{Precision, SizeRange, TimeRange};
+use super::scope::Scope;
+
+mod answer;
+mod disk;
+mod fault;
+mod names;
+#[cfg(test)]
+mod tests;
+
+pub(super) use answer::Head;
+use answer::{Answer, Asked};
+use disk::{Claim, Claims, Existing, Facts, Opening, Partial, Root};
+pub use fault::Fault;
+use names::{Layout, Name};
+
+/// Where files go.
+#[derive(Clone, Debug)]
+pub(super) struct Destination {
+    root: Root,
+}
+
+impl Destination {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            root: Root::open(path)?,
+        })
+    }
+}
+
+/// What the downloads of all hosts share.
+#[derive(Debug)]
+pub(super) struct Store {
+    to: Destination,
+    /// What differs from the server's files is replaced.
+    overwrite: bool,
+    layout: Layout,
+    /// Where redirects may lead.
+    scope: Scope,
+    claims: Claims,
+    /// Nothing can be written any more, whatever the file.
+    broken: Option<io::ErrorKind>,
+}
+
+impl Store {
+    /// For a crawl from these starts.
+    pub(super) fn new(to: Destination, overwrite: bool, starts: &[Url], scope: Scope) -> Self {
+        let layout = match starts {
+            [_] => Layout::BelowStart,
+            _ => Layout::WholeUrl,
+        };
+        Self {
+            to,
+            overwrite,
+            layout,
+            scope,
+            claims: Claims::default(),
+            broken: None,
+        }
+    }
+
+    fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        if matches!(
+            error.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem
+        ) {
+            self.broken = Some(error.kind());
+        }
+        let path = self.to.root.path_of(name);
+        Cause::Download(match error.kind() {
+            io::ErrorKind::AlreadyExists => Fault::Exists(path),
+            _ => Fault::File(path, error),
+        })
+    }
+
+    fn not_opened(&mut self, name: &Name, opening: Opening) -> Cause {
+        match opening {
+            Opening::InUse => Cause::Download(Fault::InUse(self.to.root.path_of(name))),
+            Opening::Failed(error) => self.failed(name, error),
+        }
+    }
+}
+
+/// The downloads of one host.
+#[derive(Debug)]
+pub(super) struct Downloads {
+    attempts: NonZeroU32,
+    first_pause: Duration,
+    longest_pause: Duration,
+    patience: Duration,
+    redirects: u32,
+    waiting: VecDeque<Task>,
+    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
+    postponed: BTreeMap<(Instant, u64), Task>,
+    in_flight: HashMap<FetchId, Flight>,
+    next_number: u64,
+    /// The host asked for a pause, which nobody was told of yet.
+    complaint: Option<Complaint>,
+    counts: DownloadCounts,
+    requests: u64,
+    retries: u64,
+    /// What has changed since it was last taken, if anybody wants to know.
+    journal: Option<Vec<Change>>,
+}
+
+/// What another run must know to go on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Change {
+    /// A file is wanted.
+    Wanted(Wanted),
+    /// The file of this URL is there, or was given up.
+    Over(String),
+}
+
+/// A file that is wanted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) url: String,
+    pub(super) depth: u32,
+    pub(super) size: Option<SizeRange>,
+    pub(super) modified: Option<TimeRange>,
+}
+
+impl Wanted {
+    pub(super) fn of(found: &Found<'_>) -> Self {
+        Self {
+            url: found.url.to_owned(),
+            depth: found.depth,
+            size: found.size,
+            modified: found.modified,
+        }
+    }
+}
+
+/// One file to be fetched.
+#[derive(Debug)]
+struct Task {
+    wanted: Wanted,
+    name: Name,
+    step: Step,
+    /// Where redirects have led, in place of its URL.
+    location: Option<Url>,
+    attempts: u32,
+    /// Times that the host asked for less instead of an answer.
+    throttles: u32,
+    redirects: u32,
+    first_sent_at: Option<Instant>,
+}
+
+/// The host asked for less.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Complaint {
+    /// When the request was sent.
+    pub(super) sent_at: Instant,
+    pub(super) wait: Duration,
+}
+
+/// What is to be done for a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Step {
+    /// To look what there is of it.
+    Begin,
+    /// To ask whether the server's file is this one.
+    Compare(Facts),
+    /// To fetch what is missing.
+    Fetch,
+    /// To fetch it all.
+    FetchWhole,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+struct Flight {
+    task: Task,
+    asked: Asked,
+    sent_at: Instant,
+    partial: Option<Box<Partial>>,
+    /// Of the partial file, when the request was made.
+    begun_at: u64,
+    /// Of the whole file, as the head says.
+    length: Option<u64>,
+    modified: Option<SystemTime>,
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(super) struct Get<'a> {
+    pub(super) id: FetchId,
+    pub(super) method: &'static str,
+    pub(super) url: &'a str,
+    /// The first byte that is wanted, and what `If-Range` says.
+    pub(super) rest: Option<(u64, &'a str)>,
+}
+
+/// What is done with the body of an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Body {
+    /// Its bytes are handed in, and then its end or its failure.
+    Wanted,
+    /// Nothing more is to be said of it.
+    Unwanted,
+}
+
+/// What has become of a file.
+#[derive(Debug)]
+pub(super) enum Outcome<'a> {
+    Saved(Saved<'a>),
+    Failed { url: &'a str, cause: &'a Cause },
+}
+
+/// A file that is on the disk as it is on the server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Saved<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// Where it is.
+    pub file: &'a Path,
+    /// Its size in bytes.
+    pub length: u64,
+    /// How it got there.
+    pub how: How,
+}
+
+/// How a file got to the disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum How {
+    /// It was fetched in one piece.
+    Fetched,
+    /// So many bytes of it were there from before.
+    Resumed(u64),
+    /// It was there already.
+    Kept,
+}
+
+/// How far the downloads are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DownloadCounts {
+    /// Files that are wanted, so far.
+    pub wanted: u64,
+    /// Files fetched, in one piece or in several.
+    pub saved: u64,
+    /// Files that were there already.
+    pub kept: u64,
+    /// Files given up, each reported as unread.
+    pub failed: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl Add for DownloadCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            wanted: self.wanted + other.wanted,
+            saved: self.saved + other.saved,
+            kept: self.kept + other.kept,
+            failed: self.failed + other.failed,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+type Sink<'s> = &'s mut dyn FnMut(Outcome<'_>);
+
+impl Downloads {
+    pub(super) fn new(policy: &Policy) -> Self {
+        Self {
+            attempts: policy.attempts,
+            first_pause: policy.first_pause,
+            longest_pause: policy.longest_pause,
+            patience: policy.patience,
+            redirects: policy.limits.redirects,
+            waiting: VecDeque::new(),
+            postponed: BTreeMap::new(),
+            in_flight: HashMap::new(),
+            next_number: 0,
+            complaint: None,
+            counts: DownloadCounts::default(),
+            requests: 0,
+            retries: 0,
+            journal: None,
+        }
+    }
+
+    /// From now on, changes are kept for [`take_changes`](Self::take_changes).
+    pub(super) fn keep_journal(&mut self) {
+        self.journal.get_or_insert_default();
+    }
+
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.journal
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Takes up a file.
+    pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(Change::Wanted(wanted.clone()));
+        }
+        self.add_back(wanted, store);
+    }
+
+    /// Takes up a file that an earlier run has left.
+    pub(super) fn add_back(&mut self, wanted: Wanted, store: &Store) {
+        self.counts.wanted += 1;
+        let name = Name::of(&wanted.url, wanted.depth, store.layout);
+        self.waiting.push_back(Task {
+            wanted,
+            name,
+            step: Step::Begin,
+            location: None,
+            attempts: 0,
+            throttles: 0,
+            redirects: 0,
+            first_sent_at: None,
+        });
+    }
+
+    /// A file that may not be fetched.
+    pub(super) fn refuse(&mut self, wanted: &Wanted, cause: &Cause, sink: Sink<'_>) {
+        self.counts.wanted += 1;
+        self.fail(&wanted.url, cause, sink);
+    }
+
+    /// Whether so many files wait that no more should be looked for.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() + self.postponed.len() >= MOST_WAITING
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.postponed.is_empty() && self.in_flight.is_empty()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    pub(super) fn counts(&self) -> DownloadCounts {
+        self.counts
+    }
+
+    /// Requests handed out, and those among them that were repetitions.
+    pub(super) fn requests(&self) -> (u64, u64) {
+        (self.requests, self.retries)
+    }
+
+    /// Whether the host asked for a pause since the last time.
+    pub(super) fn take_complaint(&mut self) -> Option<Complaint> {
+        self.complaint.take()
+    }
+
+    /// The next request. Files that need none are done with on the way.
+    pub(super) fn poll_request(
+        &mut self,
+        now: Instant,
+        store: &mut Store,
+        sink: Sink<'_>,
+    ) -> Option<Get<'_>> {
+        let (task, asked, partial) = loop {
+            let mut task = self.next_task(now)?;
+            match prepare(&mut task, store) {
+                Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
+                Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, sink),
+                Ok(Prepared::Repeated) => self.counts.wanted -= 1,
+                Err(cause) => self.give_up(&task, &cause, sink),
+            }
+        };
+        self.next_number += 1;
+        let id = FetchId(self.next_number);
+        self.requests += 1;
+        self.retries += u64::from(task.attempts > 0 || task.throttles > 0);
+        let flight = Flight {
+            begun_at: partial.as_ref().map_or(0, |partial| partial.length()),
+            task,
+            asked,
+            sent_at: now,
+            partial,
+            length: None,
+            modified: None,
+        };
+        let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
+        flight.task.attempts += 1;
+        flight.task.first_sent_at.get_or_insert(now);
+        Some(Get {
+            id,
+            method: if flight.asked == Asked::Head {
+                "HEAD"
+            } else {
+                "GET"
+            },
+            url: match &flight.task.location {
+                Some(location) => location.as_str(),
+                None => &flight.task.wanted.url,
+            },
+            rest: match &flight.asked {
+                Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
+                Asked::Head | Asked::Whole => None,
+            },
+        })
+    }
+
+    /// When to call [`poll_request`](Self::poll_request), which has just had nothing or was not asked because the host
+    /// is held until then, again although nothing came.
+    pub(super) fn poll_timeout(&self, held: Option<Instant>) -> Option<Instant> {
+        if !self.waiting.is_empty() {
+            return held;
+        }
+        let (&(due, _), _) = self.postponed.first_key_value()?;
+        Some(held.map_or(due, |until| until.max(due)))
+    }
+
+    /// The head of an answer is there.
+    pub(super) fn handle_head(
+        &mut self,
+        now: Instant,
+        id: FetchId,
+        head: &Head<'_>,
+        store: &mut Store,
+        sink: Sink<'_>,
+    ) -> Body {
+        let Some(mut flight) = self.in_flight.remove(&id) else {
+            return Body::Unwanted;
+        };
+        match head.judge(&flight.asked) {
+            Answer::Body { length, .. } if flight.asked == Asked::Head => {
+                self.compare(flight.task, head, length, store, sink);
+            }
+            Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
+                Ok(()) => {
+                    self.in_flight.insert(id, flight);
+                    return Body::Wanted;
+                }
+                Err(cause) => self.give_up(&flight.task, &cause, sink),
+            },
+            Answer::StartOver => self.again(Step::FetchWhole, flight.task),
+            Answer::Complete => self.finish(flight, store, sink),
+            Answer::Redirect => self.redirect(flight.task, head, store, sink),
+            Answer::Later => {
+                self.later(now, flight, head, sink);
+            }
+            // Not every server answers HEAD requests for what it has.
+            Answer::Refused if flight.asked == Asked::Head && !matches!(head.status, 404 | 410) => {
+                self.differs(flight.task, store, sink);
+            }
+            Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), sink),
+        }
+        Body::Unwanted
+    }
+
+    /// More of a body that is wanted. If it is not any more, the rest of it is not either.
+    pub(super) fn handle_data(
+        &mut self,
+        id: FetchId,
+        bytes: &[u8],
+        store: &mut Store,
+        sink: Sink<'_>,
+    ) -> Body {
+        let Some(flight) = self.in_flight.get_mut(&id) else {
+            return Body::Unwanted;
+        };
+        let Some(cause) = append(flight, bytes, store) else {
+            self.counts.bytes += bytes.len() as u64;
+            return Body::Wanted;
+        };
+        if let Some(flight) = self.in_flight.remove(&id) {
+            self.give_up(&flight.task, &cause, sink);
+        }
+        Body::Unwanted
+    }
+
+    /// A body that is wanted has come to its end.
+    pub(super) fn handle_end(
+        &mut self,
+        now: Instant,
+        id: FetchId,
+        store: &mut Store,
+        sink: Sink<'_>,
+    ) {
+        let Some(flight) = self.in_flight.remove(&id) else {
+            return;
+        };
+        let came = flight
+            .partial
+            .as_ref()
+            .map_or(0, |partial| partial.length());
+        if let Some(length) = flight.length.filter(|length| came < *length) {
+            // A server may send less than was asked for (RFC 9110 §15.3.7).
+            let cause = wrong_length(SizeRange::exact(length), came);
+            return self.go_on(now, flight, cause, sink);
+        }
+        match flight.task.wanted.size.filter(|size| came < size.lo) {
+            Some(size) => self.give_up(&flight.task, &wrong_length(size, came), sink),
+            None => self.finish(flight, store, sink),
+        }
+    }
+
+    /// A request failed, or a body that is wanted.
+    pub(super) fn handle_failure(
+        &mut self,
+        now: Instant,
+        id: FetchId,
+        failure: Failure,
+        sink: Sink<'_>,
+    ) {
+        let Some(flight) = self.in_flight.remove(&id) else {
+            return;
+        };
+        match failure.blame {
+            Blame::Final | Blame::HostFinal => self.give_up(&flight.task, &failure.cause, sink),
+            Blame::Request | Blame::Host => self.go_on(now, flight, failure.cause, sink),
+        }
+    }
+}
+
+impl Downloads {
+    /// Nothing can be fetched any more: everything that is wanted is given up for this cause.
+    pub(super) fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
+        let in_flight = std::mem::take(&mut self.in_flight);
+        let waiting = std::mem::take(&mut self.waiting);
+        let postponed = std::mem::take(&mut self.postponed);
+        let in_flight = in_flight.into_values().map(|flight| flight.task);
+        for task in in_flight.chain(waiting).chain(postponed.into_values()) {
+            self.give_up(&task, cause, sink);
+        }
+    }
+
+    fn next_task(&mut self, now: Instant) -> Option<Task> {
+        if let Some(entry) = self.postponed.first_entry()
+            && entry.key().0 <= now
+        {
+            return Some(entry.remove());
+        }
+        self.waiting.pop_front()
+    }
+
+    /// The same file, at once.
+    fn again(&mut self, step: Step, mut task: Task) {
+        task.step = step;
+        task.attempts = task.attempts.saturating_sub(1);
+        self.waiting.push_front(task);
+    }
+
+    /// Whether what is there is what the server has.
+    fn compare(
+        &mut self,
+        task: Task,
+        head: &Head<'_>,
+        length: Option<u64>,
+        store: &Store,
+        sink: Sink<'_>,
+    ) {
+        let Step::Compare(facts) = task.step else {
+            return self.again(Step::Fetch, task);
+        };
+        let modified = head.modified().and_then(seconds);
+        let same_length = length.is_none_or(|length| length == facts.length);
+        let same_time = modified.is_none_or(|modified| modified == facts.modified);
+        // Of a file without any of these nothing can be said.
+        let is_told = length.is_some() || modified.is_some();
+        if same_length && same_time && is_told {
+            self.saved(&task, facts.length, How::Kept, store, sink);
+        } else {
+            self.differs(task, store, sink);
+        }
+    }
+
+    fn differs(&mut self, task: Task, store: &Store, sink: Sink<'_>) {
+        if store.overwrite {
+            return self.again(Step::Fetch, task);
+        }
+        let path = store.to.root.path_of(&task.name);
+        self.give_up(&task, &Cause::Download(Fault::Exists(path)), sink);
+    }
+
+    /// Status 429 or 5xx. That the host asks for less is no attempt of the file's.
+    fn later(&mut self, now: Instant, flight: Flight, head: &Head<'_>, sink: Sink<'_>) {
+        let Flight {
+            mut task, sent_at, ..
+        } = flight;
+        let cause = Cause::Status(head.status);
+        if !matches!(head.status, 429 | 503) {
+            let wait = self.back_off(task.attempts);
+            return self.retry(now, task, cause, wait, sink);
+        }
+        task.attempts = task.attempts.saturating_sub(1);
+        task.throttles += 1;
+        let asked_for = head
+            .retry_after
+            .and_then(|value| parse_retry_after(value, head.date));
+        let wait = asked_for.unwrap_or_else(|| self.back_off(task.throttles));
+        let wait = wait.min(self.longest_pause);
+        self.complaint = Some(Complaint { sent_at, wait });
+        match task.throttles {
+            MOST_THROTTLES.. => self.give_up(&task, &cause, sink),
+            _ => self.retry(now, task, cause, wait, sink),
+        }
+    }
+
+    fn redirect(&mut self, mut task: Task, head: &Head<'_>, store: &Store, sink: Sink<'_>) {
+        let to = if task.redirects < self.redirects {
+            redirect_target(&task, head.location, &store.scope)
+        } else {
+            Err(Cause::TooManyRedirects(self.redirects))
+        };
+        match to {
+            Ok(to) => {
+                task.redirects += 1;
+                task.location = Some(to);
+                let step = task.step;
+                self.again(step, task);
+            }
+            Err(cause) => self.give_up(&task, &cause, sink),
+        }
+    }
+
+    fn finish(&mut self, flight: Flight, store: &mut Store, sink: Sink<'_>) {
+        let Flight {
+            task,
+            partial,
+            begun_at,
+            modified,
+            ..
+        } = flight;
+        let Some(partial) = partial else {
+            return self.again(Step::FetchWhole, task);
+        };
+        let modified = modified.or_else(|| partial.note()?.modified());
+        let length = partial.length();
+        let how = match begun_at {
+            0 => How::Fetched,
+            at => How::Resumed(at),
+        };
+        match partial.finish(modified, store.overwrite) {
+            Ok(()) => self.saved(&task, length, how, store, sink),
+            Err(error) => self.give_up(&task, &store.failed(&task.name, error), sink),
+        }
+    }
+
+    fn saved(&mut self, task: &Task, length: u64, how: How, store: &Store, sink: Sink<'_>) {
+        self.note_over(&task.wanted.url);
+        match how {
+            How::Kept => self.counts.kept += 1,
+            How::Fetched | How::Resumed(_) => self.counts.saved += 1,
+        }
+        sink(Outcome::Saved(Saved {
+            url: &task.wanted.url,
+            file: &store.to.root.path_of(&task.name),
+            length,
+            how,
+        }));
+    }
+
+    fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+        self.fail(&task.wanted.url, cause, sink);
+    }
+
+    fn fail(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
+        self.note_over(url);
+        self.counts.failed += 1;
+        sink(Outcome::Failed { url, cause });
+    }
+
+    fn note_over(&mut self, url: &str) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(Change::Over(url.to_owned()));
+        }
+    }
+
+    /// Tries to get the rest. A file that has grown has as many attempts as at first.
+    fn go_on(&mut self, now: Instant, mut flight: Flight, cause: Cause, sink: Sink<'_>) {
+        let came = flight
+            .partial
+            .as_ref()
+            .map_or(0, |partial| partial.length());
+        if came.saturating_sub(flight.begun_at) >= PROGRESS {
+            flight.task.attempts = 1;
+            flight.task.first_sent_at = Some(now);
+        }
+        let wait = self.back_off(flight.task.attempts);
+        self.retry(now, flight.task, cause, wait, sink);
+    }
+
+    fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
+        let too_late = task
+            .first_sent_at
+            .is_some_and(|first| now + wait > first + self.patience);
+        if task.attempts >= self.attempts.get() || too_late {
+            return self.give_up(&task, &cause, sink);
+        }
+        self.next_number += 1;
+        self.postponed.insert((now + wait, self.next_number), task);
+    }
+
+    /// The pause after the `attempt`-th attempt.
+    fn back_off(&self, attempt: u32) -> Duration {
+        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
+        self.first_pause
+            .saturating_mul(doubled)
+            .min(self.longest_pause)
+    }
+}
+
+/// What comes next for a file.
+enum Prepared {
+    Ask(Asked, Option<Box<Partial>>),
+    /// It is there, with so many bytes.
+    Kept(u64),
+    /// It was wanted before.
+    Repeated,
+}
+
+fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
+    if let Some(kind) = store.broken {
+        return Err(store.failed(&task.name, kind.into()));
+    }
+    if task.step == Step::Begin {
+        match store
+            .claims
+            .claim(&store.to.root, &task.name, &task.wanted.url)
+        {
+            Claim::Granted => {}
+            Claim::Repeated => return Ok(Prepared::Repeated),
+            Claim::Taken => {
+                let path = store.to.root.path_of(&task.name);
+                return Err(Cause::Download(Fault::NameTaken(path)));
+            }
+        }
+        task.step = match store.to.root.existing(&task.name) {
+            Ok(Existing::Nothing) => Step::Fetch,
+            Ok(Existing::File(facts)) if is_as_listed(&task.wanted, facts) => {
+                return Ok(Prepared::Kept(facts.length));
+            }
+            Ok(Existing::File(facts)) => Step::Compare(facts),
+            Ok(Existing::Other) => {
+                let path = store.to.root.path_of(&task.name);
+                return Err(Cause::Download(Fault::Exists(path)));
+            }
+            Err(error) => return Err(store.failed(&task.name, error)),
+        };
+    }
+    Ok(match task.step {
+        Step::Compare(_) => Prepared::Ask(Asked::Head, None),
+        Step::FetchWhole => Prepared::Ask(Asked::Whole, None),
+        Step::Begin | Step::Fetch => {
+            let partial = store.to.root.left_over(&task.name, &task.wanted.url);
+            let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
+            let rest = partial.as_ref().and_then(|partial| partial.rest());
+            let asked = match rest {
+                Some((at, note)) => Asked::Rest(at, note.clone()),
+                None => Asked::Whole,
+            };
+            Prepared::Ask(asked, partial.map(Box::new))
+        }
+    })
+}
+
+/// Whether the listing shows this file: the size to the byte, and the time at least to the minute.
+fn is_as_listed(wanted: &Wanted, facts: Facts) -> bool {
+    let same_size = wanted.size.and_then(SizeRange::known) == Some(facts.length);
+    same_size
+        && wanted.modified.is_some_and(|time| {
+            time.precision() <= Precision::Minute && (time.lo..=time.hi).contains(&facts.modified)
+        })
+}
+
+/// Makes ready for the body, which is the file from that byte on.
+fn begin(
+    flight: &mut Flight,
+    head: &Head<'_>,
+    at: u64,
+    length: Option<u64>,
+    store: &mut Store,
+) -> Result<(), Cause> {
+    let task = &flight.task;
+    if let Some(coding) = head.coding
+        && !is_own_coding(coding, task.name.file())
+    {
+        return Err(Cause::Encoded(coding.escape_ascii().to_string()));
+    }
+    if let (Some(size), Some(length)) = (task.wanted.size, length)
+        && !(size.lo..=size.hi).contains(&length)
+    {
+        return Err(wrong_length(size, length));
+    }
+    if at == 0 {
+        flight.begun_at = 0;
+        let note = head.note(&task.wanted.url);
+        match &mut flight.partial {
+            Some(partial) => {
+                let begun = partial.start_over(note);
+                begun.map_err(|error| store.failed(&task.name, error))?;
+            }
+            None => {
+                let partial = store.to.root.create(&task.name, note);
+                let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
+                flight.partial = Some(Box::new(partial));
+            }
+        }
+    }
+    flight.length = length;
+    flight.modified = head.modified();
+    Ok(())
+}
+
+/// Why there is no going on.
+fn append(flight: &mut Flight, bytes: &[u8], store: &mut Store) -> Option<Cause> {
+    let partial = flight.partial.as_mut()?;
+    let came = partial.length() + bytes.len() as u64;
+    if let Some(size) = flight.task.wanted.size.filter(|size| came > size.hi) {
+        return Some(wrong_length(size, came));
+    }
+    let written = partial.write(bytes);
+    written
+        .err()
+        .map(|error| store.failed(&flight.task.name, error))
+}
+
+fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Result<Url, Cause> {
+    let reference = location.and_then(|location| str::from_utf8(location).ok());
+    let from = match &task.location {
+        Some(location) => Ok(location.clone()),
+        None => Url::parse(&task.wanted.url),
+    };
+    let from = from.map_err(|_| Cause::NoLocation)?;
+    let to = reference.and_then(|reference| from.join(reference).ok());
+    let mut to = to.ok_or(Cause::NoLocation)?;
+    to.set_fragment(None);
+    // Nobody's credentials are taken from a server. URLs that can have none have no host either.
+    let _ = to.set_username("");
+    let _ = to.set_password(None);
+    if let Err(why) = scope.judge(&to) {
+        return Err(Cause::Download(Fault::Outside(to.into(), why)));
+    }
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(Cause::Download(Fault::Unsafe(to.into())));
+    }
+    Ok(to)
+}
+
+/// Whether a content coding is how the file itself is packed: some servers name it for `x.tar.gz`. What was packed for
+/// the way alone, although that was not wanted, would be another file.
+fn is_own_coding(coding: &[u8], name: &[u8]) -> bool {
+    let suffixes: &[&[u8]] = match coding.to_ascii_lowercase().as_slice() {
+        b"identity" | b"" => return true,
+        b"gzip" | b"x-gzip" => &[b"gz", b"tgz", b"svgz", b"taz"],
+        b"compress" | b"x-compress" => &[b"Z", b"taZ"],
+        b"br" => &[b"br"],
+        b"zstd" => &[b"zst", b"tzst"],
+        b"x-bzip2" | b"bzip2" => &[b"bz2", b"tbz2", b"tbz"],
+        b"x-xz" | b"xz" => &[b"xz", b"txz"],
+        _ => &[],
+    };
+    let extension = name.rsplit(|&byte| byte == b'.').next();
+    extension.is_some_and(|extension| suffixes.contains(&extension))
+}
+
+fn wrong_length(said: SizeRange, came: u64) -> Cause {
+    Cause::Download(Fault::Length { said, came })
+}
+
+fn seconds(time: SystemTime) -> Option<i64> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
+}
+
+/// Files of one host that may wait. More than that, and no further directories are read until some are fetched. One is
+/// some 300 bytes.
+const MOST_WAITING: usize = 10_000;
+
+/// An attempt that brought so much counts as none.
+const PROGRESS: u64 = 1 << 20;
+
+/// Complaints about one file before it is given up, whatever time is left: each came after a pause.
+const MOST_THROTTLES: u32 = 100;

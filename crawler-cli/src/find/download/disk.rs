@@ -1,0 +1,367 @@
+//! The directory of all downloads, and the files in it.
+//!
+//! Every name is opened relative to the directory that holds it, and no symbolic link is followed, so that nothing is
+//! written outside, whoever else writes to the directory. A file has its name once it is complete; before that, its
+//! bytes are in a partial file, with a note beside it that tells what they are a part of. A partial file without a note
+//! is of no use, and removed.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::answer::Note;
+use super::names::{Name, fnv1a};
+
+/// The directory of all downloads, open.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    directory: Arc<OwnedFd>,
+    path: PathBuf,
+    /// Names that differ in case alone are different files.
+    cases_differ: bool,
+}
+
+impl Root {
+    /// Creates it if it is not there. That files can be created in it shows at once.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        fs::create_dir_all(path)?;
+        let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
+        let cases_differ = cases_differ(&directory)?;
+        Ok(Self {
+            directory: Arc::new(directory),
+            path: path.to_owned(),
+            cases_differ,
+        })
+    }
+
+    /// For messages.
+    pub(super) fn path_of(&self, name: &Name) -> PathBuf {
+        self.path.join(name.path())
+    }
+
+    /// The directory that holds a file; `None` if it is not there and is not to be created.
+    fn holder(&self, name: &Name, create: bool) -> io::Result<Option<OwnedFd>> {
+        let mut directory = self.directory.try_clone()?;
+        for segment in name.directories() {
+            let segment = segment.as_slice();
+            let flags = DIRECTORY | OFlags::NOFOLLOW;
+            let mut opened = rustix::fs::openat(&directory, segment, flags, Mode::empty());
+            if let Err(Errno::NOENT) = opened {
+                if !create {
+                    return Ok(None);
+                }
+                match rustix::fs::mkdirat(&directory, segment, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                opened = rustix::fs::openat(&directory, segment, flags, Mode::empty());
+            }
+            directory = opened?;
+        }
+        Ok(Some(directory))
+    }
+
+    /// What has the name of a file.
+    pub(super) fn existing(&self, name: &Name) -> io::Result<Existing> {
+        let Some(directory) = self.holder(name, false)? else {
+            return Ok(Existing::Nothing);
+        };
+        let stat = match rustix::fs::statat(&directory, name.file(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(Existing::Nothing),
+            stat => stat?,
+        };
+        Ok(if FileType::from_raw_mode(stat.st_mode).is_file() {
+            Existing::File(Facts {
+                length: u64::try_from(stat.st_size).unwrap_or(0),
+                modified: stat.st_mtime,
+            })
+        } else {
+            Existing::Other
+        })
+    }
+
+    /// What an earlier run left of a file, and another one can go on with.
+    pub(super) fn left_over(&self, name: &Name, url: &str) -> Result<Option<Partial>, Opening> {
+        let Some(directory) = self.holder(name, false)? else {
+            return Ok(None);
+        };
+        let file = match open_partial(&directory, name, OFlags::empty()) {
+            Err(Opening::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            file => file?,
+        };
+        let mut partial = Partial::new(directory, file, name)?;
+        partial.note = read_note(&partial.directory, name).filter(|note| note.url == url);
+        // Dropped, it is removed unless it is of use.
+        Ok(partial.rest().is_some().then_some(partial))
+    }
+
+    /// An empty partial file.
+    pub(super) fn create(&self, name: &Name, note: Option<Note>) -> Result<Partial, Opening> {
+        let Some(directory) = self.holder(name, true)? else {
+            return Err(io::Error::from(io::ErrorKind::NotFound).into());
+        };
+        let file = open_partial(&directory, name, OFlags::CREATE)?;
+        let mut partial = Partial::new(directory, file, name)?;
+        partial.start_over(note)?;
+        Ok(partial)
+    }
+}
+
+/// What has the name that a file is to get.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Existing {
+    Nothing,
+    File(Facts),
+    /// A directory, a link or a device.
+    Other,
+}
+
+/// What tells whether a file is the server's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Facts {
+    pub(super) length: u64,
+    /// Seconds since 1970.
+    pub(super) modified: i64,
+}
+
+/// Why a partial file cannot be opened.
+#[derive(Debug)]
+pub(super) enum Opening {
+    /// Another process is writing it.
+    InUse,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Opening {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Errno> for Opening {
+    fn from(error: Errno) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The names that have been given away in this run, and to whom, by fingerprints.
+#[derive(Debug, Default)]
+pub(super) struct Claims(HashMap<u64, u64>);
+
+/// Whether a URL can have a name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Claim {
+    Granted,
+    /// It has it already.
+    Repeated,
+    /// Another one has it.
+    Taken,
+}
+
+impl Claims {
+    pub(super) fn claim(&mut self, root: &Root, name: &Name, url: &str) -> Claim {
+        let url = fnv1a(url.as_bytes());
+        match self.0.entry(name.fingerprint(root.cases_differ)) {
+            Entry::Vacant(entry) => {
+                entry.insert(url);
+                Claim::Granted
+            }
+            Entry::Occupied(entry) if *entry.get() == url => Claim::Repeated,
+            Entry::Occupied(_) => Claim::Taken,
+        }
+    }
+}
+
+/// A file that is not complete yet. Locked against other processes.
+#[derive(Debug)]
+pub(super) struct Partial {
+    directory: OwnedFd,
+    file: File,
+    name: Name,
+    length: u64,
+    /// As it is on the disk.
+    note: Option<Note>,
+    is_finished: bool,
+}
+
+impl Partial {
+    fn new(directory: OwnedFd, file: File, name: &Name) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self {
+            directory,
+            file,
+            name: name.clone(),
+            length,
+            note: None,
+            is_finished: false,
+        })
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn note(&self) -> Option<&Note> {
+        self.note.as_ref()
+    }
+
+    /// From where it can be gone on with, and by what.
+    pub(super) fn rest(&self) -> Option<(u64, &Note)> {
+        self.note
+            .as_ref()
+            .filter(|_| self.length > 0)
+            .map(|note| (self.length, note))
+    }
+
+    /// Forgets what there is. A moment without a note comes first, so that no note stands beside bytes that it does
+    /// not tell of.
+    pub(super) fn start_over(&mut self, note: Option<Note>) -> io::Result<()> {
+        self.note = None;
+        remove(&self.directory, &self.name.note())?;
+        self.file.set_len(0)?;
+        self.length = 0;
+        if let Some(note) = note {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(
+                &self.directory,
+                self.name.note(),
+                flags,
+                Mode::from_raw_mode(0o666),
+            )?;
+            File::from(file).write_all(&note.write())?;
+            self.note = Some(note);
+        }
+        Ok(())
+    }
+
+    /// What comes next.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.file.write_at(rest, self.length) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    self.length += n as u64;
+                    rest = &rest[n..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives it its name. Another file of that name is replaced only if that is allowed.
+    pub(super) fn finish(
+        mut self,
+        modified: Option<SystemTime>,
+        overwrite: bool,
+    ) -> io::Result<()> {
+        if let Some(modified) = modified {
+            self.file.set_modified(modified)?;
+        }
+        rename(&self.directory, &self.name, overwrite)?;
+        self.is_finished = true;
+        remove(&self.directory, &self.name.note())
+    }
+}
+
+impl Drop for Partial {
+    /// What another run could not go on with does not stay. There is nobody to tell if that fails.
+    fn drop(&mut self) {
+        if !self.is_finished && self.rest().is_none() {
+            let _ = remove(&self.directory, &self.name.note());
+            let _ = remove(&self.directory, &self.name.partial());
+        }
+    }
+}
+
+fn open_partial(directory: &OwnedFd, name: &Name, more: OFlags) -> Result<File, Opening> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
+    let file = rustix::fs::openat(directory, name.partial(), flags, Mode::from_raw_mode(0o666))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Err(Opening::InUse),
+        locked => locked?,
+    }
+    let file = File::from(file);
+    let meta = file.metadata()?;
+    // A file that has another name as well would be written to under that one, too. None: another process has just
+    // finished it.
+    if !meta.is_file() || meta.nlink() > 1 {
+        let not_ours = "what has the name of the partial file is not one";
+        return Err(io::Error::other(not_ours).into());
+    }
+    if meta.nlink() == 0 {
+        return Err(Opening::InUse);
+    }
+    Ok(file)
+}
+
+fn read_note(directory: &OwnedFd, name: &Name) -> Option<Note> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name.note(), flags, Mode::empty()).ok()?;
+    let mut bytes = Vec::new();
+    File::from(file)
+        .take(MOST_NOTE_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Note::parse(&bytes)
+}
+
+fn rename(directory: &OwnedFd, name: &Name, overwrite: bool) -> io::Result<()> {
+    let (from, to) = (name.partial(), name.file());
+    if overwrite {
+        return Ok(rustix::fs::renameat(directory, from, directory, to)?);
+    }
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    {
+        use rustix::fs::RenameFlags;
+        match rustix::fs::renameat_with(directory, &*from, directory, to, RenameFlags::NOREPLACE) {
+            // Not every file system has it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            renamed => return Ok(renamed?),
+        }
+    }
+    match rustix::fs::statat(directory, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(rustix::fs::renameat(directory, from, directory, to)?),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+fn remove(directory: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a file is found by its own name alone.
+fn cases_differ(directory: &OwnedFd) -> io::Result<bool> {
+    let name = format!(".courser-probe-{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    remove(directory, name.as_bytes())?;
+    rustix::fs::openat(directory, &*name, flags, Mode::from_raw_mode(0o600))?;
+    let upper = name.to_ascii_uppercase();
+    let other = rustix::fs::statat(directory.as_fd(), &*upper, AtFlags::SYMLINK_NOFOLLOW);
+    remove(directory, name.as_bytes())?;
+    Ok(other.is_err())
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// A URL, two dates and a tag, each of limited length.
+const MOST_NOTE_BYTES: u64 = 64 * 1024;

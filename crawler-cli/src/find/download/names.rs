@@ -1,0 +1,250 @@
+//! Which file a URL is written to: a fixed mapping, so that another run finds what an earlier one left. Pure.
+//!
+//! A URL's segments, decoded once, are the names, one below the other. Whatever a server puts into them, a name is one
+//! component of a path and never leads up: what would not be, or would confuse a terminal, stays percent-encoded. Names
+//! that only other systems than Unix cannot hold, such as `aux.c`, are left as they are.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use super::super::path;
+
+/// Where a file goes, below the directory of all downloads.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Name {
+    /// Each is a file name that is safe to use. Not empty; the last is the file's.
+    segments: Vec<Vec<u8>>,
+}
+
+/// Where in the directory of all downloads the files of one start go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Layout {
+    /// There is one start: its files are named relative to it.
+    BelowStart,
+    /// There are several: each URL has its host and its whole path.
+    WholeUrl,
+}
+
+impl Name {
+    /// For what is so many levels below its start; the start itself has its last segment.
+    pub(super) fn of(url: &str, depth: u32, layout: Layout) -> Self {
+        let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let (host, target) = match after_scheme.find('/') {
+            Some(at) => (&after_scheme[..at], &after_scheme[at + 1..]),
+            None => (after_scheme, ""),
+        };
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        let all: Vec<&str> = path.split('/').collect();
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX).max(1);
+        let first = match layout {
+            Layout::BelowStart => all.len().saturating_sub(depth),
+            Layout::WholeUrl => 0,
+        };
+        let mut segments: Vec<Vec<u8>> = match layout {
+            Layout::BelowStart => Vec::new(),
+            Layout::WholeUrl => vec![host.as_bytes().to_vec()],
+        };
+        segments.extend(all[first..].iter().map(|segment| path::decode(segment)));
+        if let (Some(query), Some(last)) = (query, segments.last_mut()) {
+            last.push(b'?');
+            last.extend_from_slice(query.as_bytes());
+        }
+        let segments = segments.iter().map(|segment| safe(segment)).collect();
+        Self { segments }
+    }
+
+    /// The directories, from the outermost on.
+    pub(super) fn directories(&self) -> &[Vec<u8>] {
+        self.segments.split_last().map_or(&[], |(_, rest)| rest)
+    }
+
+    /// The file in the last of them.
+    pub(super) fn file(&self) -> &[u8] {
+        self.segments.last().map_or(b"%", Vec::as_slice)
+    }
+
+    /// What has come of it while it is not complete.
+    pub(super) fn partial(&self) -> Vec<u8> {
+        [b".", self.file(), PARTIAL].concat()
+    }
+
+    /// What is known of the partial file.
+    pub(super) fn note(&self) -> Vec<u8> {
+        [b".", self.file(), NOTE].concat()
+    }
+
+    /// Relative to the directory of all downloads.
+    pub(super) fn path(&self) -> PathBuf {
+        let segments = self.segments.iter();
+        segments.map(|segment| OsStr::from_bytes(segment)).collect()
+    }
+
+    /// A number that is the same for names that one file system, which may not tell upper and lower case apart, takes
+    /// for one.
+    pub(super) fn fingerprint(&self, cases_differ: bool) -> u64 {
+        let whole = self.segments.join(&b'/');
+        match str::from_utf8(&whole) {
+            Ok(text) if !cases_differ => fnv1a(text.to_lowercase().as_bytes()),
+            _ => fnv1a(&whole),
+        }
+    }
+}
+
+/// One component of a path.
+fn safe(segment: &[u8]) -> Vec<u8> {
+    let name = match segment {
+        b"" => b"%".to_vec(),
+        b"." => b"%2E".to_vec(),
+        b".." => b"%2E%2E".to_vec(),
+        _ => escape(segment),
+    };
+    let is_ours = [PARTIAL, NOTE].iter().any(|suffix| {
+        let tail = name.len().checked_sub(suffix.len()).map(|at| &name[at..]);
+        tail.is_some_and(|tail| tail.eq_ignore_ascii_case(suffix))
+    });
+    if is_ours || name.len() > MOST_BYTES {
+        shorten(&name)
+    } else {
+        name
+    }
+}
+
+/// Escapes separators and control characters.
+fn escape(segment: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(segment.len());
+    for chunk in segment.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut bytes = [0; 4];
+            let bytes = c.encode_utf8(&mut bytes).as_bytes();
+            if c.is_control() || matches!(c, '/' | '\\') {
+                for byte in bytes {
+                    let mut text = String::new();
+                    // A string takes everything.
+                    let _ = write!(text, "%{byte:02X}");
+                    name.extend_from_slice(text.as_bytes());
+                }
+            } else {
+                name.extend_from_slice(bytes);
+            }
+        }
+        name.extend_from_slice(chunk.invalid());
+    }
+    name
+}
+
+/// The beginning, a hash of the whole, and the extension.
+fn shorten(name: &[u8]) -> Vec<u8> {
+    let dot = name.iter().rposition(|&byte| byte == b'.');
+    let extension = dot.map_or(&[][..], |at| &name[at..]);
+    let extension = if extension.len() <= MOST_EXTENSION {
+        extension
+    } else {
+        &[]
+    };
+    let hash = format!("~{:016x}", fnv1a(name));
+    let stem = &name[..name.len() - extension.len()];
+    let mut most = stem.len().min(MOST_BYTES - hash.len() - extension.len());
+    // Not within a character.
+    while most > 0 && stem.get(most).is_some_and(|byte| byte & 0xC0 == 0x80) {
+        most -= 1;
+    }
+    [&stem[..most], hash.as_bytes(), extension].concat()
+}
+
+/// The same in each run and each version, which the standard library's hashes do not promise.
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+const PARTIAL: &[u8] = b".courser-part";
+const NOTE: &[u8] = b".courser-note";
+/// File systems take 255 bytes; the partial file needs a dot and its suffix beside.
+const MOST_BYTES: usize = 255 - 1 - PARTIAL.len();
+const MOST_EXTENSION: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(url: &str, depth: u32) -> String {
+        let path = Name::of(url, depth, Layout::BelowStart).path();
+        path.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn files_are_named_relative_to_their_start() {
+        for (url, depth, file) in [
+            ("http://h/pub/a/b%20c/x.iso", 3, "a/b c/x.iso"),
+            ("http://h/pub/a/b%20c/x.iso", 1, "x.iso"),
+            ("http://h/x.iso", 0, "x.iso"),
+            ("http://h/x.iso", 9, "x.iso"),
+            ("http://h/a%2520b", 1, "a%20b"),
+            ("http://h/caf%C3%A9", 1, "caf\u{e9}"),
+            ("http://h/a?b=/../c", 1, "a?b=%2F..%2Fc"),
+            ("http://h/", 0, "%"),
+            ("http://h", 0, "%"),
+            // Nothing leads up or elsewhere.
+            ("http://h/%2e%2e/%2E%2E/x", 3, "%2E%2E/%2E%2E/x"),
+            ("http://h/../../x", 3, "%2E%2E/%2E%2E/x"),
+            ("http://h/.", 1, "%2E"),
+            ("http://h/a%2F..%2F..%2Fetc", 1, "a%2F..%2F..%2Fetc"),
+            ("http://h/%2Fetc%2Fpasswd", 1, "%2Fetc%2Fpasswd"),
+            ("http://h/a%5C..%5Cb", 1, "a%5C..%5Cb"),
+            ("http://h/a%00b", 1, "a%00b"),
+            ("http://h/a%1B%5B2J%0D%7F%C2%9B", 1, "a%1B[2J%0D%7F%C2%9B"),
+            ("http://h/a//b", 3, "a/%/b"),
+        ] {
+            assert_eq!(name(url, depth), file, "{url}");
+        }
+        let whole = Name::of("http://h:81/pub/a/x.iso", 2, Layout::WholeUrl);
+        assert_eq!(whole.path(), PathBuf::from("h:81/pub/a/x.iso"));
+        let raw = Name::of("http://h/%FFx", 1, Layout::BelowStart);
+        assert_eq!(raw.file(), b"\xFFx");
+    }
+
+    #[test]
+    fn long_names_and_our_own_are_told_apart_by_a_hash() {
+        let long = |end: &str| name(&format!("http://h/{}{end}.tar.gz", "\u{e9}".repeat(200)), 1);
+        assert!(long("a").len() <= MOST_BYTES);
+        assert!(long("a").ends_with(".gz"));
+        assert_ne!(long("a"), long("b"));
+        assert_eq!(long("a"), long("a"));
+        let fits = "x".repeat(MOST_BYTES);
+        assert_eq!(name(&format!("http://h/{fits}"), 1), fits);
+        for ours in [".x.courser-part", ".x.Courser-NOTE"] {
+            let other = name(&format!("http://h/{ours}"), 1);
+            assert!(other.contains('~') && !other.ends_with(ours), "{other}");
+        }
+    }
+
+    #[test]
+    fn fingerprints_tell_cases_apart_if_the_file_system_does() {
+        let of = |url| Name::of(url, 1, Layout::BelowStart);
+        let (upper, lower) = (of("http://h/README"), of("http://h/readme"));
+        assert_ne!(upper.fingerprint(true), lower.fingerprint(true));
+        assert_eq!(upper.fingerprint(false), lower.fingerprint(false));
+        assert_eq!(
+            of("http://h/%61").fingerprint(true),
+            of("http://i/a").fingerprint(true)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_one_component(segment: Vec<u8>) {
+            let name = safe(&segment);
+            prop_assert!(!name.is_empty() && name.len() <= MOST_BYTES);
+            prop_assert!(name != b"." && name != b"..");
+            prop_assert!(!name.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0..=31 | 127)));
+        }
+    }
+}

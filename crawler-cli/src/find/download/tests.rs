@@ -1,0 +1,447 @@
+//! Downloads in virtual time, with scripted heads and bodies, into real directories.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// The downloads of a host, their directory, and what has become of files.
+struct World {
+    directory: TempDir,
+    store: Store,
+    downloads: Downloads,
+    now: Instant,
+    log: Vec<String>,
+}
+
+const START: &str = "http://h/pub/";
+
+impl World {
+    fn new() -> Self {
+        Self::with(false)
+    }
+
+    fn with(overwrite: bool) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let start = Url::parse(START).expect("a URL");
+        let mut scope = Scope::new();
+        scope.start(&start);
+        let to = Destination::open(directory.path()).expect("writable");
+        Self {
+            store: Store::new(to, overwrite, &[start], scope),
+            downloads: Downloads::new(&Policy::default()),
+            now: Instant::now(),
+            log: Vec::new(),
+            directory,
+        }
+    }
+
+    fn want(&mut self, name: &str) {
+        self.want_listed(name, None, None);
+    }
+
+    fn want_listed(&mut self, name: &str, size: Option<SizeRange>, modified: Option<TimeRange>) {
+        let wanted = Wanted {
+            url: format!("{START}{name}"),
+            depth: 1,
+            size,
+            modified,
+        };
+        self.downloads.add(wanted, &self.store);
+    }
+
+    /// The next request, in one line, with its id.
+    fn poll(&mut self) -> Option<(FetchId, String)> {
+        let log = &mut self.log;
+        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+        let get = self
+            .downloads
+            .poll_request(self.now, &mut self.store, sink)?;
+        let rest = get
+            .rest
+            .map(|(at, validator)| format!(" {at}- if {validator}"));
+        Some((
+            get.id,
+            format!("{} {}{}", get.method, get.url, rest.unwrap_or_default()),
+        ))
+    }
+
+    #[track_caller]
+    fn expect(&mut self, request: &str) -> FetchId {
+        let (id, asked) = self.poll().expect("a request");
+        assert_eq!(asked, request);
+        id
+    }
+
+    fn head(&mut self, id: FetchId, head: &Head<'_>) -> Body {
+        let log = &mut self.log;
+        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+        self.downloads
+            .handle_head(self.now, id, head, &mut self.store, sink)
+    }
+
+    fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
+        let log = &mut self.log;
+        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+        self.downloads.handle_data(id, bytes, &mut self.store, sink)
+    }
+
+    fn end(&mut self, id: FetchId) {
+        let log = &mut self.log;
+        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+        self.downloads
+            .handle_end(self.now, id, &mut self.store, sink);
+    }
+
+    fn fail(&mut self, id: FetchId, blame: Blame) {
+        let log = &mut self.log;
+        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+        let cause = Cause::Transfer("lost".into());
+        self.downloads
+            .handle_failure(self.now, id, Failure { cause, blame }, sink);
+    }
+
+    /// What has happened since the last time.
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// The names of all that is there, and how long each is.
+    fn files(&self) -> Vec<(String, u64)> {
+        let entries = fs::read_dir(self.directory.path()).expect("a directory");
+        let mut all: Vec<(String, u64)> = entries
+            .map(|entry| {
+                let entry = entry.expect("an entry");
+                let name = entry.file_name().to_string_lossy().into_owned();
+                (name, entry.metadata().expect("a file").len())
+            })
+            .collect();
+        all.sort();
+        all
+    }
+}
+
+fn told(outcome: &Outcome<'_>) -> String {
+    match outcome {
+        Outcome::Saved(saved) => {
+            format!(
+                "{} {} {:?}",
+                &saved.url[START.len()..],
+                saved.length,
+                saved.how
+            )
+        }
+        Outcome::Failed { url, cause } => format!("{}: {cause}", &url[START.len()..]),
+    }
+}
+
+fn ok(length: Option<u64>) -> Head<'static> {
+    Head {
+        status: 200,
+        length,
+        etag: Some(b"\"v1\""),
+        last_modified: Some(b"Thu, 01 Jan 1970 01:00:00 GMT"),
+        ..Head::default()
+    }
+}
+
+#[test]
+fn the_size_must_be_the_listed_one() {
+    let size = |lo, hi| Some(SizeRange { lo, hi });
+    // Known from the head: nothing is read.
+    let mut world = World::new();
+    world.want_listed("x", size(5, 5), None);
+    let id = world.expect("GET http://h/pub/x");
+    assert_eq!(world.head(id, &ok(Some(4))), Body::Unwanted);
+    assert_eq!(world.told(), ["x: the size should be 5 bytes, not 4"]);
+    // Known when too much comes, or too little.
+    for (bytes, said) in [(&b"1234567"[..], "not 7"), (b"12", "not 2")] {
+        let mut world = World::new();
+        world.want_listed("x", size(5, 6), None);
+        let id = world.expect("GET http://h/pub/x");
+        assert_eq!(world.head(id, &ok(None)), Body::Wanted);
+        if world.data(id, bytes) == Body::Wanted {
+            world.end(id);
+        }
+        let told = world.told();
+        assert_eq!(
+            told,
+            [format!("x: the size should be from 5 to 6 bytes, {said}")]
+        );
+        assert!(world.downloads.is_done());
+        assert!(!world.files().iter().any(|(name, _)| name == "x"));
+    }
+    let mut world = World::new();
+    world.want_listed("x", size(5, 6), None);
+    let id = world.expect("GET http://h/pub/x");
+    assert_eq!(world.head(id, &ok(None)), Body::Wanted);
+    assert_eq!(world.data(id, b"12345"), Body::Wanted);
+    world.end(id);
+    assert_eq!(world.told(), ["x 5 Fetched"]);
+    assert_eq!(world.files(), [("x".to_owned(), 5)]);
+}
+
+#[test]
+fn a_shorter_part_than_asked_for_is_followed_by_another() {
+    let mut world = World::new();
+    world.want("x");
+    let id = world.expect("GET http://h/pub/x");
+    assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
+    world.data(id, b"ab");
+    world.fail(id, Blame::Request);
+    assert!(world.poll().is_none(), "it waits");
+    world.now += Duration::from_secs(1);
+    for (at, range) in [(2, "bytes 2-3/6"), (4, "bytes 4-5/6")] {
+        let id = world.expect(&format!("GET http://h/pub/x {at}- if \"v1\""));
+        let part = Head {
+            status: 206,
+            content_range: Some(range.as_bytes()),
+            ..ok(Some(2))
+        };
+        assert_eq!(world.head(id, &part), Body::Wanted);
+        world.data(id, b"cd");
+        world.end(id);
+        world.now += Duration::from_secs(60);
+    }
+    assert_eq!(world.told(), ["x 6 Resumed(4)"]);
+    assert_eq!(world.files(), [("x".to_owned(), 6)]);
+}
+
+#[test]
+fn attempts_are_counted_and_progress_counts_for_more() {
+    let mut world = World::new();
+    world.want("x");
+    let mut pauses = Vec::new();
+    while let Some((id, _)) = world.poll() {
+        world.fail(id, Blame::Host);
+        if let Some(due) = world.downloads.poll_timeout(None) {
+            pauses.push((due - world.now).as_millis());
+            world.now = due;
+        }
+    }
+    assert_eq!(pauses, [500, 1000, 2000]);
+    assert_eq!(world.told(), ["x: lost"]);
+    assert!(world.downloads.is_done());
+
+    let mut world = World::new();
+    world.want("x");
+    for at in 0..10 {
+        let (id, _) = world.poll().expect("another attempt");
+        let range = format!("bytes {}-10485759/10485760", at << 20);
+        let head = match at {
+            0 => ok(Some(10 << 20)),
+            _ => Head {
+                status: 206,
+                content_range: Some(range.as_bytes()),
+                ..ok(Some((10 - at) << 20))
+            },
+        };
+        assert_eq!(world.head(id, &head), Body::Wanted);
+        assert_eq!(world.data(id, &vec![7; 1 << 20]), Body::Wanted);
+        match at {
+            9 => world.end(id),
+            _ => world.fail(id, Blame::Request),
+        }
+        world.now += Duration::from_secs(1);
+    }
+    assert_eq!(world.told(), ["x 10485760 Resumed(9437184)"]);
+}
+
+#[test]
+fn a_host_that_asks_for_a_pause_gets_it() {
+    let mut world = World::new();
+    world.want("x");
+    let id = world.expect("GET http://h/pub/x");
+    let later = Head {
+        status: 429,
+        retry_after: Some(b"7"),
+        ..Head::default()
+    };
+    assert_eq!(world.head(id, &later), Body::Unwanted);
+    let until = world.now + Duration::from_secs(7);
+    let complaint = Complaint {
+        sent_at: world.now,
+        wait: Duration::from_secs(7),
+    };
+    assert_eq!(world.downloads.take_complaint(), Some(complaint));
+    assert_eq!(world.downloads.take_complaint(), None);
+    assert_eq!(world.downloads.poll_timeout(None), Some(until));
+    let held = until + Duration::from_secs(1);
+    assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));
+    world.now = until;
+    world.expect("GET http://h/pub/x");
+}
+
+#[test]
+fn what_the_listing_shows_needs_no_request() {
+    let time = |lo, hi| Some(TimeRange { lo, hi });
+    let exact = |bytes| Some(SizeRange::exact(bytes));
+    for (size, modified, request) in [
+        (exact(4), time(3600, 3600), None),
+        (exact(4), time(3580, 3639), None),
+        // Not sure enough, or another file.
+        (exact(4), time(0, 86_400), Some("HEAD http://h/pub/x")),
+        (exact(4), time(3601, 3660), Some("HEAD http://h/pub/x")),
+        (exact(4), None, Some("HEAD http://h/pub/x")),
+        (exact(5), time(3600, 3600), Some("HEAD http://h/pub/x")),
+        (
+            Some(SizeRange { lo: 3, hi: 5 }),
+            time(3600, 3600),
+            Some("HEAD http://h/pub/x"),
+        ),
+        (None, time(3600, 3600), Some("HEAD http://h/pub/x")),
+    ] {
+        let mut world = World::new();
+        let path = world.directory.path().join("x");
+        fs::write(&path, "mine").expect("written");
+        let file = fs::File::options().write(true).open(&path).expect("a file");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(3600))
+            .expect("a time");
+        world.want_listed("x", size, modified);
+        let asked = world.poll();
+        assert_eq!(asked.map(|(_, request)| request).as_deref(), request);
+        if request.is_none() {
+            assert_eq!(world.told(), ["x 4 Kept"]);
+        }
+    }
+}
+
+/// What a HEAD request says about a file of four bytes and an hour.
+fn compared(head: &Head<'_>) -> Vec<String> {
+    let mut world = World::new();
+    let path = world.directory.path().join("x");
+    fs::write(&path, "mine").expect("written");
+    let file = fs::File::options().write(true).open(&path).expect("a file");
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(3600))
+        .expect("a time");
+    world.want("x");
+    let id = world.expect("HEAD http://h/pub/x");
+    assert_eq!(world.head(id, head), Body::Unwanted);
+    assert!(world.downloads.is_done());
+    assert_eq!(world.files(), [("x".to_owned(), 4)]);
+    world.told()
+}
+
+#[test]
+fn files_are_compared_by_size_and_time() {
+    let kept = ["x 4 Kept"];
+    assert_eq!(compared(&ok(Some(4))), kept);
+    assert_eq!(compared(&ok(None)), kept);
+    let timeless = |length| Head {
+        last_modified: None,
+        ..ok(length)
+    };
+    assert_eq!(compared(&timeless(Some(4))), kept);
+    for other in [
+        timeless(None),
+        ok(Some(5)),
+        Head {
+            last_modified: Some(b"Thu, 01 Jan 1970 01:00:01 GMT"),
+            ..ok(Some(4))
+        },
+        Head {
+            status: 403,
+            ..ok(Some(4))
+        },
+    ] {
+        let told = compared(&other);
+        assert!(
+            told.len() == 1 && told[0].contains("exists and differs"),
+            "{told:?}"
+        );
+    }
+    let gone = Head {
+        status: 404,
+        ..ok(Some(4))
+    };
+    assert_eq!(compared(&gone), ["x: the server answered 404"]);
+}
+
+#[test]
+fn one_name_is_for_one_url() {
+    let mut world = World::new();
+    for name in ["a%2520b", "a%2520b", "a%2Fb", "a%252Fb"] {
+        world.want(name);
+    }
+    world.expect("GET http://h/pub/a%2520b");
+    world.expect("GET http://h/pub/a%2Fb");
+    assert!(world.poll().is_none());
+    let told = world.told();
+    assert!(
+        told.len() == 1
+            && told[0].starts_with("a%252Fb: not downloaded: another URL is written to "),
+        "{told:?}"
+    );
+    assert_eq!(world.downloads.counts().wanted, 3);
+}
+
+#[test]
+fn a_full_disk_is_asked_for_no_more() {
+    let mut world = World::new();
+    world.store.broken = Some(io::ErrorKind::StorageFull);
+    world.want("x");
+    world.want("y");
+    assert!(world.poll().is_none());
+    let told = world.told();
+    assert_eq!(told.len(), 2);
+    assert!(
+        told[0].contains("cannot write ") && told[0].contains("no storage space"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_not_replaced() {
+    for (overwrite, told) in [(false, "exists"), (true, "Fetched")] {
+        let mut world = World::with(overwrite);
+        world.want("x");
+        let id = world.expect("GET http://h/pub/x");
+        assert_eq!(world.head(id, &ok(Some(2))), Body::Wanted);
+        assert_eq!(world.data(id, b"ab"), Body::Wanted);
+        fs::write(world.directory.path().join("x"), "mine").expect("written");
+        world.end(id);
+        let log = world.told();
+        assert!(log.len() == 1 && log[0].contains(told), "{log:?}");
+        let length = if overwrite { 2 } else { 4 };
+        assert!(world.files().contains(&("x".to_owned(), length)));
+    }
+}
+
+#[test]
+fn codings_of_the_file_itself_are_its_own() {
+    for (coding, name, own) in [
+        (&b"gzip"[..], &b"x.tar.gz"[..], true),
+        (b"X-GZIP", b"x.tgz", true),
+        (b"identity", b"x", true),
+        (b"gzip", b"x.txt", false),
+        (b"gzip", b"gz", true),
+        (b"zstd", b"x.zst", true),
+        (b"br", b"x.gz", false),
+        (b"gzip, gzip", b"x.gz", false),
+        (b"unknown", b"x.unknown", false),
+    ] {
+        assert_eq!(
+            is_own_coding(coding, name),
+            own,
+            "{}",
+            coding.escape_ascii()
+        );
+    }
+}
+
+#[test]
+fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
+    let mut world = World::new();
+    for name in ["x", "y", "z"] {
+        world.want(name);
+    }
+    let id = world.expect("GET http://h/pub/x");
+    world.expect("GET http://h/pub/y");
+    world.fail(id, Blame::Request);
+    let log = &mut world.log;
+    let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
+    world.downloads.abandon(&Cause::NoLocation, sink);
+    assert_eq!(world.told().len(), 3);
+    assert!(world.downloads.is_done());
+}

@@ -1,0 +1,635 @@
+//! `-printf` and `-ls`: what is written of an entry, in the manner of GNU find.
+//!
+//! Where a file system knows more than a listing tells: what is not known is `?`, and a size or a part of a time that
+//! is not exactly known is the best guess with a `~` in front.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::find::frontier::{Found, Kind};
+use crate::find::range::TimeRange;
+use crate::terminal::{self, Keep};
+
+/// The format of `-printf`, read.
+#[derive(Clone, Debug)]
+pub struct Format {
+    pieces: Vec<Piece>,
+    zone: TimeZone,
+}
+
+/// What `-ls` needs to know of the time.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// Seconds since 1970.
+    pub(super) now: i64,
+    pub(super) zone: TimeZone,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Literal(Vec<u8>),
+    Field(Spec, Field),
+    /// `\c`
+    Stop,
+}
+
+/// What stands between the `%` and the letter.
+#[derive(Clone, Debug, Default)]
+struct Spec {
+    left: bool,
+    zero: bool,
+    plus: bool,
+    space: bool,
+    width: usize,
+    precision: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Field {
+    /// `%p`
+    Url,
+    /// `%P`
+    Below,
+    /// `%f`
+    Name,
+    /// `%h`
+    Holder,
+    /// `%H`
+    Start,
+    /// `%s`, `%k` and `%b`: in units of so many bytes.
+    Size(u64),
+    /// `%d`
+    Depth,
+    /// `%y` and `%Y`
+    Kind,
+    /// `%t`, and `%T` with its letter: the form for `strftime`, and the seconds after which that shows the same again.
+    Time(&'static str, i64),
+    /// `%T@`
+    Seconds,
+}
+
+impl Format {
+    /// Reads a format.
+    ///
+    /// # Errors
+    /// What in it is not understood.
+    pub(super) fn parse(format: &[u8], zone: TimeZone) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = format;
+        while let [first, tail @ ..] = rest {
+            rest = tail;
+            let piece = match first {
+                b'%' if tail.first() == Some(&b'%') => {
+                    rest = &tail[1..];
+                    literal.push(b'%');
+                    continue;
+                }
+                b'%' => directive(&mut rest)?,
+                b'\\' if tail.first() == Some(&b'c') => {
+                    rest = &[];
+                    Piece::Stop
+                }
+                b'\\' => {
+                    literal.push(escape(&mut rest)?);
+                    continue;
+                }
+                byte => {
+                    literal.push(*byte);
+                    continue;
+                }
+            };
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+            }
+            pieces.push(piece);
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(literal));
+        }
+        Ok(Self { pieces, zone })
+    }
+
+    pub(super) fn shows_time(&self) -> bool {
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Field(_, Field::Time(..) | Field::Seconds)))
+    }
+
+    /// Writes of an entry. On a `terminal`, names are made harmless.
+    pub(super) fn write(&self, found: &Found<'_>, terminal: bool, out: &mut Vec<u8>) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(bytes) => out.extend_from_slice(bytes),
+                Piece::Field(spec, Field::Depth) => spec.number(found.depth, out),
+                Piece::Field(spec, field) => {
+                    spec.text(&self.field(*field, found, terminal), out);
+                }
+                Piece::Stop => return,
+            }
+        }
+    }
+
+    fn field(&self, field: Field, found: &Found<'_>, terminal: bool) -> Vec<u8> {
+        let name = |name: &[u8]| match terminal {
+            true => terminal::neutralise_bytes(name, Keep::Nothing),
+            false => name.to_vec(),
+        };
+        match field {
+            Field::Url => found.url.into(),
+            Field::Below => name(below(found)),
+            Field::Name => name(found.name),
+            Field::Holder => holder(found.url).into(),
+            Field::Start => start(found).into(),
+            Field::Size(unit) => size(found, unit).into(),
+            Field::Depth => found.depth.to_string().into(),
+            Field::Kind => kind(found.kind).into(),
+            Field::Time(form, cycle) => time(found.modified, cycle, |seconds| {
+                strftime(seconds, form, &self.zone)
+            }),
+            Field::Seconds => time(found.modified, i64::MAX, |seconds| {
+                Some(format!("{seconds}{FRACTION}"))
+            }),
+        }
+    }
+}
+
+/// Writes of an entry what `ls -dils` would, as far as a server tells it: inode, kilobytes, type and mode, links,
+/// owner, group, size, time, URL.
+pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
+    let letter = match found.kind {
+        Kind::File => '-',
+        Kind::Directory => 'd',
+    };
+    let date = time(found.modified, i64::MAX, |seconds| {
+        let recent = seconds > clock.now - HALF_A_YEAR && seconds <= clock.now + AN_HOUR;
+        let form = if recent { "%b %e %H:%M" } else { "%b %e  %Y" };
+        strftime(seconds, form, &clock.zone)
+    });
+    let line = format!(
+        "{:>9} {:>6} {letter}????????? {:>3} {:<8} {:<8} {:>8} {:>12} {}\n",
+        "?",
+        size(found, 1024),
+        "?",
+        "?",
+        "?",
+        size(found, 1),
+        String::from_utf8_lossy(&date),
+        found.url
+    );
+    out.extend_from_slice(line.as_bytes());
+}
+
+impl Spec {
+    /// As `printf` of C has `%s`.
+    fn text(&self, text: &[u8], out: &mut Vec<u8>) {
+        let text = &text[..text.len().min(self.precision.unwrap_or(text.len()))];
+        self.pad(text, b' ', out);
+    }
+
+    /// As `printf` of C has `%d`.
+    fn number(&self, number: u32, out: &mut Vec<u8>) {
+        let sign = match (self.plus, self.space) {
+            (true, _) => "+",
+            (false, true) => " ",
+            (false, false) => "",
+        };
+        let digits = match self.precision {
+            Some(0) if number == 0 => String::new(),
+            Some(least) => format!("{number:0least$}"),
+            None if self.zero && !self.left => {
+                let least = self.width.saturating_sub(sign.len());
+                format!("{number:0least$}")
+            }
+            None => number.to_string(),
+        };
+        self.pad(format!("{sign}{digits}").as_bytes(), b' ', out);
+    }
+
+    fn pad(&self, text: &[u8], with: u8, out: &mut Vec<u8>) {
+        let padding = self.width.saturating_sub(text.len());
+        if self.left {
+            out.extend_from_slice(text);
+        }
+        out.extend(std::iter::repeat_n(with, padding));
+        if !self.left {
+            out.extend_from_slice(text);
+        }
+    }
+}
+
+/// After the `%`.
+fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
+    let mut spec = Spec::default();
+    while let [flag @ (b'-' | b'+' | b' ' | b'#' | b'0'), tail @ ..] = *rest {
+        match flag {
+            b'-' => spec.left = true,
+            b'+' => spec.plus = true,
+            b' ' => spec.space = true,
+            b'0' => spec.zero = true,
+            // Only octal numbers would show it.
+            _ => {}
+        }
+        *rest = tail;
+    }
+    spec.width = digits(rest)?.unwrap_or(0);
+    if let [b'.', tail @ ..] = *rest {
+        *rest = tail;
+        spec.precision = Some(digits(rest)?.unwrap_or(0));
+    }
+    let letter = next(rest).ok_or("a % ends the format")?;
+    let field = match letter {
+        'p' => Field::Url,
+        'P' => Field::Below,
+        'f' => Field::Name,
+        'h' => Field::Holder,
+        'H' => Field::Start,
+        's' => Field::Size(1),
+        'k' => Field::Size(1024),
+        'b' => Field::Size(512),
+        'd' => Field::Depth,
+        'y' | 'Y' => Field::Kind,
+        't' => Field::Time(CTIME, i64::MAX),
+        'T' => match next(rest).ok_or("%T ends the format without its letter")? {
+            '@' => Field::Seconds,
+            letter => {
+                let form = time_form(letter);
+                let form = form.ok_or_else(|| format!("%T{letter} is no part of a time"))?;
+                Field::Time(form, cycle(letter))
+            }
+        },
+        'a' | 'A' | 'c' | 'C' | 'B' => {
+            return Err(format!(
+                "%{letter}: a web server tells the time of the last change only, which is %T"
+            ));
+        }
+        'D' | 'F' | 'g' | 'G' | 'i' | 'l' | 'm' | 'M' | 'n' | 'S' | 'u' | 'U' | 'Z' => {
+            return Err(format!("%{letter}: a web server does not tell that"));
+        }
+        letter => return Err(format!("%{letter} is no directive")),
+    };
+    Ok(Piece::Field(spec, field))
+}
+
+fn digits(rest: &mut &[u8]) -> Result<Option<usize>, String> {
+    let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, tail) = rest.split_at(len);
+    *rest = tail;
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|d| d.parse().ok());
+    match number.filter(|number| *number <= WIDEST) {
+        Some(number) => Ok(Some(number)),
+        None => Err(format!("a width of more than {WIDEST}")),
+    }
+}
+
+/// The next character; a byte that is not UTF-8 is U+FFFD.
+fn next(rest: &mut &[u8]) -> Option<char> {
+    let chunk = rest.utf8_chunks().next()?;
+    let c = chunk
+        .valid()
+        .chars()
+        .next()
+        .unwrap_or(char::REPLACEMENT_CHARACTER);
+    let len = if chunk.valid().is_empty() {
+        1
+    } else {
+        c.len_utf8()
+    };
+    *rest = &rest[len..];
+    Some(c)
+}
+
+/// After the backslash.
+fn escape(rest: &mut &[u8]) -> Result<u8, String> {
+    let octal: Vec<u8> = rest
+        .iter()
+        .copied()
+        .take(3)
+        .take_while(|byte| matches!(byte, b'0'..=b'7'))
+        .collect();
+    if !octal.is_empty() {
+        *rest = &rest[octal.len()..];
+        let value = octal
+            .iter()
+            .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+        // As in C, what exceeds a byte is lost.
+        return Ok((value & 0xff) as u8);
+    }
+    let c = next(rest).ok_or("a backslash ends the format")?;
+    Ok(match c {
+        'a' => 7,
+        'b' => 8,
+        'f' => 12,
+        'n' => b'\n',
+        'r' => b'\r',
+        't' => b'\t',
+        'v' => 11,
+        '\\' => b'\\',
+        c => return Err(format!("\\{c} is no escape; a backslash itself is \\\\")),
+    })
+}
+
+/// The form for `strftime` of what `%T` with this letter means, in the C locale.
+fn time_form(letter: char) -> Option<&'static str> {
+    let (_, form) = TIME_FORMS.iter().find(|(known, _)| *known == letter)?;
+    Some(form)
+}
+
+/// How many seconds pass before a part of a time can be the same again without having been so in between.
+fn cycle(letter: char) -> i64 {
+    match letter {
+        'S' => 60,
+        'M' => AN_HOUR,
+        'I' | 'l' | 'p' | 'P' => A_DAY / 2,
+        'H' | 'k' | 'r' | 'R' | 'T' | 'X' => A_DAY,
+        // Of the rest, days of the week come again first.
+        _ => 7 * A_DAY,
+    }
+}
+
+fn strftime(seconds: i64, form: &str, zone: &TimeZone) -> Option<String> {
+    let time = Timestamp::from_second(seconds).ok()?.to_zoned(zone.clone());
+    jiff::fmt::strtime::format(form, &time).ok()
+}
+
+/// What `show` makes of the interval, if that is the same throughout.
+fn time(range: Option<TimeRange>, cycle: i64, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
+    let shown = range.and_then(|range| {
+        let (lo, hi) = (show(range.lo)?, show(range.hi)?);
+        let exact = lo == hi && range.hi.saturating_sub(range.lo) < cycle;
+        Some(if exact { lo } else { format!("~{lo}") })
+    });
+    shown.unwrap_or_else(|| UNKNOWN.to_owned()).into()
+}
+
+fn size(found: &Found<'_>, unit: u64) -> String {
+    match found.size {
+        Some(range) if found.kind == Kind::File => {
+            let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
+            if lo == hi {
+                lo.to_string()
+            } else {
+                format!("~{}", lo.midpoint(hi))
+            }
+        }
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "f",
+        Kind::Directory => "d",
+    }
+}
+
+/// The URL of the start: that of the entry without as many segments as it is deep.
+fn start<'a>(found: &Found<'a>) -> &'a str {
+    let mut url = found.url;
+    for _ in 0..found.depth {
+        let body = url.strip_suffix('/').unwrap_or(url);
+        url = match body.rfind('/') {
+            Some(at) => &body[..=at],
+            None => body,
+        };
+    }
+    url
+}
+
+/// The path below the start.
+fn below<'a>(found: &Found<'a>) -> &'a [u8] {
+    found.path.strip_prefix(found.start).unwrap_or_default()
+}
+
+/// The URL of what holds the entry, without a final `/`.
+fn holder(url: &str) -> &str {
+    let body = url.strip_suffix('/').unwrap_or(url);
+    let authority = body.find("//").map_or(0, |at| at + 2);
+    match body[authority..].rfind('/') {
+        Some(at) => &body[..authority + at],
+        None => body,
+    }
+}
+
+const UNKNOWN: &str = "?";
+
+/// Wider fields than this are a mistake.
+const WIDEST: usize = 4096;
+
+const HALF_A_YEAR: i64 = 31_556_952 / 2;
+const AN_HOUR: i64 = 60 * 60;
+const A_DAY: i64 = 24 * AN_HOUR;
+
+/// Servers tell whole seconds; GNU find shows ten places.
+const FRACTION: &str = ".0000000000";
+const CTIME: &str = "%a %b %e %H:%M:%S.0000000000 %Y";
+
+const TIME_FORMS: &[(char, &str)] = &[
+    ('H', "%H"),
+    ('I', "%I"),
+    ('k', "%k"),
+    ('l', "%l"),
+    ('p', "%p"),
+    ('P', "%P"),
+    ('Z', "%Z"),
+    ('z', "%z"),
+    ('M', "%M"),
+    ('S', "%S.0000000000"),
+    ('s', "%s"),
+    ('R', "%H:%M"),
+    ('r', "%I:%M:%S %p"),
+    ('T', "%H:%M:%S.0000000000"),
+    ('X', "%H:%M:%S.0000000000"),
+    ('a', "%a"),
+    ('A', "%A"),
+    ('b', "%b"),
+    ('h', "%b"),
+    ('B', "%B"),
+    ('m', "%m"),
+    ('d', "%d"),
+    ('e', "%e"),
+    ('u', "%u"),
+    ('w', "%w"),
+    ('j', "%j"),
+    ('U', "%U"),
+    ('W', "%W"),
+    ('V', "%V"),
+    ('G', "%G"),
+    ('g', "%g"),
+    ('Y', "%Y"),
+    ('y', "%y"),
+    ('C', "%C"),
+    ('c', "%a %b %e %H:%M:%S %Y"),
+    ('D', "%m/%d/%y"),
+    ('x', "%m/%d/%y"),
+    ('F', "%Y-%m-%d"),
+    ('+', "%Y-%m-%d+%H:%M:%S.0000000000"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::range::SizeRange;
+
+    const FOUND: Found<'_> = Found {
+        url: "http://h:1/pub/a%20b/c%1B.iso",
+        path: b"/pub/a b/c\x1b.iso",
+        name: b"c\x1b.iso",
+        kind: Kind::File,
+        depth: 2,
+        start: b"/pub/",
+        size: None,
+        modified: None,
+        asked: false,
+        empty: None,
+        listing: None,
+        status: None,
+        attempts: 0,
+        took: std::time::Duration::ZERO,
+    };
+
+    fn shown(format: &str, found: &Found<'_>, terminal: bool) -> String {
+        let format = Format::parse(format.as_bytes(), TimeZone::UTC).expect("a valid format");
+        let mut out = Vec::new();
+        format.write(found, terminal, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn urls_are_encoded_and_names_are_not() {
+        let all = "%p|%h|%H|%P|%f|%d";
+        assert_eq!(
+            shown(all, &FOUND, false),
+            "http://h:1/pub/a%20b/c%1B.iso|http://h:1/pub/a%20b|http://h:1/pub/|a b/c\u{1b}.iso|c\u{1b}.iso|2"
+        );
+        assert_eq!(
+            shown("%P|%f", &FOUND, true),
+            "a b/c\\u{1b}.iso|c\\u{1b}.iso"
+        );
+        let start = Found {
+            url: "http://h:1/pub/",
+            path: b"/pub",
+            name: b"pub",
+            kind: Kind::Directory,
+            depth: 0,
+            ..FOUND
+        };
+        assert_eq!(
+            shown(all, &start, false),
+            "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0"
+        );
+        let root = Found {
+            url: "http://h:1/",
+            path: b"/",
+            name: b"/",
+            start: b"/",
+            ..start
+        };
+        assert_eq!(
+            shown(all, &root, false),
+            "http://h:1/|http://h:1|http://h:1/||/|0"
+        );
+        let directory = Found {
+            url: "http://h:1/pub/a/b/",
+            path: b"/pub/a/b",
+            depth: 2,
+            ..start
+        };
+        assert_eq!(
+            shown("%p|%h|%H|%P", &directory, false),
+            "http://h:1/pub/a/b/|http://h:1/pub/a|http://h:1/pub/|a/b"
+        );
+    }
+
+    #[test]
+    fn what_is_not_exactly_known_is_marked() {
+        for (lo, hi, expected) in [
+            (5, 5, "5|1|1"),
+            (1000, 1100, "~1050|~1|~2"),
+            (1000, 1020, "~1010|1|2"),
+            (
+                u64::MAX - 1,
+                u64::MAX,
+                "~18446744073709551614|18014398509481984|36028797018963968",
+            ),
+        ] {
+            let found = Found {
+                size: Some(SizeRange { lo, hi }),
+                ..FOUND
+            };
+            assert_eq!(shown("%s|%k|%b", &found, false), expected);
+            let directory = Found {
+                kind: Kind::Directory,
+                ..found
+            };
+            assert_eq!(shown("%s|%5k", &directory, false), "?|    ?");
+        }
+        for (lo, hi, expected) in [
+            (
+                86_400,
+                86_400,
+                "86400.0000000000|1970-01-02|00:00|00.0000000000",
+            ),
+            (
+                86_400,
+                86_459,
+                "~86400.0000000000|1970-01-02|00:00|~00.0000000000",
+            ),
+            (
+                86_399,
+                86_459,
+                "~86399.0000000000|~1970-01-01|~23:59|~59.0000000000",
+            ),
+            (i64::MIN, 0, "?|?|?|?"),
+        ] {
+            let found = Found {
+                modified: Some(TimeRange { lo, hi }),
+                ..FOUND
+            };
+            let expected = expected.replacen(
+                "?|",
+                &format!("~{lo}.0000000000|"),
+                usize::from(lo == i64::MIN),
+            );
+            assert_eq!(shown("%T@|%TF|%TR|%TS", &found, false), expected);
+        }
+        assert_eq!(shown("%s|%t|%T@", &FOUND, false), "?|?|?");
+    }
+
+    #[test]
+    fn ls_shows_recent_times_and_old_years() {
+        let clock = Clock {
+            now: 1_000_000_000,
+            zone: TimeZone::UTC,
+        };
+        for (modified, date) in [
+            (
+                Some(TimeRange::exact(1_000_000_000 - 86_400)),
+                "Sep  8 01:46",
+            ),
+            (Some(TimeRange::exact(1_000_000_000 + 7200)), "Sep  9  2001"),
+            (Some(TimeRange::exact(0)), "Jan  1  1970"),
+            (None, "           ?"),
+        ] {
+            let found = Found {
+                modified,
+                size: Some(SizeRange::exact(1025)),
+                ..FOUND
+            };
+            let mut out = Vec::new();
+            write_ls(&found, &clock, &mut out);
+            assert_eq!(
+                String::from_utf8_lossy(&out),
+                format!(
+                    "        ?      2 -?????????   ? ?        ?            1025 {date} {}\n",
+                    FOUND.url
+                )
+            );
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The tests: what they ask of an entry, and what is known of the answer when sizes and times are intervals.
+
+use std::ops::Not;
+
+use regex::bytes::Regex;
+
+use crate::find::frontier::{Found, Kind};
+use crate::find::glob::Glob;
+
+/// One test.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    /// `-name`
+    Name(Glob),
+    /// `-path`
+    Path(Glob),
+    /// `-regex`
+    Regex(Regex),
+    /// wfind's `-n`: what a link to it says has a match.
+    Href(Regex),
+    /// `-type`
+    Type { file: bool, directory: bool },
+    /// `-size`, in units of so many bytes.
+    Size { count: Comparison, unit: u64 },
+    /// `-empty`
+    Empty,
+    /// `-newermt`, `-mtime`, `-mmin`
+    Time(TimeTest),
+    /// `-newer`: the index of the reference.
+    Newer(usize),
+}
+
+/// `N`, `-N` and `+N`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Comparison {
+    Exactly(u64),
+    Less(u64),
+    More(u64),
+}
+
+/// Bounds in nanoseconds since 1970. GNU find compares with that precision, so that a bound can lie within a second.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TimeTest {
+    /// Later than that.
+    After(i128),
+    /// Earlier than that.
+    Before(i128),
+    /// Later than the first, and not later than the second.
+    Within(i128, i128),
+}
+
+/// What is known of an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Truth {
+    Yes,
+    No,
+    /// Not known yet.
+    Open(Means),
+}
+
+/// What would settle an answer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Means {
+    /// To ask the server for the entry.
+    pub(super) head: bool,
+    /// To read the directory.
+    pub(super) list: bool,
+}
+
+impl Test {
+    /// `references` are the times of what `-newer` names, as far as they are known.
+    pub(super) fn answer(&self, found: &Found<'_>, references: &[Option<i64>]) -> Truth {
+        match self {
+            Self::Name(glob) => glob.matches(found.name).into(),
+            Self::Path(glob) => glob.matches(found.path).into(),
+            Self::Regex(regex) => regex.is_match(found.path).into(),
+            Self::Href(regex) => match found.kind {
+                Kind::File => regex.is_match(found.name).into(),
+                Kind::Directory => regex.is_match(&[found.name, b"/"].concat()).into(),
+            },
+            Self::Type { file, directory } => match found.kind {
+                Kind::File => (*file).into(),
+                Kind::Directory => (*directory).into(),
+            },
+            Self::Size { count, unit } => size(*count, *unit, found),
+            Self::Empty => empty(found),
+            Self::Time(test) => time(*test, found),
+            Self::Newer(index) => match references.get(*index) {
+                Some(Some(seconds)) => time(TimeTest::After(nanos(*seconds)), found),
+                _ => ASK,
+            },
+        }
+    }
+
+    /// Whether the answer depends on the time of the last change.
+    pub(super) fn is_about_time(&self) -> bool {
+        matches!(self, Self::Time(_) | Self::Newer(_))
+    }
+}
+
+impl Comparison {
+    fn holds(self, value: u64) -> bool {
+        match self {
+            Self::Exactly(count) => value == count,
+            Self::Less(count) => value < count,
+            Self::More(count) => value > count,
+        }
+    }
+}
+
+impl TimeTest {
+    /// For what happened between the two seconds, both included. Servers tell whole seconds, which stand for their
+    /// first moment.
+    fn answer(self, lo: i64, hi: i64) -> Truth {
+        let (lo, hi) = (nanos(lo), nanos(hi));
+        let (all, some) = match self {
+            Self::After(bound) => (lo > bound, hi > bound),
+            Self::Before(bound) => (hi < bound, lo < bound),
+            Self::Within(from, to) => (lo > from && hi <= to, hi > from && lo <= to),
+        };
+        match (all, some) {
+            (true, _) => Truth::Yes,
+            (_, false) => Truth::No,
+            _ => ASK,
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(answer: bool) -> Self {
+        if answer { Self::Yes } else { Self::No }
+    }
+}
+
+impl Not for Truth {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            open @ Self::Open(_) => open,
+        }
+    }
+}
+
+/// Directories have no size over HTTP.
+fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
+    if found.kind == Kind::Directory {
+        return Truth::No;
+    }
+    let Some(range) = found.size else { return ASK };
+    let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
+    let outside = match count {
+        Comparison::Exactly(count) => count < lo || count > hi,
+        Comparison::Less(_) | Comparison::More(_) => !count.holds(lo) && !count.holds(hi),
+    };
+    match (outside, count.holds(lo) && count.holds(hi)) {
+        (true, _) => Truth::No,
+        (_, true) => Truth::Yes,
+        _ => ASK,
+    }
+}
+
+fn empty(found: &Found<'_>) -> Truth {
+    match (found.kind, found.empty, found.size) {
+        (Kind::Directory, Some(empty), _) => empty.into(),
+        (Kind::Directory, None, _) => Truth::Open(Means {
+            list: true,
+            head: false,
+        }),
+        (Kind::File, _, Some(size)) if size.lo > 0 => Truth::No,
+        (Kind::File, _, Some(size)) if size.hi == 0 => Truth::Yes,
+        (Kind::File, ..) => ASK,
+    }
+}
+
+fn time(test: TimeTest, found: &Found<'_>) -> Truth {
+    match found.modified {
+        Some(range) => test.answer(range.lo, range.hi),
+        None => ASK,
+    }
+}
+
+pub(super) fn nanos(seconds: i64) -> i128 {
+    i128::from(seconds) * NANOS
+}
+
+pub(super) const NANOS: i128 = 1_000_000_000;
+
+const ASK: Truth = Truth::Open(Means {
+    head: true,
+    list: false,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::range::{SizeRange, TimeRange};
+
+    const OPEN: Truth = ASK;
+    const FILE: Found<'_> = Found {
+        url: "http://h/x",
+        path: b"/x",
+        name: b"x",
+        kind: Kind::File,
+        depth: 1,
+        start: b"/",
+        size: None,
+        modified: None,
+        asked: false,
+        status: None,
+        attempts: 1,
+        took: std::time::Duration::ZERO,
+        empty: None,
+        listing: None,
+    };
+
+    #[test]
+    fn sizes_are_rounded_up_to_units() {
+        use Comparison::{Exactly, Less, More};
+        for (count, unit, lo, hi, expected) in [
+            (Less(1), 1 << 20, 0, 0, Truth::Yes),
+            (Less(1), 1 << 20, 1, 1, Truth::No),
+            (Less(1), 1 << 20, 0, 1, OPEN),
+            (Exactly(1), 1024, 1, 1024, Truth::Yes),
+            (Exactly(1), 1024, 0, 1024, OPEN),
+            (Exactly(1), 1024, 1, 1025, OPEN),
+            (Exactly(1), 1024, 1025, 4096, Truth::No),
+            (Exactly(3), 1, 1, 5, OPEN),
+            (More(1), 1024, 1024, 1024, Truth::No),
+            (More(1), 1024, 1025, 1025, Truth::Yes),
+            (More(1), 1024, 1024, 1025, OPEN),
+            (More(0), 1, 1, u64::MAX, Truth::Yes),
+            (More(u64::MAX), 1, 1, u64::MAX, Truth::No),
+        ] {
+            let found = Found {
+                size: Some(SizeRange { lo, hi }),
+                ..FILE
+            };
+            let answer = Test::Size { count, unit }.answer(&found, &[]);
+            assert_eq!(answer, expected, "{count:?} of {unit} in {lo}..={hi}");
+        }
+        let directory = Found {
+            kind: Kind::Directory,
+            ..FILE
+        };
+        let count = Less(u64::MAX);
+        assert_eq!(Test::Size { count, unit: 1 }.answer(&FILE, &[]), OPEN);
+        assert_eq!(
+            Test::Size { count, unit: 1 }.answer(&directory, &[]),
+            Truth::No
+        );
+    }
+
+    #[test]
+    fn times_are_compared_with_intervals() {
+        use TimeTest::{After, Before, Within};
+        for (test, lo, hi, expected) in [
+            (After(nanos(10)), 10, 10, Truth::No),
+            (After(nanos(10) - 1), 10, 10, Truth::Yes),
+            (After(nanos(10)), 10, 11, OPEN),
+            (After(nanos(10)), 11, 70, Truth::Yes),
+            (Before(nanos(10)), 10, 70, Truth::No),
+            (Before(nanos(10) + 1), 10, 10, Truth::Yes),
+            (Before(nanos(10)), 9, 10, OPEN),
+            (Within(nanos(10), nanos(20)), 10, 10, Truth::No),
+            (Within(nanos(10), nanos(20)), 11, 20, Truth::Yes),
+            (Within(nanos(10), nanos(20)), 0, 100, OPEN),
+            (Within(nanos(10), nanos(20)), 21, 100, Truth::No),
+        ] {
+            let found = Found {
+                modified: Some(TimeRange { lo, hi }),
+                ..FILE
+            };
+            let answer = Test::Time(test).answer(&found, &[]);
+            assert_eq!(answer, expected, "{test:?} in {lo}..={hi}");
+        }
+        let found = Found {
+            modified: Some(TimeRange::exact(5)),
+            ..FILE
+        };
+        for (reference, expected) in [(Some(4), Truth::Yes), (Some(5), Truth::No), (None, OPEN)] {
+            assert_eq!(Test::Newer(0).answer(&found, &[reference]), expected);
+        }
+    }
+
+    #[test]
+    fn emptiness_of_directories_needs_their_listing() {
+        let directory = Found {
+            kind: Kind::Directory,
+            ..FILE
+        };
+        let list = Truth::Open(Means {
+            list: true,
+            head: false,
+        });
+        for (empty, expected) in [
+            (None, list),
+            (Some(true), Truth::Yes),
+            (Some(false), Truth::No),
+        ] {
+            let found = Found { empty, ..directory };
+            assert_eq!(Test::Empty.answer(&found, &[]), expected);
+        }
+        for (lo, hi, expected) in [(0, 0, Truth::Yes), (0, 9, OPEN), (1, 9, Truth::No)] {
+            let found = Found {
+                size: Some(SizeRange { lo, hi }),
+                ..FILE
+            };
+            assert_eq!(Test::Empty.answer(&found, &[]), expected);
+        }
+    }
+}

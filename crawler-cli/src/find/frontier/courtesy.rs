@@ -1,0 +1,303 @@
+//! What keeps requests back: robots.txt, rates, and hosts that ask for less or are away.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use courser::{Rate, RateLimiter};
+
+use super::messages::Reply;
+use super::task::{Task, TaskKind};
+use super::{Cause, Frontier, Sink, parse_retry_after};
+use crate::find::robots::{Access, Robots};
+use crate::find::stats::{Reason, Waiting};
+
+/// Attempts and pauses.
+impl Frontier {
+    /// Tries again after `wait`, or gives up when that was the last attempt.
+    pub(super) fn retry(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: Cause,
+        wait: Duration,
+        sink: Sink<'_>,
+    ) {
+        let patience = self.policy.patience;
+        let too_late = task
+            .first_sent_at
+            .is_some_and(|first| now + wait > first + patience);
+        if task.attempts >= self.policy.attempts.get() || too_late {
+            return self.give_up(now, task, &cause, sink);
+        }
+        self.postpone(now + wait, task);
+    }
+
+    pub(super) fn postpone(&mut self, due: Instant, task: Task) {
+        let task = self.written(task);
+        let number = self.number();
+        self.postponed.insert((due, number), task);
+    }
+
+    /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
+    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
+    pub(super) fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+        if self.is_news(&task) {
+            self.absences += 1;
+            let wait = self.back_off(self.absences);
+            self.pause(now, wait);
+        }
+        if self.absences < self.policy.attempts.get() {
+            return self.retry(now, task, cause, Duration::ZERO, sink);
+        }
+        self.give_up_all(now, task, &cause, sink);
+    }
+
+    /// This one, and everything that waits.
+    pub(super) fn give_up_all(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
+        // What waits for robots.txt is not told that it is missing, but why.
+        if task.kind != TaskKind::Robots {
+            self.give_up(now, task, cause, sink);
+        }
+        self.give_up_waiting(now, cause, sink);
+    }
+
+    pub(super) fn give_up_waiting(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
+        let ready = mem::take(&mut self.ready);
+        let postponed = mem::take(&mut self.postponed);
+        for task in ready.into_iter().chain(postponed.into_values()) {
+            self.forget(task.number);
+            self.give_up(now, task, cause, sink);
+        }
+        self.give_up_held(now, sink);
+    }
+
+    /// The host asked for less: no attempt of the URL's, but everything waits. Its complaints about requests from
+    /// before the pause are one with the complaint that began it.
+    pub(super) fn throttle(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        reply: &Reply<'_>,
+        sink: Sink<'_>,
+    ) {
+        let cause = Cause::Status(reply.status);
+        task.attempts = task.attempts.saturating_sub(1);
+        task.throttles += 1;
+        let wait = self.wait_asked_for(&task, reply);
+        if self.is_news(&task) {
+            let under_way = self.in_flight.len() + 1;
+            self.window = (self.window.min(under_way) / 2).max(1);
+        }
+        self.good_replies = 0;
+        self.pause(now, wait);
+        if task.throttles >= MOST_THROTTLES {
+            return self.give_up(now, task, &cause, sink);
+        }
+        self.retry(now, task, cause, wait, sink);
+    }
+
+    pub(super) fn widen(&mut self) {
+        self.good_replies += 1;
+        if self.good_replies >= GOOD_REPLIES {
+            self.good_replies = 0;
+            self.window = self.window.saturating_add(1);
+        }
+    }
+
+    /// Whether the request was sent after the last pause, so that its failure says something new about the host.
+    fn is_news(&self, task: &Task) -> bool {
+        self.paused_until
+            .is_none_or(|until| task.sent_at >= Some(until))
+    }
+
+    fn pause(&mut self, now: Instant, wait: Duration) {
+        self.paused_until = self.paused_until.max(Some(now + wait));
+    }
+
+    /// The pause after the `attempt`-th attempt.
+    pub(super) fn back_off(&self, attempt: u32) -> Duration {
+        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
+        self.policy
+            .first_pause
+            .saturating_mul(doubled)
+            .min(self.policy.longest_pause)
+    }
+
+    /// What `Retry-After` says, or else the usual pause.
+    fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
+        reply
+            .retry_after
+            .and_then(|value| parse_retry_after(value, reply.date))
+            .unwrap_or_else(|| self.back_off(task.throttles))
+            .min(self.policy.longest_pause)
+    }
+
+    /// Why nothing can be sent at `now`, if something waits to be.
+    pub fn waiting(&mut self, now: Instant) -> Option<Waiting> {
+        let until = |until: Instant| (until > now).then_some(until);
+        if self.in_flight.is_empty() && self.is_done() {
+            return None;
+        }
+        let waiting = |reason, until| Some(Waiting { reason, until });
+        if let Some(until) = self.paused_until.and_then(until) {
+            return waiting(Reason::BackOff, until);
+        }
+        let reason = match self.delayed_by_robots {
+            true => Reason::Robots,
+            false => Reason::Rate,
+        };
+        if !self.ready.is_empty()
+            && let Some(at) = self.pace_at(now).and_then(until)
+        {
+            return waiting(reason, at);
+        }
+        match self.postponed.first_key_value() {
+            Some((&(due, _), _)) if self.ready.is_empty() && self.in_flight.is_empty() => {
+                waiting(Reason::BackOff, until(due)?)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Requests to the host that are not made here, but under the same limits.
+impl Frontier {
+    /// Until when no request may be sent, if none may at `now`.
+    pub fn held_until(&mut self, now: Instant) -> Option<Instant> {
+        let pace = self.pace_at(now);
+        let until = self.paused_until.into_iter().chain(pace).max();
+        until.filter(|until| *until > now)
+    }
+
+    /// Whether one more request may be under way beside so many others.
+    pub fn has_room(&self, others: usize) -> bool {
+        self.in_flight.len() + others < self.window
+    }
+
+    /// A request was sent.
+    pub fn handle_other_sent(&mut self, now: Instant) {
+        self.pace(now);
+    }
+
+    /// The host answered a request without complaint.
+    pub fn handle_other_answer(&mut self) {
+        self.widen();
+    }
+
+    /// The host asked for less, and for a pause, by its answer to a request of `sent_at`, while so many others were
+    /// under way.
+    pub fn handle_other_complaint(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        wait: Duration,
+        others: usize,
+    ) {
+        if self.paused_until.is_none_or(|until| sent_at >= until) {
+            let under_way = self.in_flight.len() + others + 1;
+            self.window = (self.window.min(under_way) / 2).max(1);
+        }
+        self.good_replies = 0;
+        self.pause(now, wait);
+    }
+}
+
+/// Rates.
+impl Frontier {
+    /// When the next request may be sent by all the limits on their rate; `None` if there is none.
+    pub(super) fn pace_at(&mut self, now: Instant) -> Option<Instant> {
+        let limits = self.pace.iter_mut();
+        limits.filter_map(|limit| limit.ready_at(now, 1)).max()
+    }
+
+    /// A request is sent.
+    pub(super) fn pace(&mut self, now: Instant) {
+        for limit in &mut self.pace {
+            limit.charge(now, 1);
+        }
+    }
+
+    pub(super) fn limit_rate(&mut self, rate: Rate) {
+        self.pace.push(RateLimiter::new(rate));
+    }
+}
+
+/// robots.txt.
+impl Frontier {
+    /// What came instead of, or as, the robots.txt.
+    pub(super) fn robots_reply(
+        &mut self,
+        now: Instant,
+        task: Task,
+        reply: &Reply<'_>,
+        sink: Sink<'_>,
+    ) {
+        match Access::of_status(reply.status, task.redirects) {
+            Access::Parse => {
+                let robots = Robots::parse(reply.body, &self.policy.agent);
+                self.obey(now, robots, sink);
+            }
+            Access::Follow => match self.robots_elsewhere(&task, reply.location) {
+                Some(target) => self.ready.push(Task {
+                    redirects: task.redirects + 1,
+                    ..Task::new(target, TaskKind::Robots, task.start, 0)
+                }),
+                None => self.obey(now, Robots::allow_all(), sink),
+            },
+            Access::Unavailable => self.obey(now, Robots::allow_all(), sink),
+            Access::Unreachable => {
+                let wait = self.back_off(task.attempts);
+                self.retry(now, task, Cause::Status(reply.status), wait, sink);
+            }
+        }
+    }
+
+    /// Another place for it on this host. One on another host would be about that host.
+    fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
+        let mut at = self.origin.clone();
+        at.set_path(&task.target);
+        let to = at.join(std::str::from_utf8(location?).ok()?).ok()?;
+        let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
+        (to.origin() == self.origin.origin() && target != task.target).then(|| target.to_owned())
+    }
+
+    /// From now on. Starts that were added before are looked at again.
+    pub(super) fn obey(&mut self, now: Instant, robots: Robots, sink: Sink<'_>) {
+        if let Some(delay) = robots.crawl_delay() {
+            let delay = delay.min(self.policy.longest_pause);
+            if delay > self.policy.min_delay {
+                self.delayed_by_robots = true;
+                self.limit_rate(Rate::every(delay));
+            }
+        }
+        let starts = mem::take(&mut self.ready);
+        self.robots = Some(robots);
+        for task in starts {
+            match self.is_allowed(&task.target) {
+                true => self.ready.push(task),
+                false => {
+                    self.forget(task.number);
+                    self.give_up(now, task, &Cause::Robots, sink);
+                }
+            }
+        }
+    }
+
+    /// Whether robots.txt lets it be fetched.
+    pub fn is_allowed(&self, target: &str) -> bool {
+        let robots = self.robots.as_ref();
+        robots.is_none_or(|robots| robots.allows_all() || robots.allows(target))
+    }
+
+    /// Whether nothing but the robots.txt may be asked for.
+    pub(super) fn awaits_robots(&self) -> bool {
+        self.policy.robots && self.robots.is_none()
+    }
+}
+
+/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
+/// no URL is likely to meet many complaints by this trial.
+const GOOD_REPLIES: u32 = 100;
+
+/// Complaints about one URL before it is given up, whatever time is left: each came after a pause.
+const MOST_THROTTLES: u32 = 100;

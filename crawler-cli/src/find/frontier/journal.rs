@@ -1,0 +1,372 @@
+//! What changes in a frontier, for whoever keeps it on disk: the URLs to ask for, the directories known, and the
+//! listings of which only a part was looked at. A frontier that is made again from it goes on where the other one was.
+//!
+//! A URL that is being asked for stays in the journal until everything that its answer brings is there too, so that a
+//! crawl that is cut off at any moment asks for it again and loses nothing.
+
+use std::mem;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::inspect::{Clock, Held};
+use super::task::{Above, Open, Task, TaskKind};
+use super::{Counts, Frontier};
+use crate::find::expr::Memo;
+use crate::find::listing::{Directories, Entry, Shape};
+use crate::find::range::{ListedTime, SizeRange};
+
+/// One change. Numbers name what is to be done, each once in the life of a crawl.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// This is to be asked for.
+    Queued(u64, String),
+    /// It is done, or given up.
+    Done(u64),
+    /// Of the listing that this URL brought, so much was looked at: the rest, as text, and the place in it.
+    Held(u64, Option<String>, Place),
+    /// A directory was seen.
+    Known(u128),
+}
+
+/// How far a listing was looked at.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Place {
+    /// Entries that are done with.
+    at: usize,
+    /// How far the expression has come with the next one, if it waits for an answer.
+    memo: Option<Vec<u8>>,
+}
+
+/// What a frontier needs to go on beside its URLs.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Summit {
+    /// Keys of the fingerprints.
+    seeds: [u64; 2],
+    next_number: u64,
+    clock: Option<i64>,
+    heads: bool,
+    counts: Counts,
+}
+
+/// What was written down.
+#[derive(Clone, Debug, Default)]
+pub struct Saved {
+    /// What stood beside the URLs.
+    pub summit: Summit,
+    /// What is to be asked for: number and text.
+    pub queued: Vec<(u64, String)>,
+    /// What [`Change::Held`] had: number, text and place.
+    pub held: Vec<(u64, String, Place)>,
+    /// What was seen.
+    pub known: Vec<u128>,
+    /// How many more are to be asked for, which come when [`Frontier::wants_back`] says so.
+    pub spilled: u64,
+}
+
+/// The journal of a frontier.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// Whether it is kept at all.
+    on: bool,
+    changes: Vec<Change>,
+    /// The URL whose answer is being looked at, and whether it was put back somewhere.
+    current: Option<(u64, bool)>,
+    /// URLs that are on disk only.
+    spilled: u64,
+}
+
+/// A [`Task`], written down.
+#[derive(Deserialize, Serialize)]
+struct Written {
+    target: String,
+    path: Option<String>,
+    kind: TaskKind,
+    start: usize,
+    depth: u32,
+    redirects: u32,
+    above: Vec<u64>,
+    open: Option<WrittenOpen>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct WrittenOpen {
+    memo: Vec<u8>,
+    listing: Option<Shape>,
+    size: Option<SizeRange>,
+    modified: Option<ListedTime>,
+}
+
+/// A [`Held`], written down.
+#[derive(Deserialize, Serialize)]
+struct WrittenHeld {
+    task: Written,
+    shape: Shape,
+    directories: Directories,
+    entries: Vec<Entry>,
+}
+
+impl Written {
+    fn of(task: &Task) -> Self {
+        Self {
+            target: task.target.clone(),
+            path: task.path.clone(),
+            kind: task.kind,
+            start: task.start,
+            depth: task.depth,
+            redirects: task.redirects,
+            above: Above::listings(task.above.as_ref()).collect(),
+            open: task.open.as_ref().map(|open| WrittenOpen {
+                memo: open.memo.as_bytes().to_vec(),
+                listing: open.listing,
+                size: open.size,
+                modified: open.modified,
+            }),
+        }
+    }
+
+    fn task(self, number: u64) -> Task {
+        let above = self.above.into_iter().rev().fold(None, |next, listing| {
+            Some(Arc::new(Above { listing, next }))
+        });
+        Task {
+            number,
+            path: self.path,
+            redirects: self.redirects,
+            above,
+            open: self.open.map(|open| {
+                Box::new(Open {
+                    memo: Memo::from_bytes(&open.memo),
+                    listing: open.listing,
+                    size: open.size,
+                    modified: open.modified,
+                })
+            }),
+            ..Task::new(self.target, self.kind, self.start, self.depth)
+        }
+    }
+}
+
+/// What the rest of the frontier does with its URLs.
+impl Frontier {
+    /// To be asked for, as soon as may be.
+    pub(super) fn queue(&mut self, task: Task) {
+        let task = self.written(task);
+        self.ready.push(task);
+    }
+
+    /// Writes down that this is to be asked for, unless that is written already.
+    pub(super) fn written(&mut self, mut task: Task) -> Task {
+        self.keep(task.number);
+        if task.number == 0 {
+            task.number = self.number();
+            if self.journal.on {
+                let change = Change::Queued(task.number, text(&Written::of(&task)));
+                self.journal.changes.push(change);
+            }
+        }
+        task
+    }
+
+    /// A listing of which a part was looked at.
+    pub(super) fn hold(&mut self, mut held: Held) {
+        self.keep(held.task.number);
+        if self.journal.on {
+            let place = Place {
+                at: held.entries_len - held.entries.len() - usize::from(held.first.is_some()),
+                memo: held
+                    .first
+                    .as_ref()
+                    .map(|(_, memo)| memo.as_bytes().to_vec()),
+            };
+            let listing = (!mem::replace(&mut held.is_written, true)).then(|| {
+                let first = held.first.iter().map(|(entry, _)| entry);
+                let rest = held.entries.as_slice();
+                held.entries_len = rest.len() + usize::from(held.first.is_some());
+                text(&WrittenHeld {
+                    task: Written::of(&held.task),
+                    shape: held.shape,
+                    directories: held.directories.clone(),
+                    entries: first.chain(rest).cloned().collect(),
+                })
+            });
+            let place = match listing {
+                Some(_) => Place { at: 0, ..place },
+                None => place,
+            };
+            let change = Change::Held(held.task.number, listing, place);
+            self.journal.changes.push(change);
+        }
+        self.held.push_back(held);
+    }
+
+    /// The answer to this is being looked at.
+    pub(super) fn begin(&mut self, number: u64) {
+        self.journal.current = Some((number, false));
+    }
+
+    fn keep(&mut self, number: u64) {
+        if let Some((current, kept)) = &mut self.journal.current {
+            *kept |= *current == number;
+        }
+    }
+
+    /// All that the answer brought is written down.
+    pub(super) fn end(&mut self) {
+        if let Some((number, false)) = self.journal.current.take() {
+            self.forget(number);
+        }
+    }
+
+    /// This is done.
+    pub(super) fn forget(&mut self, number: u64) {
+        if self.journal.on && number != 0 {
+            self.journal.changes.push(Change::Done(number));
+        }
+    }
+
+    pub(super) fn note_known(&mut self, fingerprint: u128) {
+        if self.journal.on {
+            self.journal.changes.push(Change::Known(fingerprint));
+        }
+    }
+
+    pub(super) fn is_spilled(&self) -> bool {
+        self.journal.spilled > 0
+    }
+}
+
+/// For whoever keeps it on disk.
+impl Frontier {
+    /// Keeps a journal from now on; what is there already is in it.
+    pub fn keep_journal(&mut self) {
+        self.journal.on = true;
+        for task in mem::take(&mut self.ready) {
+            let task = self.written(Task { number: 0, ..task });
+            self.ready.push(task);
+        }
+        let known = self
+            .known
+            .iter()
+            .map(|&fingerprint| Change::Known(fingerprint));
+        self.journal.changes.extend(known);
+    }
+
+    /// What has changed since the last time.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        mem::take(&mut self.journal.changes)
+    }
+
+    /// What it needs to go on beside its URLs.
+    pub fn summit(&self) -> Summit {
+        Summit {
+            seeds: self.seeds,
+            next_number: self.next_number,
+            clock: self.clock.ahead(),
+            heads: self.heads,
+            counts: self.counts,
+        }
+    }
+
+    /// Goes on where another frontier with the same starts was. What cannot be read again is told.
+    ///
+    /// # Errors
+    /// The text that is none of a frontier's.
+    pub fn restore(&mut self, saved: Saved) -> Result<(), String> {
+        self.journal.on = true;
+        self.journal.spilled = saved.spilled;
+        self.seeds = saved.summit.seeds;
+        self.next_number = saved.summit.next_number;
+        self.clock = saved.summit.clock.map_or(Clock::Unknown, Clock::Ahead);
+        self.heads = saved.summit.heads;
+        self.counts = saved.summit.counts;
+        self.known = saved.known.into_iter().collect();
+        self.ready.clear();
+        self.add_back(saved.queued)?;
+        for (number, text, place) in saved.held {
+            let held: WrittenHeld = serde_json::from_str(&text).map_err(|_| text.clone())?;
+            self.check(&held.task)?;
+            let entries_len = held.entries.len();
+            let mut entries = held.entries.into_iter();
+            if place.at > 0 {
+                entries.nth(place.at - 1);
+            }
+            let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
+            let first = memo.and_then(|memo| Some((entries.next()?, memo)));
+            self.held.push_back(Held {
+                task: held.task.task(number),
+                shape: held.shape,
+                directories: held.directories,
+                entries,
+                entries_len,
+                is_written: true,
+                first,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes back what was spilled, or saved.
+    ///
+    /// # Errors
+    /// The text that is none of a frontier's.
+    pub fn add_back(&mut self, queued: Vec<(u64, String)>) -> Result<(), String> {
+        for (number, text) in queued {
+            let written: Written = serde_json::from_str(&text).map_err(|_| text.clone())?;
+            self.check(&written)?;
+            let task = written.task(number);
+            self.undecided += usize::from(task.kind == TaskKind::File);
+            self.ready.push(task);
+        }
+        Ok(())
+    }
+
+    fn check(&self, written: &Written) -> Result<(), String> {
+        match written.start < self.starts.len() {
+            true => Ok(()),
+            false => Err(written.target.clone()),
+        }
+    }
+
+    /// Once all changes are on disk: the URLs that are better left there, because there are so many.
+    pub fn spill(&mut self) -> Vec<u64> {
+        if !self.journal.on || self.ready.len() <= MOST_READY {
+            return Vec::new();
+        }
+        // The oldest: they are next in a long time.
+        let task_is_light = |task: &Task| task.kind != TaskKind::File;
+        let (spilled, kept): (Vec<_>, Vec<_>) = mem::take(&mut self.ready)
+            .into_iter()
+            .enumerate()
+            .partition(|(at, task)| *at < MOST_READY / 2 && task_is_light(task));
+        self.ready = kept.into_iter().map(|(_, task)| task).collect();
+        self.journal.spilled += spilled.len() as u64;
+        spilled.into_iter().map(|(_, task)| task.number).collect()
+    }
+
+    /// How many of the spilled URLs it can do with now.
+    pub fn wants_back(&self) -> usize {
+        match self.journal.spilled > 0 && self.ready.len() < FEW_READY {
+            true => MOST_READY / 2,
+            false => 0,
+        }
+    }
+
+    /// So many of them have [come back](Self::add_back). None: there are no more.
+    pub fn note_back(&mut self, count: usize) {
+        self.journal.spilled = match count {
+            0 => 0,
+            _ => self.journal.spilled.saturating_sub(count as u64),
+        };
+    }
+}
+
+fn text(value: &impl Serialize) -> String {
+    // Nothing in it can fail: no maps, no foreign types.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// URLs in memory before some are left on disk.
+const MOST_READY: usize = 100_000;
+/// URLs in memory before some come back.
+const FEW_READY: usize = 1000;

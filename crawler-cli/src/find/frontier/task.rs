@@ -1,0 +1,150 @@
+//! What is known of a URL that is still to be asked for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::messages::Ask;
+use crate::find::expr::Memo;
+use crate::find::listing::{Entry, Shape};
+use crate::find::range::{ListedTime, SizeRange};
+
+/// One URL to ask for.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// Names it in the journal; 0 before it is there.
+    pub(super) number: u64,
+    /// The path, percent-encoded, and of a further page the query. The path ends in `/` when it is a directory.
+    pub(super) target: String,
+    /// The directory that it lists, where that is not its own path: a bucket's listings are told apart by queries.
+    pub(super) path: Option<String>,
+    pub(super) kind: TaskKind,
+    /// Index of the innermost start that holds it.
+    pub(super) start: usize,
+    pub(super) depth: u32,
+    /// Requests that were no complaint about the rate.
+    pub(super) attempts: u32,
+    /// Answers that asked for fewer requests.
+    pub(super) throttles: u32,
+    pub(super) redirects: u32,
+    /// `HEAD` has failed; see [`Ask::First`].
+    pub(super) by_get: bool,
+    /// When the first and the last request were handed out.
+    pub(super) first_sent_at: Option<Instant>,
+    pub(super) sent_at: Option<Instant>,
+    /// What its listing said, if the expression wants to know more.
+    pub(super) open: Option<Box<Open>>,
+    /// What the directories above it list.
+    pub(super) above: Option<Arc<Above>>,
+}
+
+impl Task {
+    pub(super) fn new(target: String, kind: TaskKind, start: usize, depth: u32) -> Self {
+        Self {
+            number: 0,
+            target,
+            path: None,
+            kind,
+            start,
+            depth,
+            attempts: 0,
+            throttles: 0,
+            redirects: 0,
+            by_get: false,
+            first_sent_at: None,
+            sent_at: None,
+            open: None,
+            above: None,
+        }
+    }
+
+    /// How it is asked for next; `heads` tells whether the server can be trusted with `HEAD`.
+    pub(super) fn ask(&self, heads: bool) -> Ask {
+        match self.kind {
+            TaskKind::Robots => Ask::Robots,
+            TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
+                Ask::List
+            }
+            _ if heads && !self.by_get => Ask::Probe,
+            _ => Ask::First,
+        }
+    }
+
+    fn is_directory(&self) -> bool {
+        self.path.is_some() || self.target.ends_with('/')
+    }
+
+    /// The path of a directory.
+    pub(super) fn directory(&self) -> &str {
+        self.path.as_deref().unwrap_or(&self.target)
+    }
+
+    /// What is listed in this directory.
+    pub(super) fn below(&self, segment: &str, kind: TaskKind) -> Self {
+        let target = format!("{}{segment}", self.directory());
+        let mut task = Self::new(target, kind, self.start, self.depth + 1);
+        task.above.clone_from(&self.above);
+        task
+    }
+
+    /// By what page it was listed, if only the kind of task remembers.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        match self.kind {
+            TaskKind::Unknown(shape) => Some(shape),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum TaskKind {
+    /// robots.txt, which comes first.
+    Robots,
+    /// A start, whose existence nothing has shown yet. As it was given, with or without a final `/`.
+    Start,
+    /// A directory.
+    Directory,
+    /// A further page of a directory.
+    Page,
+    /// A name that may be one, listed by a page of this shape.
+    Unknown(Shape),
+    /// A file of which the expression wants to know more than its listing says.
+    File,
+}
+
+/// What a listing said of an entry about which the expression has not decided.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    /// How far the expression has come.
+    pub(super) memo: Memo,
+    pub(super) listing: Option<Shape>,
+    pub(super) size: Option<SizeRange>,
+    pub(super) modified: Option<ListedTime>,
+}
+
+impl Open {
+    /// As the listing has it.
+    pub(super) fn of(entry: &Entry, memo: Memo, shape: Shape) -> Self {
+        Self {
+            memo,
+            listing: Some(shape),
+            size: entry.size,
+            modified: entry.modified,
+        }
+    }
+}
+
+/// What a directory lists, and those above it: by their fingerprints.
+#[derive(Debug)]
+pub(super) struct Above {
+    pub(super) listing: u64,
+    pub(super) next: Option<Arc<Above>>,
+}
+
+impl Above {
+    /// From the innermost one outwards.
+    pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
+        std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)
+    }
+}

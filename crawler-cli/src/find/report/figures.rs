@@ -1,0 +1,369 @@
+//! What a search cost, at its end: the summary in one line or as JSON, and the report of `--report text`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::find::download::DownloadCounts;
+use crate::find::stats::{Class, HostStats, Latency};
+use crate::find::{Ending, Summary};
+
+/// The summary in one line.
+pub(crate) fn summary_text(summary: &Summary) -> String {
+    let counts = &summary.counts;
+    let seconds = summary.elapsed.as_secs_f64();
+    let mut text = format!(
+        "{} found among {} and {} in {seconds:.2} s; {} ({}/s)",
+        thousands(summary.matched),
+        count(counts.files, "file", "files"),
+        count(counts.directories, "directory", "directories"),
+        count(counts.requests, "request", "requests"),
+        thousands(summary.requests_per_second()),
+    );
+    if counts.retries > 0 {
+        text += &format!(", {} of them repeated", thousands(counts.retries));
+    }
+    text += match counts.unread {
+        0 => "; nothing unread",
+        _ => "; ",
+    };
+    if counts.unread > 0 {
+        text += &format!("{} UNREAD", thousands(counts.unread));
+    }
+    if summary.undecided > 0 {
+        let undecided = count(summary.undecided, "entry", "entries");
+        text += &format!("; {undecided} UNDECIDED, taken not to match");
+    }
+    if summary.failed > 0 {
+        text += &format!("; {} FAILED", count(summary.failed, "action", "actions"));
+    }
+    if summary.ending == Ending::Stopped {
+        let left = counts.directories.saturating_sub(counts.directories_done);
+        let left = count(left, "directory was", "directories were");
+        text += &format!("; STOPPED early, {left} not read");
+    }
+    text
+}
+
+/// `--summary json`: one object, as a line.
+pub(super) fn summary_json(summary: &Summary) -> String {
+    let (counts, stats) = (&summary.counts, &summary.stats);
+    let (opened, reused) = stats.connections();
+    let spent = Spent::of(summary);
+    let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
+    let value = json!({ "summary": {
+        "complete": summary.is_complete(),
+        "ending": match summary.ending {
+            Ending::Finished => "finished",
+            Ending::Quit => "quit",
+            Ending::Stopped => "stopped",
+        },
+        "matched": summary.matched,
+        "undecided": summary.undecided,
+        "actions_failed": summary.failed,
+        "downloads": downloads_json(&summary.downloads),
+        "files": counts.files,
+        "directories": counts.directories,
+        "directories_done": counts.directories_done,
+        "requests": counts.requests,
+        "retries": counts.retries,
+        "unread": counts.unread,
+        "unread_by_class": classes(stats.unread()),
+        "failed_attempts_by_class": classes(stats.failed()),
+        "bytes": stats.bytes(),
+        "seconds": summary.elapsed.as_secs_f64(),
+        "seconds_waiting_for_hosts": spent.hosts.as_secs_f64(),
+        "seconds_held_back": spent.held.as_secs_f64(),
+        "seconds_computing": spent.cpu.as_secs_f64(),
+        "requests_per_second": summary.requests_per_second(),
+        "latency_seconds": latency_json(stats.latency()),
+        "connections_opened": opened,
+        "connections_reused": reused,
+        "hosts": hosts,
+    }});
+    value.to_string() + "\n"
+}
+
+/// Nothing if no file was to be downloaded.
+fn downloads_json(downloads: &DownloadCounts) -> Value {
+    match downloads.wanted {
+        0 => Value::Null,
+        _ => json!({
+            "wanted": downloads.wanted,
+            "saved": downloads.saved,
+            "kept": downloads.kept,
+            "failed": downloads.failed,
+            "bytes": downloads.bytes,
+        }),
+    }
+}
+
+/// What was downloaded, in one line.
+pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
+    let mut text = format!(
+        "{} downloaded ({})",
+        count(downloads.saved, "file", "files"),
+        count(downloads.bytes, "byte", "bytes"),
+    );
+    if downloads.kept > 0 {
+        text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    let over = downloads.saved + downloads.kept + downloads.failed;
+    let left = downloads.wanted.saturating_sub(over);
+    if downloads.failed + left > 0 {
+        let missing = thousands(downloads.failed + left);
+        text += &format!("; {missing} NOT DOWNLOADED");
+    }
+    text
+}
+
+fn host_json(host: &HostStats) -> Value {
+    json!({
+        "host": host.name,
+        "requests": host.requests,
+        "answers": host.answers,
+        "failures": host.failures,
+        "status_classes": host.statuses[1..=5],
+        "bytes": host.bytes,
+        "connections_opened": host.opened,
+        "connections_reused": host.reused,
+        "mean_seconds": host.mean().as_secs_f64(),
+        "latency_seconds": host.latency().map(latency_json),
+    })
+}
+
+fn latency_json(latency: &Latency) -> Value {
+    let at = |q| latency.quantile(q).as_secs_f64();
+    json!({ "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": latency.max().as_secs_f64() })
+}
+
+fn classes(classes: &BTreeMap<Class, u64>) -> Value {
+    let entries = classes.iter();
+    let entries = entries.map(|(class, &count)| (class.to_string(), Value::from(count)));
+    Value::Object(entries.collect())
+}
+
+/// `--report text`: what was spent on what, in a few lines.
+pub(super) fn report_text(summary: &Summary) -> String {
+    let (counts, stats) = (&summary.counts, &summary.stats);
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name:<12} {value}");
+    };
+    line(
+        "requests",
+        &format!(
+            "{}, {} of them repeated; {} received",
+            thousands(counts.requests),
+            thousands(counts.retries),
+            size_text(stats.bytes())
+        ),
+    );
+    line("latency", &latency_text(stats.latency()));
+    line("connections", &connections_text(stats.connections()));
+    line("time", &Spent::of(summary).text(summary.elapsed));
+    for (name, classes) in [("failed", stats.failed()), ("unread", stats.unread())] {
+        if !classes.is_empty() {
+            line(name, &classes_text(classes, usize::MAX));
+        }
+    }
+    for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
+        let latency = host.latency().filter(|latency| latency.count() > 0);
+        let latency = latency.map_or_else(String::new, |latency| {
+            format!("; latency: {}", latency_text(latency))
+        });
+        line(
+            "host",
+            &format!(
+                "{}: {}; connections: {}{latency}",
+                host.name,
+                count(host.requests, "request", "requests"),
+                connections_text((host.opened, host.reused)),
+            ),
+        );
+    }
+    let more = stats.hosts().len().saturating_sub(HOSTS_SHOWN);
+    if more > 0 {
+        line("", &format!("and {} faster ones", thousands(more as u64)));
+    }
+    text
+}
+
+/// Hosts, the one with the slowest answers first.
+pub(super) fn by_slowness(hosts: &[HostStats]) -> impl Iterator<Item = &HostStats> {
+    let mut hosts: Vec<_> = hosts.iter().collect();
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.mean()));
+    hosts.into_iter()
+}
+
+/// Where the time went.
+pub(super) struct Spent {
+    /// Requests were under way, and nothing was there to read.
+    pub(super) hosts: Duration,
+    /// No host could be asked.
+    pub(super) held: Duration,
+    /// The processor worked.
+    pub(super) cpu: Duration,
+}
+
+impl Spent {
+    pub(super) fn of(summary: &Summary) -> Self {
+        let (held, cpu) = (summary.stats.held(), summary.stats.cpu());
+        Self {
+            hosts: summary.elapsed.saturating_sub(held + cpu),
+            held,
+            cpu,
+        }
+    }
+
+    pub(super) fn text(&self, elapsed: Duration) -> String {
+        let share = |part: Duration| {
+            let whole = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+            (part.as_secs_f64() / whole * 100.0).min(100.0)
+        };
+        format!(
+            "{}: {:.0} % limited by hosts, {:.0} % held back, {:.0} % limited by the processor",
+            span_text(elapsed),
+            share(self.hosts),
+            share(self.held),
+            share(self.cpu)
+        )
+    }
+}
+
+pub(super) fn latency_text(latency: &Latency) -> String {
+    let at = |q| span_text(latency.quantile(q));
+    format!(
+        "P50 {} · P95 {} · P99 {} · longest {}",
+        at(0.5),
+        at(0.95),
+        at(0.99),
+        span_text(latency.max())
+    )
+}
+
+pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
+    let share = reused as f64 / (opened + reused).max(1) as f64 * 100.0;
+    let opened = thousands(opened);
+    format!("{opened} opened, {share:.1} % of requests on one that was open")
+}
+
+/// The most frequent first.
+pub(super) fn classes_text(classes: &BTreeMap<Class, u64>, most: usize) -> String {
+    let mut sorted: Vec<_> = classes.iter().collect();
+    sorted.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
+    let shown = sorted.iter().take(most);
+    let shown = shown.map(|(class, count)| format!("{} × {class}", thousands(**count)));
+    let mut text = shown.collect::<Vec<_>>().join(" · ");
+    if sorted.len() > most {
+        let _ = write!(text, " and {} other kinds", sorted.len() - most);
+    }
+    text
+}
+
+pub(super) fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
+/// A number with commas.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes, in powers of 1024.
+pub(super) fn size_text(bytes: u64) -> String {
+    let mut unit = "B";
+    let mut size = bytes as f64;
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if size < 1023.5 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" || size >= 9.95 {
+        format!("{size:.0} {unit}")
+    } else {
+        format!("{size:.1} {unit}")
+    }
+}
+
+/// A time, to two or three digits.
+pub(super) fn span_text(span: Duration) -> String {
+    let micros = span.as_micros();
+    let ms = micros as f64 / 1e3;
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..10_000 => format!("{ms:.1} ms"),
+        10_000..1_000_000 => format!("{ms:.0} ms"),
+        1_000_000..10_000_000 => format!("{:.2} s", ms / 1e3),
+        10_000_000..100_000_000 => format!("{:.1} s", ms / 1e3),
+        _ => clock_text(span),
+    }
+}
+
+/// `1:02`, `1:00:02`
+pub(super) fn clock_text(span: Duration) -> String {
+    let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
+    match minutes / 60 {
+        0 => format!("{minutes}:{seconds:02}"),
+        hours => format!("{hours}:{:02}:{seconds:02}", minutes % 60),
+    }
+}
+
+/// Hosts in the text report. All are in `--summary json`.
+const HOSTS_SHOWN: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(thousands(n), text);
+        }
+    }
+
+    #[test]
+    fn sizes_and_times_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (10_188, "9.9 KiB"),
+            (10_189, "10 KiB"),
+            (1_048_063, "1023 KiB"),
+            (1_048_064, "1.0 MiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+        for (micros, text) in [
+            (999, "999 µs"),
+            (1_000, "1.0 ms"),
+            (340_000, "340 ms"),
+            (1_234_567, "1.23 s"),
+            (61_500_000, "61.5 s"),
+            (3_723_000_000, "1:02:03"),
+        ] {
+            assert_eq!(span_text(Duration::from_micros(micros)), text);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Google's published cases, RFC 9309's examples, and what neither says.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use proptest::prelude::*;
+use regex::bytes::RegexBuilder;
+
+use super::*;
+
+/// The rules for an agent that no file here names.
+fn parse(body: &str) -> Robots {
+    Robots::parse(body.as_bytes(), "Courser")
+}
+
+fn rules(rules: &[&str]) -> Robots {
+    parse(&format!("User-agent: *\n{}\n", rules.join("\n")))
+}
+
+/// Where RFC 9309 §2.2.2 says something else than Google's parser does, which compares URLs as they are given. Their
+/// verdict is "disallowed", since the rule that allows does not fit for them.
+const ENCODED_OTHERWISE: [&str; 3] = ["robots-063", "robots-065", "robots-066"];
+
+#[test]
+fn googles_published_cases() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/data/robots-google.jsonl"
+    );
+    let text = std::fs::read_to_string(file).expect("the test data");
+    let mut cases = 0;
+    for line in text.lines() {
+        let case: serde_json::Value = serde_json::from_str(line).expect("a case");
+        let field = |name: &str| case[name].as_str().expect("a text");
+        let body = BASE64_STANDARD.decode(field("robots_b64")).expect("base64");
+        let url = field("url");
+        let after_scheme = url.split_once("//").map_or("", |(_, rest)| rest);
+        let path = after_scheme.find('/').map_or("", |at| &after_scheme[at..]);
+        let verdict = case["allowed"].as_bool().expect("a verdict");
+        let otherwise = ENCODED_OTHERWISE.contains(&field("id"));
+        assert_eq!(
+            Robots::parse(&body, field("user_agent")).allows(path),
+            verdict != otherwise,
+            "{line}"
+        );
+        cases += 1;
+    }
+    assert_eq!(cases, 140);
+}
+
+/// RFC 9309 §2.2.2, the table of encodings: rule, path, and whether they fit.
+#[test]
+fn encodings_of_rfc_9309() {
+    for (rule, path) in [
+        ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
+        ("/foo/bar?baz=http://foo.bar", "/foo/bar?baz=http://foo.bar"),
+        ("/foo/bar/\u{30c4}", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%E3%83%84", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%e3%83%84", "/foo/bar/\u{30c4}"),
+        ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
+        ("/%7Ejoe/", "/~joe/index.html"),
+        ("/~joe/", "/%7ejoe/index.html"),
+        ("/a b[1]", "/a%20b%5B1%5D"),
+        ("/50%", "/50%25"),
+    ] {
+        let robots = rules(&[&format!("Disallow: {rule}")]);
+        assert!(!robots.allows(path), "{rule} {path}");
+    }
+    for (rule, path) in [
+        ("/a%2Fb", "/a/b"),
+        ("/a/b", "/a%2fb"),
+        ("/a%3Fb", "/a?b"),
+        ("/caf\u{e9}", "/cafe"),
+    ] {
+        let robots = rules(&[&format!("Disallow: {rule}")]);
+        assert!(robots.allows(path), "{rule} {path}");
+    }
+}
+
+/// RFC 9309 §2.2.3.
+#[test]
+fn special_characters_of_rfc_9309() {
+    for (rule, path, fits) in [
+        ("/foo/*/bar", "/foo/x/y/bar/z", true),
+        ("/this/path/exactly$", "/this/path/exactly", true),
+        ("/this/path/exactly$", "/this/path/exactly/", false),
+        ("/this/*/exactly$", "/this/a/exactly/b/exactly", true),
+        (
+            "/path/file-with-a-%2A.html",
+            "/path/file-with-a-*.html",
+            true,
+        ),
+        (
+            "/path/file-with-a-%2A.html",
+            "/path/file-with-a-b.html",
+            false,
+        ),
+        ("/path/foo-%24", "/path/foo-$", true),
+        ("/path/foo-%24", "/path/foo-", false),
+        ("/a$b", "/a$b/c", true),
+        ("/a%24$", "/a$", true),
+        ("/**a", "/xxa", true),
+        ("*", "/", true),
+        ("*$", "/x", true),
+        ("$", "/", false),
+        ("foo", "/foo", false),
+        ("*.gif$", "/x.gif.gif", true),
+        ("/x*ab*ab$", "/xab", false),
+        ("/x*ab*ab$", "/xabab", true),
+    ] {
+        let robots = rules(&[&format!("Disallow: {rule}")]);
+        assert_eq!(robots.allows(path), !fits, "{rule} {path}");
+    }
+}
+
+/// RFC 9309 §5.1: a simple example with three groups.
+#[test]
+fn simple_example_of_rfc_9309() {
+    let file = "User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: foobot
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+";
+    for (agent, path, allowed) in [
+        ("anybot", "/a.gif", false),
+        ("anybot", "/a.gif?x", true),
+        ("anybot", "/example/page.html", false),
+        ("anybot", "/publications/a", true),
+        ("FooBot", "/publications/a", false),
+        ("FooBot", "/example/page.html", true),
+        ("foobot", "/example/allowed.gif", true),
+        ("barbot", "/example/page.html", false),
+        ("BAZBOT", "/example/page.html", false),
+        ("barbot", "/a.gif", true),
+        ("quxbot", "/example/a.gif", true),
+    ] {
+        let robots = Robots::parse(file.as_bytes(), agent);
+        assert_eq!(robots.allows(path), allowed, "{agent} {path}");
+    }
+}
+
+/// RFC 9309 §5.2: the longest match.
+#[test]
+fn longest_match_of_rfc_9309() {
+    let file = b"User-Agent: foobot
+Allow: /example/page/
+Disallow: /example/page/disallowed.gif
+";
+    let robots = Robots::parse(file, "foobot");
+    assert!(robots.allows("/example/page/allowed.gif"));
+    assert!(!robots.allows("/example/page/disallowed.gif"));
+}
+
+#[test]
+fn lines_may_end_in_any_way_and_begin_with_a_mark() {
+    for end in ["\n", "\r", "\r\n", "\n\r", "\r\r\n"] {
+        for mark in ["", "\u{feff}"] {
+            let lines = [
+                mark,
+                "User-agent: * # all",
+                " \tDISALLOW :  /a b # c",
+                "allow: /a bc",
+            ];
+            let robots = parse(&lines.join(end).replacen(end, "", 1));
+            assert!(!robots.allows("/a%20b"), "{end:?} {mark:?}");
+            assert!(robots.allows("/a%20bc"));
+            assert!(robots.allows("/A%20b"));
+        }
+    }
+}
+
+#[test]
+fn common_mistakes_are_understood() {
+    for file in [
+        "useragent: *\ndissallow: /",
+        "User agent: *\nDissalow: /",
+        "user-agent *\ndisalow /",
+        "USERAGENT:*\ndiasllow:/",
+        "User-Agents: * and all the others\nDisallaw: /",
+    ] {
+        assert!(!parse(file).allows("/x"), "{file}");
+    }
+    for file in [
+        "user-agent: *\ndisallow / please",
+        "user-agent: *\nnoindex: /",
+        "user-agent: *x\ndisallow: /",
+        "disallow: /",
+        "user-agent: *\n# disallow: /",
+        "<html><body>User-agent: * Disallow: /</body></html>",
+    ] {
+        assert!(parse(file).allows("/x"), "{file}");
+        assert!(parse(file).allows_all(), "{file}");
+    }
+}
+
+#[test]
+fn agents_are_named_by_their_token_alone() {
+    for (value, named) in [
+        ("Courser", true),
+        ("COURSER/1.0", true),
+        ("courser (all versions)", true),
+        ("Courser2", true),
+        ("Cours", false),
+        ("Courserbot", false),
+        ("x Courser", false),
+        ("", false),
+    ] {
+        let robots = parse(&format!("User-agent: {value}\nDisallow: /"));
+        assert_eq!(robots.allows("/x"), !named, "{value}");
+    }
+}
+
+#[test]
+fn its_own_file_is_always_allowed() {
+    let none = Robots::disallow_all();
+    assert!(none.allows("/robots.txt"));
+    assert!(!none.allows("/robots.txt.old"));
+    assert!(!none.allows(""));
+    assert!(Robots::allow_all().allows("/x"));
+}
+
+#[test]
+fn delays_and_sitemaps() {
+    let file = "Sitemap: http://h/a.xml
+User-agent: courser
+Crawl-delay: 2.5
+Crawl-delay: 1
+Crawl-delay: soon
+Crawl-delay: -3
+Crawl-delay: nan
+User-agent: other
+User-agent: *
+Crawl-delay: 30
+Disallow: /x
+site-map: http://h/b.xml
+";
+    let ours = parse(file);
+    assert_eq!(ours.crawl_delay(), Some(Duration::from_secs(30)));
+    assert_eq!(ours.sitemaps(), ["http://h/a.xml", "http://h/b.xml"]);
+    // What is no rule of the protocol ends no group (§2.2.4).
+    assert!(!ours.allows("/x"));
+
+    let apart = file.replace("User-agent: other", "Disallow: /y\nUser-agent: other");
+    let ours = parse(&apart);
+    assert_eq!(ours.crawl_delay(), Some(Duration::from_millis(2500)));
+    assert!(ours.allows("/x") && !ours.allows("/y"));
+    assert_eq!(Robots::allow_all().crawl_delay(), None);
+}
+
+#[test]
+fn what_is_beyond_the_limit_is_not_read() {
+    let head = "User-agent: *\nDisallow: /first\n";
+    let last = "Disallow: /last";
+    let filled = |after: &str, beyond: usize| {
+        let filler = READ + beyond - head.len() - last.len() - after.len();
+        parse(&format!("{head}{}{last}{after}", "#\n".repeat(filler / 2)))
+    };
+    assert!(!filled("\n", 0).allows("/last"));
+    // Cut by one byte, it would forbid `/las`.
+    for beyond in [2, 8] {
+        let cut = filled("", beyond);
+        assert!(!cut.allows("/first"));
+        assert!(cut.allows("/last") && cut.allows("/laser"));
+    }
+}
+
+#[test]
+fn access_by_status() {
+    use Access::{Follow, Parse, Unavailable, Unreachable};
+    for (status, access) in [
+        (200, Parse),
+        (206, Parse),
+        (301, Follow),
+        (308, Follow),
+        (304, Unreachable),
+        (401, Unavailable),
+        (403, Unavailable),
+        (404, Unavailable),
+        (410, Unavailable),
+        (429, Unreachable),
+        (500, Unreachable),
+        (503, Unreachable),
+    ] {
+        assert_eq!(Access::of_status(status, 0), access, "{status}");
+    }
+    assert_eq!(Access::of_status(302, 4), Follow);
+    assert_eq!(Access::of_status(302, 5), Unavailable);
+}
+
+/// The same as `Rule::fits`, by a regular expression.
+fn fits_plainly(pattern: &[u8], to_the_end: bool, path: &[u8]) -> bool {
+    let pieces = pattern.split(|&byte| byte == b'*');
+    let pieces: Vec<String> = pieces
+        .map(|piece| regex::escape(str::from_utf8(piece).expect("ASCII")))
+        .collect();
+    let end = if to_the_end { r"\z" } else { "" };
+    let expression = format!(r"\A{}{end}", pieces.join(".*"));
+    let expression = RegexBuilder::new(&expression)
+        .dot_matches_new_line(true)
+        .build();
+    expression.expect("valid").is_match(path)
+}
+
+proptest! {
+    #[test]
+    fn patterns_fit_as_regular_expressions_do(
+        pattern in "/?[ab*]{0,8}",
+        to_the_end: bool,
+        path in "/[ab]{0,12}",
+    ) {
+        let rule = Rule::new(true, pattern.as_bytes(), to_the_end);
+        let plainly = fits_plainly(pattern.as_bytes(), to_the_end, path.as_bytes());
+        prop_assert_eq!(rule.fits(path.as_bytes()), plainly);
+    }
+
+    #[test]
+    fn a_spelling_is_its_own(text: Vec<u8>) {
+        let once = normalise(&text, Special::Wildcard);
+        prop_assert!(once.is_ascii());
+        prop_assert_eq!(normalise(&once, Special::Wildcard), once);
+    }
+
+    #[test]
+    fn any_bytes_are_a_file(
+        lines in prop::collection::vec("(user-agent|allow|disallow|crawl-delay|#)?[: ]?[*$/%a]{0,4}", 0..20),
+        junk: Vec<u8>,
+        path: String,
+    ) {
+        let mut file = lines.join("\n").into_bytes();
+        file.extend(junk);
+        let robots = Robots::parse(&file, "a");
+        robots.allows(&path);
+        prop_assert!(robots.allows("/robots.txt"));
+    }
+}

@@ -1,0 +1,423 @@
+//! Which URLs belong to a crawl. Pure.
+//!
+//! Without further options: what is at or below the directory of a start, on its host. Whatever a page, a redirect or
+//! a sitemap names is judged by this before it is asked for.
+
+use std::fmt;
+
+use regex::Regex;
+use url::{Host, Url};
+
+use super::glob::{Case, Glob};
+use super::path;
+
+/// The bounds of a crawl.
+///
+/// ```
+/// use crawler_cli::find::scope::{Outside, Scope};
+///
+/// let mut scope = Scope::new();
+/// scope.start(&"http://mirror.example/pub/".parse()?);
+/// assert_eq!(scope.judge(&"http://mirror.example/pub/a.iso".parse()?), Ok(()));
+/// assert_eq!(scope.judge(&"http://mirror.example/".parse()?), Err(Outside::Above));
+/// assert_eq!(scope.judge(&"http://other.example/pub/".parse()?), Err(Outside::Host));
+/// # Ok::<(), url::ParseError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    starts: Vec<Start>,
+    span_hosts: bool,
+    domains: Vec<Domain>,
+    parents: bool,
+    include: Vec<Pattern>,
+    exclude: Vec<Pattern>,
+}
+
+/// Why a URL does not belong to a crawl.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Outside {
+    /// Its scheme is neither `http` nor `https`.
+    Scheme,
+    /// It is on another host.
+    Host,
+    /// It is on the host of a start, and not below one.
+    Above,
+    /// It fits a pattern that excludes it.
+    Excluded,
+    /// It is a file that fits none of the patterns of what is included.
+    NotIncluded,
+}
+
+impl Scope {
+    /// To which nothing belongs yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds what is at or below the directory of this URL: of `http://h/a/b.html` the directory is `/a/`. The same host
+    /// with `https` in place of `http` at their usual ports counts as well, for servers that send everybody there.
+    pub fn start(&mut self, url: &Url) {
+        if let Some(start) = Start::of(url) {
+            self.starts.push(start);
+        }
+    }
+
+    /// Adds all hosts, or, if [`domains`](Self::domain) are given, those in them.
+    pub fn span_hosts(&mut self) {
+        self.span_hosts = true;
+    }
+
+    /// Adds a host and all hosts whose names end in a dot and its name.
+    ///
+    /// # Errors
+    /// It is no host name and no address.
+    pub fn domain(&mut self, domain: &str) -> Result<(), url::ParseError> {
+        self.domains.push(Domain::parse(domain)?);
+        Ok(())
+    }
+
+    /// On the hosts of the starts, adds what is above them.
+    pub fn parents(&mut self) {
+        self.parents = true;
+    }
+
+    /// Leaves out files whose URL fits none of the patterns that are included. Directories are read all the same:
+    /// they may lead to files that fit.
+    pub fn include(&mut self, pattern: Pattern) {
+        self.include.push(pattern);
+    }
+
+    /// Leaves out what fits the pattern, and with a directory all that is reached through it.
+    pub fn exclude(&mut self, pattern: Pattern) {
+        self.exclude.push(pattern);
+    }
+
+    /// Whether a URL belongs to the crawl. It is a directory if its path ends in `/`.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn judge(&self, url: &Url) -> Result<(), Outside> {
+        if !is_web(url) {
+            return Err(Outside::Scheme);
+        }
+        let mut on_host = self
+            .starts
+            .iter()
+            .filter(|start| start.is_host_of(url))
+            .peekable();
+        if on_host.peek().is_some() {
+            let path = path::canonical(url.path());
+            if !self.parents && !on_host.any(|start| start.holds(&path)) {
+                return Err(Outside::Above);
+            }
+        } else if !self.spans(url) {
+            return Err(Outside::Host);
+        }
+        self.judge_spelling(url.as_str(), url.path().ends_with('/'))
+    }
+
+    /// The part of [`judge`](Self::judge) that is about patterns alone, for what a directory in the scope lists: it is
+    /// below a start without saying.
+    ///
+    /// # Errors
+    /// It does not belong to the crawl.
+    pub fn judge_spelling(&self, url: &str, is_directory: bool) -> Result<(), Outside> {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(url));
+        if fits(&self.exclude) {
+            return Err(Outside::Excluded);
+        }
+        if !is_directory && !self.include.is_empty() && !fits(&self.include) {
+            return Err(Outside::NotIncluded);
+        }
+        Ok(())
+    }
+
+    /// Whether there are patterns, so that what is listed has to be judged.
+    pub fn has_patterns(&self) -> bool {
+        !self.include.is_empty() || !self.exclude.is_empty()
+    }
+
+    fn spans(&self, url: &Url) -> bool {
+        match url.host() {
+            Some(host) if !self.domains.is_empty() => {
+                self.domains.iter().any(|domain| domain.holds(&host))
+            }
+            Some(_) => self.span_hosts,
+            None => false,
+        }
+    }
+}
+
+/// What a whole URL can fit, as it is printed: percent-encoded.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// A shell pattern for the whole of it, in which `*` stands for `/` as well.
+    Glob(Glob),
+    /// An expression for a part of it.
+    Regex(Regex),
+}
+
+impl Pattern {
+    /// A shell pattern.
+    pub fn glob(pattern: &str) -> Self {
+        Self::Glob(Glob::new(pattern.as_bytes(), Case::Sensitive))
+    }
+
+    /// A regular expression, in the syntax of the `regex` crate.
+    ///
+    /// # Errors
+    /// It is not valid, or too large.
+    pub fn regex(expression: &str) -> Result<Self, regex::Error> {
+        Ok(Self::Regex(Regex::new(expression)?))
+    }
+
+    fn fits(&self, url: &str) -> bool {
+        match self {
+            Self::Glob(glob) => glob.matches(url.as_bytes()),
+            Self::Regex(regex) => regex.is_match(url),
+        }
+    }
+}
+
+impl fmt::Display for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scheme => "neither http nor https",
+            Self::Host => "on another host",
+            Self::Above => "not below a start",
+            Self::Excluded => "excluded",
+            Self::NotIncluded => "not among what is included",
+        })
+    }
+}
+
+impl std::error::Error for Outside {}
+
+/// A directory on a host.
+#[derive(Clone, Debug)]
+struct Start {
+    host: Host<String>,
+    /// Of the scheme, if that is known.
+    port: Option<u16>,
+    scheme: String,
+    /// Canonical, ending in `/`.
+    directory: String,
+}
+
+impl Start {
+    fn of(url: &Url) -> Option<Self> {
+        let mut directory = path::canonical(url.path());
+        directory.truncate(directory.rfind('/')? + 1);
+        Some(Self {
+            host: url.host()?.to_owned(),
+            port: url.port_or_known_default(),
+            scheme: url.scheme().to_owned(),
+            directory,
+        })
+    }
+
+    fn is_host_of(&self, url: &Url) -> bool {
+        let origin = (url.scheme(), url.port_or_known_default());
+        let same = origin == (self.scheme.as_str(), self.port);
+        let secured = (self.scheme.as_str(), self.port) == ("http", Some(80))
+            && origin == ("https", Some(443));
+        (same || secured) && url.host().is_some_and(|host| self.host == host)
+    }
+
+    /// Whether a canonical path is at or below the directory.
+    fn holds(&self, path: &str) -> bool {
+        path.starts_with(&self.directory) && !path.split('/').any(|segment| segment == "..")
+    }
+}
+
+/// A host and those below it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Domain {
+    /// Lower case, in Punycode, without dots at its ends.
+    Name(String),
+    /// An address has nothing below it.
+    Address(Host<String>),
+}
+
+impl Domain {
+    fn parse(text: &str) -> Result<Self, url::ParseError> {
+        let name = text.strip_prefix('.').unwrap_or(text);
+        match Host::parse(name)? {
+            Host::Domain(name) if name.trim_end_matches('.').is_empty() => {
+                Err(url::ParseError::EmptyHost)
+            }
+            Host::Domain(name) => Ok(Self::Name(name.trim_end_matches('.').to_owned())),
+            address => Ok(Self::Address(address)),
+        }
+    }
+
+    fn holds(&self, host: &Host<&str>) -> bool {
+        match (self, host) {
+            (Self::Name(domain), Host::Domain(name)) => {
+                let name = name.strip_suffix('.').unwrap_or(name);
+                let below = name.strip_suffix(domain.as_str());
+                below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            }
+            (Self::Address(address), host) => address == host,
+            _ => false,
+        }
+    }
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().expect("a URL")
+    }
+
+    fn scope(start: &str) -> Scope {
+        let mut scope = Scope::new();
+        scope.start(&url(start));
+        scope
+    }
+
+    fn check(scope: &Scope, cases: &[(&str, Result<(), Outside>)]) {
+        for (text, verdict) in cases {
+            assert_eq!(scope.judge(&url(text)), *verdict, "{text}");
+        }
+    }
+
+    #[test]
+    fn without_options_a_crawl_stays_below_its_start() {
+        let scope = scope("http://h/a%7Eb/c/index.html");
+        check(
+            &scope,
+            &[
+                ("http://h/a~b/c/", Ok(())),
+                ("http://H:80/a%7eb/c/d/e?x#y", Ok(())),
+                ("http://user@h/a~b/c/d", Ok(())),
+                ("http://h/a~b/c", Err(Outside::Above)),
+                ("http://h/a~b/cd/", Err(Outside::Above)),
+                ("http://h/a~b/c/../x", Err(Outside::Above)),
+                ("http://h/a~b/c/%2e%2e/x", Err(Outside::Above)),
+                ("http://h/a~b/c/d/..", Ok(())),
+                ("http://h/A~b/c/", Err(Outside::Above)),
+                ("http://h/", Err(Outside::Above)),
+                ("http://h:8080/a~b/c/", Err(Outside::Host)),
+                ("http://h.x/a~b/c/", Err(Outside::Host)),
+                ("http://h@evil/a~b/c/", Err(Outside::Host)),
+                ("ftp://h/a~b/c/", Err(Outside::Scheme)),
+                ("file:///a~b/c/", Err(Outside::Scheme)),
+                ("javascript:void(0)", Err(Outside::Scheme)),
+                ("data:text/html,x", Err(Outside::Scheme)),
+            ],
+        );
+    }
+
+    #[test]
+    fn tls_in_place_of_none_is_the_same_host_but_not_the_other_way_round() {
+        check(
+            &scope("http://h/a/"),
+            &[
+                ("https://h/a/b", Ok(())),
+                ("https://h:444/a/b", Err(Outside::Host)),
+            ],
+        );
+        check(
+            &scope("https://h/a/"),
+            &[("http://h/a/b", Err(Outside::Host))],
+        );
+        check(
+            &scope("http://h:81/a/"),
+            &[("https://h/a/b", Err(Outside::Host))],
+        );
+    }
+
+    #[test]
+    fn parents_are_on_the_same_host() {
+        let mut scope = scope("http://h/a/");
+        scope.parents();
+        check(
+            &scope,
+            &[
+                ("http://h/", Ok(())),
+                ("http://h/b/c", Ok(())),
+                ("http://i/", Err(Outside::Host)),
+            ],
+        );
+    }
+
+    #[test]
+    fn hosts_are_spanned_all_or_by_domain() {
+        let mut spanning = scope("http://h/a/");
+        spanning.span_hosts();
+        check(
+            &spanning,
+            &[
+                ("http://i/", Ok(())),
+                ("https://10.0.0.1:81/x", Ok(())),
+                ("http://h/b", Err(Outside::Above)),
+                ("ftp://i/", Err(Outside::Scheme)),
+            ],
+        );
+        let mut limited = scope("http://h/a/");
+        for domain in ["Example.COM", ".bücher.example.", "10.1", "[::1]"] {
+            limited.domain(domain).expect("a host");
+        }
+        let cases = [
+            ("http://example.com/", Ok(())),
+            ("https://a.b.example.com:8443/", Ok(())),
+            ("http://example.com./", Ok(())),
+            ("http://x.BÜCHER.example/", Ok(())),
+            ("http://10.0.0.1/", Ok(())),
+            ("http://[0:0::1]:8080/", Ok(())),
+            ("http://badexample.com/", Err(Outside::Host)),
+            ("http://example.com.evil/", Err(Outside::Host)),
+            ("http://example.co/", Err(Outside::Host)),
+            ("http://com/", Err(Outside::Host)),
+            ("http://1.10.0.0.1.example/", Err(Outside::Host)),
+            ("http://h/a/b", Ok(())),
+            ("http://h/b", Err(Outside::Above)),
+        ];
+        check(&limited, &cases);
+        limited.span_hosts();
+        check(&limited, &cases);
+        for bad in ["", ".", "a b", "a/b", "[::1", "256.1.1.1"] {
+            assert!(Scope::new().domain(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn patterns_leave_out() {
+        let mut scope = scope("http://h/");
+        assert!(!scope.has_patterns());
+        scope.exclude(Pattern::glob("*/old/*"));
+        scope.exclude(Pattern::regex(r"\.sha(1|256)$").expect("valid"));
+        check(
+            &scope,
+            &[
+                ("http://h/a/", Ok(())),
+                ("http://h/a/old/", Err(Outside::Excluded)),
+                ("http://h/old/x.iso", Err(Outside::Excluded)),
+                ("http://h/x.sha256", Err(Outside::Excluded)),
+                ("http://h/x.sha256sum", Ok(())),
+            ],
+        );
+        scope.include(Pattern::glob("*.iso"));
+        scope.include(Pattern::regex("/vmlinuz").expect("valid"));
+        assert!(scope.has_patterns());
+        check(
+            &scope,
+            &[
+                ("http://h/a/", Ok(())),
+                ("http://h/a/x.iso", Ok(())),
+                ("http://h/vmlinuz-6", Ok(())),
+                ("http://h/x.txt", Err(Outside::NotIncluded)),
+                ("http://h/old/x.iso", Err(Outside::Excluded)),
+            ],
+        );
+        assert!(Pattern::regex("(").is_err());
+    }
+}

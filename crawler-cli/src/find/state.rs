@@ -1,0 +1,450 @@
+//! A search on disk, so that one that was cut off, be it by `kill -9`, goes on where it was: an SQLite database with
+//! what each host's frontier [journals](super::frontier::Change), and with the results that are just being written.
+//!
+//! Each turn of the search is one transaction. Results are in it before they are written to where they go; so when the
+//! search is cut off in between, the next one writes them, and when it is cut off after, it writes them only so far as
+//! the file that they go to does not have them. Where they go to no file there is no telling, and the last turn's
+//! results may be written twice.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::download::{self, Downloads, Wanted};
+use super::frontier::{Change, Frontier, Place, Saved, Summit};
+use super::range::{SizeRange, TimeRange};
+
+/// A search on disk.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    db: Connection,
+    /// Whether there was something to go on with.
+    resumed: bool,
+    /// Whether the transaction of this turn has begun.
+    in_turn: bool,
+}
+
+impl State {
+    /// Opens the file, or makes it, for the search that `identity` names: another search cannot go on with it.
+    ///
+    /// # Errors
+    /// It cannot be read or written, belongs to another search, or to one that is running.
+    pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
+        let wrong = |what| StateError::new(path, what);
+        let sql = |error| StateError::new(path, What::Sqlite(error));
+        // URLs can be secrets.
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path);
+        file.map_err(|error| wrong(What::Io(error)))?;
+        let db = Connection::open(path).map_err(sql)?;
+        db.pragma_update(None, "locking_mode", "EXCLUSIVE")
+            .map_err(sql)?;
+        db.pragma_update(None, "journal_mode", "WAL").map_err(sql)?;
+        // A power cut may cost the last turns, which are then made again; it harms nothing.
+        db.pragma_update(None, "synchronous", "NORMAL")
+            .map_err(sql)?;
+        let version: i64 = db
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(sql)?;
+        let tables: i64 = db
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(sql)?;
+        match version {
+            0 if tables == 0 => db.execute_batch(SCHEMA).map_err(sql)?,
+            VERSION => {}
+            _ => return Err(wrong(What::Foreign)),
+        }
+        let stored: Option<String> = db
+            .query_row("SELECT identity FROM search", [], |row| row.get(0))
+            .optional()
+            .map_err(sql)?;
+        match &stored {
+            Some(stored) if stored != identity => {
+                return Err(wrong(What::OtherSearch(stored.clone())));
+            }
+            Some(_) => {}
+            None => {
+                let insert = "INSERT INTO search (identity) VALUES (?1)";
+                db.execute(insert, [identity]).map_err(sql)?;
+            }
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            resumed: stored.is_some(),
+            in_turn: false,
+        })
+    }
+
+    /// Whether there is something to go on with.
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// The results of which it is not known whether they were written, and at which place of the file that they go to
+    /// their writing began, if they went to one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn unwritten(&self) -> Result<(Vec<u8>, Option<u64>), StateError> {
+        let query = "SELECT results, place FROM search";
+        let row = |row: &rusqlite::Row<'_>| {
+            let place: Option<i64> = row.get(1)?;
+            Ok((row.get(0)?, place.and_then(|place| place.try_into().ok())))
+        };
+        self.db
+            .query_row(query, [], row)
+            .map_err(|error| self.sql(error))
+    }
+
+    /// Has a frontier go on where it was, or begins to keep it. `host` is its number.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or is damaged.
+    pub(super) fn restore(
+        &mut self,
+        host: usize,
+        frontier: &mut Frontier,
+    ) -> Result<(), StateError> {
+        match self.saved(host).map_err(|error| self.sql(error))? {
+            Some(saved) => {
+                let damaged = |text| StateError::new(&self.path, What::Damaged(text));
+                frontier.restore(saved).map_err(damaged)
+            }
+            None => {
+                frontier.keep_journal();
+                Ok(())
+            }
+        }
+    }
+
+    fn saved(&self, host: usize) -> rusqlite::Result<Option<Saved>> {
+        let host = signed(host as u64);
+        let query = "SELECT summit FROM host WHERE host = ?1";
+        let summit: Option<String> = self
+            .db
+            .query_row(query, [host], |row| row.get(0))
+            .optional()?;
+        let Some(summit) = summit.and_then(|text| serde_json::from_str::<Summit>(&text).ok())
+        else {
+            return Ok(None);
+        };
+        let mut held = self
+            .db
+            .prepare("SELECT number, listing, place FROM held WHERE host = ?1 ORDER BY number")?;
+        let held = held.query_map([host], |row| {
+            let place: String = row.get(2)?;
+            let place: Place = serde_json::from_str(&place).unwrap_or_default();
+            Ok((number(row.get(0)?), row.get(1)?, place))
+        })?;
+        let held = held.collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut known = self
+            .db
+            .prepare("SELECT directory FROM known WHERE host = ?1")?;
+        let known = known.query_map([host], |row| {
+            let bytes: [u8; 16] = row.get(0)?;
+            Ok(u128::from_le_bytes(bytes))
+        })?;
+        let known = known.collect::<rusqlite::Result<Vec<_>>>()?;
+        self.db.execute("UPDATE queued SET spilled = 1 WHERE host = ?1 AND number NOT IN (SELECT number FROM held WHERE host = ?1)", [host])?;
+        let count = "SELECT count(*) FROM queued WHERE host = ?1 AND spilled = 1";
+        let spilled: i64 = self.db.query_row(count, [host], |row| row.get(0))?;
+        Ok(Some(Saved {
+            summit,
+            queued: Vec::new(),
+            held,
+            known,
+            spilled: number(spilled),
+        }))
+    }
+
+    /// What has changed in a frontier is part of this turn. Before the turn's end it may leave URLs to the file alone,
+    /// and take some back.
+    pub(super) fn stage(&mut self, host: usize, frontier: &mut Frontier) -> Result<(), StateError> {
+        self.staged(host, frontier)
+            .map_err(|error| self.sql(error))?
+            .map_or(Ok(()), |text| {
+                Err(StateError::new(&self.path, What::Damaged(text)))
+            })
+    }
+
+    fn staged(&mut self, host: usize, frontier: &mut Frontier) -> rusqlite::Result<Option<String>> {
+        let changes = frontier.take_changes();
+        let wanted = frontier.wants_back();
+        if changes.is_empty() && wanted == 0 {
+            return Ok(None);
+        }
+        self.begin()?;
+        let (db, host) = (&self.db, signed(host as u64));
+        for change in changes {
+            match change {
+                Change::Queued(number, text) => {
+                    let insert = "INSERT INTO queued (host, number, task) VALUES (?1, ?2, ?3)";
+                    db.prepare_cached(insert)?
+                        .execute(params![host, signed(number), text])?;
+                }
+                Change::Done(number) => {
+                    for delete in [
+                        "DELETE FROM queued WHERE host = ?1 AND number = ?2",
+                        "DELETE FROM held WHERE host = ?1 AND number = ?2",
+                    ] {
+                        db.prepare_cached(delete)?
+                            .execute(params![host, signed(number)])?;
+                    }
+                }
+                Change::Held(number, Some(listing), place) => {
+                    let insert =
+                        "INSERT INTO held (host, number, listing, place) VALUES (?1, ?2, ?3, ?4)";
+                    db.prepare_cached(insert)?.execute(params![
+                        host,
+                        signed(number),
+                        listing,
+                        text(&place)
+                    ])?;
+                }
+                Change::Held(number, None, place) => {
+                    let update = "UPDATE held SET place = ?3 WHERE host = ?1 AND number = ?2";
+                    db.prepare_cached(update)?.execute(params![
+                        host,
+                        signed(number),
+                        text(&place)
+                    ])?;
+                }
+                Change::Known(fingerprint) => {
+                    let insert = "INSERT OR IGNORE INTO known (host, directory) VALUES (?1, ?2)";
+                    db.prepare_cached(insert)?
+                        .execute(params![host, fingerprint.to_le_bytes()])?;
+                }
+            }
+        }
+        for number in frontier.spill() {
+            let update = "UPDATE queued SET spilled = 1 WHERE host = ?1 AND number = ?2";
+            db.prepare_cached(update)?
+                .execute(params![host, signed(number)])?;
+        }
+        if wanted > 0 {
+            let select = "SELECT number, task FROM queued WHERE host = ?1 AND spilled = 1 ORDER BY number LIMIT ?2";
+            let mut back = db.prepare_cached(select)?;
+            let back = back.query_map(params![host, signed(wanted as u64)], |row| {
+                Ok((number(row.get(0)?), row.get::<_, String>(1)?))
+            })?;
+            let back = back.collect::<rusqlite::Result<Vec<_>>>()?;
+            let update = "UPDATE queued SET spilled = 0 WHERE host = ?1 AND number = ?2";
+            for (number, _) in &back {
+                db.prepare_cached(update)?
+                    .execute(params![host, signed(*number)])?;
+            }
+            frontier.note_back(back.len());
+            if let Err(text) = frontier.add_back(back) {
+                return Ok(Some(text));
+            }
+        }
+        let replace = "INSERT OR REPLACE INTO host (host, summit) VALUES (?1, ?2)";
+        db.prepare_cached(replace)?
+            .execute(params![host, text(&frontier.summit())])?;
+        Ok(None)
+    }
+
+    /// The files of a host that an earlier run wanted and did not get.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn wanted(&self, host: usize) -> Result<Vec<Wanted>, StateError> {
+        let wanted = || {
+            let query = "SELECT url, depth, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
+            let mut rows = self.db.prepare(query)?;
+            let rows = rows.query_map([signed(host as u64)], |row| {
+                let size: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+                let time: (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+                Ok(Wanted {
+                    url: row.get(0)?,
+                    depth: row.get(1)?,
+                    size: size.0.zip(size.1).map(|(lo, hi)| SizeRange {
+                        lo: number(lo),
+                        hi: number(hi),
+                    }),
+                    modified: time.0.zip(time.1).map(|(lo, hi)| TimeRange { lo, hi }),
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        wanted().map_err(|error| self.sql(error))
+    }
+
+    /// What has changed in a host's downloads is part of this turn.
+    pub(super) fn stage_downloads(
+        &mut self,
+        host: usize,
+        downloads: &mut Downloads,
+    ) -> Result<(), StateError> {
+        let changes = downloads.take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.staged_downloads(signed(host as u64), &changes)
+            .map_err(|error| self.sql(error))
+    }
+
+    fn staged_downloads(
+        &mut self,
+        host: i64,
+        changes: &[download::Change],
+    ) -> rusqlite::Result<()> {
+        self.begin()?;
+        for change in changes {
+            match change {
+                download::Change::Wanted(wanted) => {
+                    let insert = "INSERT OR IGNORE INTO wanted (host, url, depth, size_lo, size_hi, time_lo, time_hi) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                    let (size, time) = (wanted.size, wanted.modified);
+                    self.db.prepare_cached(insert)?.execute(params![
+                        host,
+                        wanted.url,
+                        wanted.depth,
+                        size.map(|size| signed(size.lo)),
+                        size.map(|size| signed(size.hi)),
+                        time.map(|time| time.lo),
+                        time.map(|time| time.hi),
+                    ])?;
+                }
+                download::Change::Over(url) => {
+                    let delete = "DELETE FROM wanted WHERE host = ?1 AND url = ?2";
+                    self.db
+                        .prepare_cached(delete)?
+                        .execute(params![host, url])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) -> rusqlite::Result<()> {
+        if !std::mem::replace(&mut self.in_turn, true) {
+            self.db.execute_batch("BEGIN IMMEDIATE")?;
+        }
+        Ok(())
+    }
+
+    /// Ends the turn. These results are about to be written, from that place on of the file that they go to.
+    ///
+    /// # Errors
+    /// The file cannot be written: the results must not be, either.
+    pub fn commit(&mut self, results: &[u8], place: Option<u64>) -> Result<(), StateError> {
+        let commit = |own: &mut Self| {
+            if !own.in_turn && results.is_empty() {
+                return Ok(());
+            }
+            own.begin()?;
+            let update = "UPDATE search SET results = ?1, place = ?2";
+            own.db
+                .prepare_cached(update)?
+                .execute(params![results, place.map(signed)])?;
+            own.in_turn = false;
+            own.db.execute_batch("COMMIT")
+        };
+        commit(self).map_err(|error| self.sql(error))
+    }
+
+    /// The search is over, and the next one begins anew: the file goes.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn remove(self) -> Result<(), StateError> {
+        let path = self.path;
+        drop(self.db);
+        fs::remove_file(&path).map_err(|error| StateError::new(&path, What::Io(error)))
+    }
+
+    fn sql(&self, error: rusqlite::Error) -> StateError {
+        StateError::new(&self.path, What::Sqlite(error))
+    }
+}
+
+/// Why a search cannot be kept in a file, or go on from it.
+#[derive(Debug)]
+pub struct StateError {
+    path: PathBuf,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Io(io::Error),
+    Sqlite(rusqlite::Error),
+    Foreign,
+    OtherSearch(String),
+    Damaged(String),
+}
+
+impl StateError {
+    fn new(path: &Path, what: What) -> Self {
+        Self {
+            path: path.to_owned(),
+            what,
+        }
+    }
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.what {
+            What::Io(error) => error.fmt(f),
+            What::Sqlite(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
+            {
+                f.write_str("another search is using it")
+            }
+            What::Sqlite(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+            {
+                f.write_str("not the state of a search")
+            }
+            What::Sqlite(error) => error.fmt(f),
+            What::Foreign => f.write_str("not the state of a search of this version"),
+            What::OtherSearch(identity) => write!(f, "the state of another search: {identity}"),
+            What::Damaged(text) => write!(f, "damaged: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for StateError {}
+
+fn text(value: &impl serde::Serialize) -> String {
+    // Nothing in it can fail: no maps, no foreign types.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// SQLite's integers are signed; no crawl counts so far that it matters.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn number(signed: i64) -> u64 {
+    u64::try_from(signed).unwrap_or(0)
+}
+
+const VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+    BEGIN;
+    CREATE TABLE search (identity TEXT NOT NULL, results BLOB NOT NULL DEFAULT x'', place INTEGER);
+    CREATE TABLE host (host INTEGER PRIMARY KEY, summit TEXT NOT NULL);
+    CREATE TABLE queued (host INTEGER, number INTEGER, task TEXT NOT NULL, spilled INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (host, number)) WITHOUT ROWID;
+    CREATE TABLE held (host INTEGER, number INTEGER, listing TEXT NOT NULL, place TEXT NOT NULL,
+        PRIMARY KEY (host, number)) WITHOUT ROWID;
+    CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
+    CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, size_lo INTEGER,
+        size_hi INTEGER, time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
+    PRAGMA user_version = 1;
+    COMMIT;
+";

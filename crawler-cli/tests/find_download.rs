@@ -1,0 +1,869 @@
+//! `crawler-cli find --download`: what is on the disk afterwards, whatever the server, the disk or a signal did.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use common::{crawler, find, index, read_head, response, stderr};
+use tempfile::TempDir;
+
+// ---- a server of files
+
+/// A request, with its header names in lower case.
+struct Asked {
+    line: String,
+    fields: BTreeMap<String, String>,
+}
+
+impl Asked {
+    fn parse(head: &str) -> Self {
+        let mut lines = head.lines();
+        let line = lines
+            .next()
+            .unwrap_or("")
+            .trim_end_matches(" HTTP/1.1")
+            .to_owned();
+        let fields = lines.filter_map(|line| line.split_once(": "));
+        let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        Self {
+            line,
+            fields: fields.collect(),
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
+    }
+}
+
+/// Serves on a free loopback port until the process ends; one exchange per connection.
+struct Files {
+    address: SocketAddr,
+    log: Arc<Mutex<Vec<String>>>,
+    most_at_once: Arc<AtomicUsize>,
+}
+
+impl Files {
+    /// `answer` has the request and the connection, and writes what it likes.
+    fn start(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let most_at_once = Arc::new(AtomicUsize::new(0));
+        let (all, most) = (Arc::clone(&log), Arc::clone(&most_at_once));
+        let (answer, at_once) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (log, most) = (Arc::clone(&all), Arc::clone(&most));
+                let (answer, at_once) = (Arc::clone(&answer), Arc::clone(&at_once));
+                thread::spawn(move || {
+                    most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    let mut reader = BufReader::new(stream);
+                    let asked = Asked::parse(&read_head(&mut reader));
+                    if !asked.line.is_empty() {
+                        let range = asked.field("range").unwrap_or("");
+                        let line = format!("{} {range}", asked.line).trim_end().to_owned();
+                        log.lock().expect("no test panicked here").push(line);
+                        let mut stream = reader.into_inner();
+                        answer(&asked, &mut stream);
+                    }
+                    at_once.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Self {
+            address,
+            log,
+            most_at_once,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// The requests since the last time, each with its range, in order of arrival.
+    fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.log.lock().expect("no test panicked here"))
+    }
+}
+
+const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const MODIFIED_SECONDS: u64 = 784_111_777;
+
+/// A file with a validator, whole or in part, as RFC 9110 §13.2 and §14 have it.
+fn file(asked: &Asked, body: &[u8], etag: &str) -> Vec<u8> {
+    let same = asked.field("if-range").is_none_or(|tag| tag == etag);
+    let range = asked.field("range").filter(|_| same);
+    let first = range.map(|range| {
+        let first = range.trim_start_matches("bytes=").trim_end_matches('-');
+        first.parse::<usize>().expect("a number")
+    });
+    let fields = format!("ETag: {etag}\r\nLast-Modified: {MODIFIED}\r\n");
+    let total = body.len();
+    let mut whole = match first {
+        Some(first) if first >= total => {
+            return response(416, &format!("Content-Range: bytes */{total}\r\n"), "");
+        }
+        Some(first) => {
+            let last = total - 1;
+            let range = format!("Content-Range: bytes {first}-{last}/{total}\r\n{fields}");
+            response(206, &range, &body[first..])
+        }
+        None => response(200, &fields, body),
+    };
+    if asked.line.starts_with("HEAD") {
+        whole.truncate(whole.len() - body.len());
+    }
+    whole
+}
+
+/// A page with these links.
+fn page(hrefs: &[&str]) -> Vec<u8> {
+    response(200, "Content-Type: text/html\r\n", index(hrefs))
+}
+
+fn send(stream: &mut TcpStream, bytes: &[u8]) {
+    // The client may have gone.
+    let _ = stream.write_all(bytes);
+}
+
+/// A server of one file, `x.iso`.
+fn one_file(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Files {
+    Files::start(move |asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&["x.iso"])),
+        _ => answer(asked, stream),
+    })
+}
+
+// ---- a directory
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn download(server: &Files, to: &Path, more: &[&str]) -> Output {
+    let url = server.url();
+    let mut args = vec![
+        url.as_str(),
+        "-type",
+        "f",
+        "--robots=off",
+        "--download",
+        text(to),
+    ];
+    args.extend(more);
+    find(&args)
+}
+
+/// All files below a directory, hidden ones too, with what they hold; of links, where they lead.
+fn files(below: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn walk(root: &Path, at: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(at).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let meta = fs::symlink_metadata(&path).expect("it is there");
+            if meta.is_dir() {
+                walk(root, &path, all);
+                continue;
+            }
+            let name = path.strip_prefix(root).expect("below").to_owned();
+            let bytes = if meta.is_symlink() {
+                let to = fs::read_link(&path).expect("a link");
+                to.into_os_string().into_encoded_bytes()
+            } else {
+                fs::read(&path).expect("readable")
+            };
+            all.insert(name, bytes);
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk(below, below, &mut all);
+    all
+}
+
+fn only(name: &str, bytes: &[u8]) -> BTreeMap<PathBuf, Vec<u8>> {
+    BTreeMap::from([(name.into(), bytes.to_vec())])
+}
+
+#[track_caller]
+fn assert_done(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+}
+
+#[track_caller]
+fn assert_failed(output: &Output, cause: &str) {
+    let stderr = stderr(output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(cause), "{cause} in {stderr}");
+}
+
+// ---- what comes
+
+/// Files of many sizes, in directories, with names that must be decoded once.
+fn tree() -> BTreeMap<&'static str, Vec<u8>> {
+    let bytes = |length: usize| (0..length).map(|at| (at * 7 + at / 256) as u8).collect();
+    BTreeMap::from([
+        ("/empty", bytes(0)),
+        ("/one", bytes(1)),
+        ("/a/large", bytes(1_500_000)),
+        ("/a/b/a%20b%2520c", bytes(100)),
+        ("/a/b/caf%C3%A9", bytes(65_536)),
+        ("/a/b/plus+", bytes(65_537)),
+    ])
+}
+
+fn tree_server() -> Files {
+    let tree = tree();
+    Files::start(move |asked, stream| {
+        let (_, path) = asked.line.split_once(' ').expect("a request line");
+        let answer = match path {
+            "/" => page(&["a/", "empty", "one"]),
+            "/a/" => page(&["b/", "large"]),
+            "/a/b/" => page(&["a%20b%2520c", "caf%C3%A9", "plus+"]),
+            _ => file(asked, &tree[path], "\"v1\""),
+        };
+        send(stream, &answer);
+    })
+}
+
+#[test]
+fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
+    let server = tree_server();
+    let to = directory();
+    let output = download(&server, to.path(), &[]);
+    assert_done(&output);
+    assert!(
+        stderr(&output).contains("\n6 files downloaded (1,631,174 bytes)\n"),
+        "{}",
+        stderr(&output)
+    );
+    let wanted: BTreeMap<PathBuf, Vec<u8>> = tree()
+        .into_iter()
+        .map(|(path, bytes)| {
+            let path = path[1..]
+                .replace("%20", " ")
+                .replace("%25", "%")
+                .replace("%C3%A9", "\u{e9}");
+            (path.into(), bytes)
+        })
+        .collect();
+    assert!(files(to.path()) == wanted);
+    let modified = fs::metadata(to.path().join("one"))
+        .expect("a file")
+        .modified();
+    let since = modified
+        .expect("a time")
+        .duration_since(UNIX_EPOCH)
+        .expect("later");
+    assert_eq!(since, Duration::from_secs(MODIFIED_SECONDS));
+
+    // Again: everything is there, and nothing is fetched.
+    server.requests();
+    let output = download(&server, to.path(), &[]);
+    assert_done(&output);
+    assert!(
+        stderr(&output).contains("0 files downloaded (0 bytes), 6 there already"),
+        "{}",
+        stderr(&output)
+    );
+    let gets = server
+        .requests()
+        .into_iter()
+        .filter(|line| line.starts_with("GET") && !line.ends_with('/'));
+    assert_eq!(gets.collect::<Vec<_>>(), [""; 0]);
+    assert!(files(to.path()) == wanted);
+}
+
+/// The trap: connections for the files beside those for the directories.
+#[test]
+fn pages_and_files_share_the_connections() {
+    for connections in ["1", "2", "3"] {
+        let server = tree_server();
+        let to = directory();
+        assert_done(&download(&server, to.path(), &["-j", connections]));
+        assert_eq!(files(to.path()).len(), 6);
+        let most = server.most_at_once.load(Ordering::SeqCst);
+        assert!(most <= connections.parse().expect("a number"), "{most}");
+    }
+}
+
+#[test]
+fn several_starts_have_directories_of_their_own() {
+    let (one, two) = (tree_server(), tree_server());
+    let to = directory();
+    let urls = [one.url(), format!("{}a/b/", two.url())];
+    assert_done(&find(&[
+        &urls[0],
+        &urls[1],
+        "-name",
+        "plus+",
+        "--robots=off",
+        "--download",
+        text(to.path()),
+    ]));
+    let names: Vec<PathBuf> = files(to.path()).into_keys().collect();
+    let mut wanted =
+        [one.address, two.address].map(|host| PathBuf::from(format!("{host}/a/b/plus+")));
+    wanted.sort();
+    assert_eq!(names, wanted);
+}
+
+// ---- what is cut short
+
+const BODY: &[u8] = b"forty bytes that are not all alike, 0123";
+
+/// Sends a first answer in part, and closes.
+fn cutting(cut: usize) -> impl Fn(&Asked, &mut TcpStream) {
+    let first = AtomicUsize::new(0);
+    move |asked, stream| {
+        let whole = file(asked, BODY, "\"v1\"");
+        let end = match first.fetch_add(1, Ordering::SeqCst) {
+            0 => whole.len() - BODY.len() + cut,
+            _ => whole.len(),
+        };
+        send(stream, &whole[..end]);
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_byte_is_gone_on_with() {
+    for cut in 0..BODY.len() {
+        let server = one_file(cutting(cut));
+        let to = directory();
+        assert_failed(
+            &download(&server, to.path(), &["--retries", "0"]),
+            "/x.iso: ",
+        );
+        let left = files(to.path());
+        if cut == 0 {
+            assert!(left.is_empty(), "nothing to go on with: {left:?}");
+        } else {
+            assert_eq!(left[Path::new(".x.iso.courser-part")], BODY[..cut]);
+            assert_eq!(left.len(), 2, "the part and its note");
+        }
+        let rest = match cut {
+            0 => "GET /x.iso".to_owned(),
+            _ => format!("GET /x.iso bytes={cut}-"),
+        };
+        assert_eq!(server.requests(), ["GET /", "GET /x.iso"]);
+        assert_done(&download(&server, to.path(), &["--retries", "0"]));
+        assert_eq!(server.requests(), ["GET /".to_owned(), rest]);
+        assert_eq!(files(to.path()), only("x.iso", BODY));
+    }
+}
+
+#[test]
+fn a_cut_file_is_gone_on_with_in_the_same_run() {
+    let server = one_file(cutting(17));
+    let to = directory();
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(
+        server.requests(),
+        ["GET /", "GET /x.iso", "GET /x.iso bytes=17-"]
+    );
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+/// What the second request is answered, after half of the old file came.
+fn after_half(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> (Files, TempDir) {
+    let first = cutting(BODY.len() / 2);
+    let times = AtomicUsize::new(0);
+    let server = one_file(
+        move |asked, stream| match times.fetch_add(1, Ordering::SeqCst) {
+            0 => first(asked, stream),
+            _ => send(stream, &answer(asked)),
+        },
+    );
+    (server, directory())
+}
+
+#[test]
+fn another_version_starts_over() {
+    const OTHER: &[u8] = b"another version, and another length";
+    // By the rules: the whole file for a validator that does not fit.
+    let (server, to) = after_half(|asked| file(asked, OTHER, "\"v2\""));
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(
+        server.requests(),
+        ["GET /", "GET /x.iso", "GET /x.iso bytes=20-"]
+    );
+    assert_eq!(files(to.path()), only("x.iso", OTHER));
+
+    // A server that knows ranges but not `If-Range`, with a validator, and without one but with another length.
+    for etag in ["ETag: \"v2\"\r\n", ""] {
+        let (server, to) = after_half(move |asked| match asked.field("range") {
+            Some(_) => {
+                let (rest, total) = (&OTHER[20..], OTHER.len());
+                let range = format!("Content-Range: bytes 20-{}/{total}\r\n{etag}", total - 1);
+                response(206, &range, rest)
+            }
+            None => file(asked, OTHER, "\"v2\""),
+        });
+        assert_done(&download(&server, to.path(), &[]));
+        let requests = ["GET /", "GET /x.iso", "GET /x.iso bytes=20-", "GET /x.iso"];
+        assert_eq!(server.requests(), requests);
+        assert_eq!(files(to.path()), only("x.iso", OTHER));
+    }
+}
+
+#[test]
+fn ranges_that_are_not_what_was_asked_for_start_over() {
+    for wrong in [
+        "bytes 19-39/40",
+        "bytes 0-39/40",
+        "bytes 20-39/41",
+        "bytes 20-40/*",
+        "x",
+        "bytes */40",
+    ] {
+        let (server, to) = after_half(move |asked| match asked.field("range") {
+            Some(_) => response(
+                206,
+                &format!("ETag: \"v1\"\r\nContent-Range: {wrong}\r\n"),
+                "?",
+            ),
+            None => file(asked, BODY, "\"v1\""),
+        });
+        assert_done(&download(&server, to.path(), &[]));
+        assert_eq!(files(to.path()), only("x.iso", BODY), "{wrong}");
+    }
+}
+
+#[test]
+fn without_a_strong_validator_nothing_is_kept_to_go_on_with() {
+    let times = AtomicUsize::new(0);
+    let server = one_file(move |asked, stream| {
+        // Without a `Date`, `Last-Modified` says too little.
+        let whole = file(asked, BODY, "W/\"v1\"");
+        let end = whole.len()
+            - if times.fetch_add(1, Ordering::SeqCst) == 0 {
+                10
+            } else {
+                0
+            };
+        send(stream, &whole[..end]);
+    });
+    let to = directory();
+    assert_failed(
+        &download(&server, to.path(), &["--retries", "0"]),
+        "/x.iso: ",
+    );
+    assert_eq!(files(to.path()), BTreeMap::new());
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(
+        server.requests(),
+        ["GET /", "GET /x.iso", "GET /", "GET /x.iso"]
+    );
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn a_part_that_is_all_there_is_gets_its_name() {
+    let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
+    let to = directory();
+    // As if the program had been killed before its last step.
+    fs::write(to.path().join(".x.iso.courser-part"), BODY).expect("written");
+    let note = format!(
+        r#"{{"url":"{}x.iso","etag":"\"v1\"","length":40}}"#,
+        server.url()
+    );
+    fs::write(to.path().join(".x.iso.courser-note"), note).expect("written");
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(server.requests(), ["GET /", "GET /x.iso bytes=40-"]);
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn parts_of_other_files_are_not_gone_on_with() {
+    for note in [
+        "",
+        "{",
+        r#"{"url":"http://other/x.iso","etag":"\"v1\"","length":40}"#,
+        r#"{"url":"URL","etag":"W/\"v1\"","length":40}"#,
+        r#"{"url":"URL","etag":"\"v1\"\r\nX: y","length":40}"#,
+    ] {
+        let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
+        let to = directory();
+        let note = note.replace("URL", &format!("{}x.iso", server.url()));
+        fs::write(to.path().join(".x.iso.courser-part"), "something else").expect("written");
+        fs::write(to.path().join(".x.iso.courser-note"), note).expect("written");
+        assert_done(&download(&server, to.path(), &[]));
+        assert_eq!(server.requests(), ["GET /", "GET /x.iso"]);
+        assert_eq!(files(to.path()), only("x.iso", BODY));
+    }
+}
+
+/// Kill -9 at any moment, here while the body comes.
+#[test]
+fn after_a_kill_the_next_run_goes_on() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let times = AtomicUsize::new(0);
+    let server = one_file(move |asked, stream| {
+        let whole = file(asked, BODY, "\"v1\"");
+        if times.fetch_add(1, Ordering::SeqCst) == 0 {
+            send(stream, &whole[..whole.len() - 10]);
+            // An error means that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+        } else {
+            send(stream, &whole);
+        }
+    });
+    let to = directory();
+    let mut child = crawler(&[
+        "find",
+        &server.url(),
+        "--robots=off",
+        "--download",
+        text(to.path()),
+    ])
+    .stdout(Stdio::null())
+    .stderr(Stdio::null())
+    .spawn()
+    .expect("the program runs");
+    let part = to.path().join(".x.iso.courser-part");
+    while fs::metadata(&part).map_or(0, |meta| meta.len()) < 30 {
+        assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
+        thread::yield_now();
+    }
+    // While it runs, nobody else writes to the file.
+    assert_failed(
+        &download(&server, to.path(), &[]),
+        "another process is downloading ",
+    );
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    drop(open);
+    server.requests();
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(server.requests(), ["GET /", "GET /x.iso bytes=30-"]);
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+/// The trap: what was found before the kill is found no more, and nobody knows that it is still to be fetched.
+#[test]
+fn after_a_kill_a_kept_search_fetches_what_it_had_found() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let times = AtomicUsize::new(0);
+    let server = Files::start(move |asked, stream| {
+        if asked.line == "GET /" {
+            return send(stream, &page(&["x.iso", "y.iso", "z.iso"]));
+        }
+        let whole = file(asked, BODY, "\"v1\"");
+        if times.fetch_add(1, Ordering::SeqCst) < 2 {
+            send(stream, &whole[..whole.len() - 10]);
+            // An error means that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+        } else {
+            send(stream, &whole);
+        }
+    });
+    let (to, other) = (directory(), directory());
+    let state = other.path().join("state");
+    let url = server.url();
+    let args = ["find", &url, "--robots=off", "-j", "2", "-type", "f"];
+    let kept = ["--download", text(to.path()), "--state", text(&state)];
+    let mut child = crawler(&[&args[..], &kept].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let parts = ["x.iso", "y.iso"].map(|name| to.path().join(format!(".{name}.courser-part")));
+    let length = |part: &PathBuf| fs::metadata(part).map_or(0, |meta| meta.len());
+    while parts.iter().any(|part| length(part) < 30) {
+        assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
+        thread::yield_now();
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    drop(open);
+    server.requests();
+    let output = crawler(&[&args[..], &kept].concat()).output();
+    assert_done(&output.expect("the program runs"));
+    let mut requests = server.requests();
+    requests.sort();
+    let wanted = ["GET /x.iso bytes=30-", "GET /y.iso bytes=30-", "GET /z.iso"];
+    assert_eq!(requests, wanted);
+    let all = ["x.iso", "y.iso", "z.iso"].map(|name| (PathBuf::from(name), BODY.to_vec()));
+    assert_eq!(files(to.path()), BTreeMap::from(all));
+    assert!(!state.exists());
+}
+
+// ---- errors
+
+#[test]
+fn failures_are_named_and_leave_nothing() {
+    for (answer, cause) in [
+        (
+            response(404, "", "not here"),
+            "x.iso: the server answered 404",
+        ),
+        (response(204, "", ""), "x.iso: the server answered 204"),
+        (
+            response(206, "Content-Range: bytes 0-1/2\r\n", "ab"),
+            "x.iso: the server answered 206",
+        ),
+        (
+            response(200, "Content-Encoding: gzip\r\n", "??"),
+            "x.iso: content coding gzip was not asked for",
+        ),
+        (
+            response(302, "Location: http://127.0.0.2/x\r\n", ""),
+            "x.iso: redirects to http://127.0.0.2/x, which is on another host",
+        ),
+        (
+            response(302, "Location: file:///etc/passwd\r\n", ""),
+            "x.iso: redirects to file:///etc/passwd, which is neither http nor https",
+        ),
+        (
+            response(302, "", ""),
+            "x.iso: redirects without saying where to",
+        ),
+        (
+            response(302, "Location: /x.iso\r\n", ""),
+            "x.iso: more than 5 redirects in a row",
+        ),
+    ] {
+        let server = one_file(move |_, stream| send(stream, &answer));
+        let to = directory();
+        assert_failed(&download(&server, to.path(), &["--retries", "0"]), cause);
+        assert_eq!(files(to.path()), BTreeMap::new(), "{cause}");
+    }
+}
+
+#[test]
+fn what_robots_txt_disallows_is_found_and_not_fetched() {
+    let server = Files::start(|asked, stream| match asked.line.as_str() {
+        "GET /robots.txt" => send(
+            stream,
+            &response(200, "", "User-agent: *\nDisallow: /*.iso"),
+        ),
+        "GET /" => send(stream, &page(&["x.iso", "y"])),
+        _ => send(stream, &file(asked, BODY, "\"v1\"")),
+    });
+    let to = directory();
+    let output = find(&[
+        &server.url(),
+        "--robots=on",
+        "-type",
+        "f",
+        "--download",
+        text(to.path()),
+    ]);
+    assert_failed(&output, "x.iso: not read: robots.txt disallows it");
+    assert_eq!(
+        output.stdout,
+        format!("{0}x.iso\n{0}y\n", server.url()).as_bytes()
+    );
+    assert_eq!(server.requests(), ["GET /robots.txt", "GET /", "GET /y"]);
+    assert_eq!(files(to.path()), only("y", BODY));
+}
+
+#[test]
+fn what_was_found_before_the_end_is_downloaded() {
+    let server = tree_server();
+    let to = directory();
+    assert_done(&find(&[
+        &server.url(),
+        "--robots=off",
+        "--download",
+        text(to.path()),
+        "-name",
+        "large",
+        "-print",
+        "-quit",
+    ]));
+    assert_eq!(files(to.path()), only("a/large", &tree()["/a/large"]));
+}
+
+#[test]
+fn what_may_pass_is_tried_again() {
+    let times = AtomicUsize::new(0);
+    let server = one_file(move |asked, stream| {
+        let answer = match times.fetch_add(1, Ordering::SeqCst) {
+            0 => response(503, "Retry-After: 0\r\n", ""),
+            1 => response(429, "Retry-After: 0\r\n", ""),
+            2 => Vec::new(),
+            _ => file(asked, BODY, "\"v1\""),
+        };
+        send(stream, &answer);
+    });
+    let to = directory();
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(server.requests().len(), 5);
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn a_redirect_below_the_start_is_followed() {
+    let server = one_file(|asked, stream| {
+        send(
+            stream,
+            &match asked.line.as_str() {
+                "GET /x.iso" => response(302, "Location: /pool/y\r\n", "moved"),
+                _ => file(asked, BODY, "\"v1\""),
+            },
+        );
+    });
+    let to = directory();
+    assert_done(&download(&server, to.path(), &[]));
+    assert_eq!(server.requests(), ["GET /", "GET /x.iso", "GET /pool/y"]);
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+// ---- what is there already
+
+#[test]
+fn files_that_are_there_are_replaced_only_on_demand() {
+    let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
+    let to = directory();
+    for other in [
+        &b"mine"[..],
+        &b"mine, and as long as the server's file is"[..40],
+    ] {
+        fs::write(to.path().join("x.iso"), other).expect("written");
+        assert_failed(
+            &download(&server, to.path(), &[]),
+            "x.iso exists and differs from the server's file; it was left as it is",
+        );
+        assert_eq!(files(to.path()), only("x.iso", other));
+    }
+    assert_done(&download(&server, to.path(), &["--overwrite"]));
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn a_server_without_head_cannot_be_compared_with() {
+    let server = one_file(|asked, stream| {
+        send(
+            stream,
+            &match asked.line.as_str() {
+                "HEAD /x.iso" => response(405, "", ""),
+                _ => file(asked, BODY, "\"v1\""),
+            },
+        );
+    });
+    let to = directory();
+    fs::write(to.path().join("x.iso"), "mine").expect("written");
+    assert_failed(&download(&server, to.path(), &[]), "x.iso exists");
+    assert_done(&download(&server, to.path(), &["--overwrite"]));
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn no_name_leads_out_of_the_directory() {
+    let hrefs = [
+        "..%2f..%2fevil",
+        "%2fetc%2fevil",
+        "..%5c..%5cevil",
+        "%2e%2e",
+        "a%00b",
+        "%1b%5b2Jevil",
+    ];
+    let server = Files::start(move |asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&hrefs)),
+        _ => send(stream, &file(asked, BODY, "\"v1\"")),
+    });
+    let around = directory();
+    let to = around.path().join("a/b/c");
+    download(&server, &to, &[]);
+    let names: Vec<String> = files(around.path())
+        .into_keys()
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    // Some the listing has already left out: they are no names.
+    assert_eq!(names, ["a/b/c/%1B[2Jevil", "a/b/c/..%5C..%5Cevil"]);
+}
+
+#[test]
+fn links_in_the_directory_are_not_followed() {
+    let server = Files::start(|asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&["sub/", "x.iso", "y.iso", "z.iso"])),
+        "GET /sub/" => send(stream, &page(&["w.iso"])),
+        _ => send(stream, &file(asked, BODY, "\"v1\"")),
+    });
+    let (to, outside) = (directory(), directory());
+    let victim = outside.path().join("victim");
+    fs::write(&victim, "precious").expect("written");
+    let link = |at: &str, to_what: &Path| symlink(to_what, to.path().join(at)).expect("a link");
+    link("sub", outside.path());
+    link("x.iso", &victim);
+    link(".y.iso.courser-part", &victim);
+    fs::hard_link(&victim, to.path().join(".z.iso.courser-part")).expect("a link");
+    for more in [&[][..], &["--overwrite"]] {
+        let output = download(&server, to.path(), more);
+        for name in ["sub/w.iso", "x.iso", "y.iso", "z.iso"] {
+            assert_failed(&output, &format!("{}{name}: ", server.url()));
+        }
+        assert_eq!(files(outside.path()), only("victim", b"precious"));
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_wrong_usage() {
+    let to = directory();
+    let occupied = to.path().join("file");
+    fs::write(&occupied, "").expect("written");
+    let output = find(&["http://127.0.0.1:1/", "--download", text(&occupied)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("--download "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A full disk ends the downloads, each named, and nothing more is asked for; with room, they go on.
+#[test]
+#[ignore = "needs root, to mount a small file system"]
+fn a_full_disk_is_named_and_what_came_is_kept() {
+    let server = Files::start(|asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&["1", "2", "3", "4"])),
+        _ => send(stream, &file(asked, &[7; 100_000], "\"v1\"")),
+    });
+    let to = directory();
+    let mount = |options: &str| {
+        let args = ["-t", "tmpfs", "-o", options, "none", text(to.path())];
+        let status = std::process::Command::new("mount").args(args).status();
+        assert!(status.expect("mount runs").success());
+    };
+    mount("size=192k");
+    let output = download(&server, to.path(), &["-j", "1"]);
+    assert_failed(&output, "No space left on device");
+    let asked = server.requests();
+    assert!(asked.len() <= 4, "{asked:?}");
+    assert!(
+        stderr(&output).contains("; 3 NOT DOWNLOADED"),
+        "{}",
+        stderr(&output)
+    );
+    mount("remount,size=1m");
+    let output = download(&server, to.path(), &["-j", "1"]);
+    let done = files(to.path());
+    let unmounted = std::process::Command::new("umount").arg(to.path()).status();
+    assert!(unmounted.expect("umount runs").success());
+    assert_done(&output);
+    assert_eq!(done.len(), 4);
+    assert!(done.values().all(|bytes| *bytes == [7; 100_000]));
+    let resumed = server
+        .requests()
+        .iter()
+        .filter(|line| line.contains("bytes="))
+        .count();
+    assert_eq!(resumed, 1);
+}

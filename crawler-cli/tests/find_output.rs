@@ -1,0 +1,516 @@
+//! What `crawler-cli find` shows, in every form, of the sample mirror; and the live view on a terminal.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+
+use common::{Script, crawler, find, lines, page, response, stderr};
+use crawler_cli::demo::server::Server;
+use serde_json::Value;
+
+/// A part of the sample mirror with names of every kind.
+fn awkward(server: &Server) -> String {
+    format!("{}awkward%20names/", server.url())
+}
+
+fn json_lines(stdout: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(stdout).expect("UTF-8");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect()
+}
+
+#[test]
+fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
+    let server = Server::start().expect("a server");
+    let url = awkward(&server);
+    let plain = find(&[&url]);
+    let objects = json_lines(&find(&[&url, "--json"]).stdout);
+    let urls: BTreeSet<_> = objects
+        .iter()
+        .map(|o| o["url"].as_str().expect("text"))
+        .collect();
+    assert_eq!(
+        urls,
+        lines(&plain.stdout).iter().map(String::as_str).collect()
+    );
+    assert!(objects.len() > 3);
+    for object in &objects {
+        let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
+        let expected = [
+            "attempts",
+            "depth",
+            "listing",
+            "mtime",
+            "mtime_hi",
+            "mtime_lo",
+            "mtime_precision",
+            "name",
+            "parent",
+            "path",
+            "seconds",
+            "size",
+            "size_hi",
+            "size_lo",
+            "status",
+            "type",
+            "url",
+        ];
+        assert_eq!(fields, expected);
+        let url = object["url"].as_str().expect("text");
+        assert_eq!(object["type"] == "d", url.ends_with('/'));
+        match object["parent"].as_str() {
+            None => assert_eq!(object["depth"], 0),
+            Some(parent) => assert!(
+                url.starts_with(parent) && parent.ends_with('/'),
+                "{url} {parent}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn csv_goes_through_a_reader_and_agrees_with_json() {
+    let server = Server::start().expect("a server");
+    let url = awkward(&server);
+    let objects = json_lines(&find(&[&url, "--json", "--sort"]).stdout);
+    let output = find(&[&url, "--csv", "--sort"]);
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let header = reader.headers().expect("a header").clone();
+    let records: Vec<_> = reader
+        .records()
+        .map(|record| record.expect("valid"))
+        .collect();
+    assert_eq!(records.len(), objects.len());
+    for (record, object) in records.iter().zip(&objects) {
+        for (name, cell) in header.iter().zip(record) {
+            let expected = match &object[name] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            // Names are escaped and guarded; the time is not the same twice.
+            if !["name", "path", "seconds"].contains(&name) {
+                assert_eq!(cell, expected, "{name}");
+            }
+            assert!(!cell.contains(char::is_control) && !cell.starts_with(['=', '+', '-', '@']));
+        }
+    }
+}
+
+/// Nothing but the sample's own order could be the reason if this came in order by chance, thus two hosts.
+#[test]
+fn sorted_results_are_in_order_and_nul_separated_ones_too() {
+    let (one, two) = (
+        Server::start().expect("a server"),
+        Server::start().expect("a server"),
+    );
+    let starts = [one.url(), two.url()];
+    let output = find(&[&starts[0], &starts[1], "--sort", "-0", "-maxdepth", "3"]);
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    let urls: Vec<_> = text.split_terminator('\0').collect();
+    assert!(urls.len() > 20);
+    let by_segment = |a: &&str, b: &&str| a.split('/').cmp(b.split('/'));
+    assert!(
+        urls.is_sorted_by(|a, b| by_segment(a, b).is_lt()),
+        "{urls:?}"
+    );
+}
+
+#[test]
+fn a_tree_is_drawn_at_the_end() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => response(
+            200,
+            "Content-Type: text/html\r\n",
+            "<html><h1>Index of /pub/</h1><hr><pre><a href=\"../\">../</a>\r\n\
+             <a href=\"a/\">a/</a>      02-Jan-2011 03:04                   -\r\n\
+             <a href=\"b.iso\">b.iso</a>      02-Jan-2011 03:04           1536\r\n\
+             </pre><hr></body></html>\r\n",
+        ),
+        "GET /pub/a/" => page(&["x", "caf%c3%a9"]),
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/pub/");
+    let output = find(&[&url, "--tree", "-type", "f"]);
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    let (drawing, counts) = shown.split_once("\n\n").expect("counts");
+    let names: Vec<_> = drawing
+        .lines()
+        .map(|line| line.split_once("] ").map_or(line, |(_, name)| name))
+        .collect();
+    assert_eq!(names, [url.as_str(), "├── a/", "café", "x", "b.iso"]);
+    assert!(
+        drawing.contains("│   ├── [") && drawing.contains("└── ["),
+        "{drawing}"
+    );
+    assert!(counts.starts_with("0 directories, 3 files"), "{counts}");
+}
+
+#[test]
+fn the_summary_has_a_form_for_programs() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["gone/", "fine/"]),
+        "GET /fine/" => page(&["file"]),
+        _ => response(404, "", ""),
+    });
+    let check = |summary: &Value| {
+        let summary = &summary["summary"];
+        assert_eq!(
+            (
+                &summary["matched"],
+                &summary["files"],
+                &summary["directories"]
+            ),
+            (&4.into(), &1.into(), &3.into())
+        );
+        assert_eq!(
+            (&summary["requests"], &summary["unread"]),
+            (&3.into(), &1.into())
+        );
+        assert_eq!(summary["complete"], false);
+        assert_eq!(summary["unread_by_class"]["status 404"], 1);
+        assert_eq!(
+            summary["hosts"][0]["status_classes"],
+            serde_json::json!([0, 2, 0, 1, 0])
+        );
+        assert_eq!(
+            summary["connections_opened"], 3,
+            "each connection serves one request"
+        );
+        let latency = &summary["latency_seconds"];
+        assert!(
+            latency["p50"].as_f64() > Some(0.0)
+                && latency["p99"].as_f64() <= latency["max"].as_f64()
+        );
+    };
+    let output = find(&[
+        &server.url("/"),
+        "--robots",
+        "off",
+        "--json",
+        "--summary",
+        "json",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let objects = json_lines(&output.stdout);
+    assert_eq!(objects.len(), 5);
+    check(&objects[4]);
+    assert!(!stderr(&output).contains("found among"));
+
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("summary.json");
+    let form = format!("json:{}", file.display());
+    let output = find(&[&server.url("/"), "--robots", "off", "--summary", &form]);
+    assert_eq!(lines(&output.stdout).len(), 4);
+    check(&serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("an object"));
+
+    let nowhere = format!("json:{}/no/such", folder.path().display());
+    let output = find(&[&server.url("/fine/"), "--summary", &nowhere]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("/no/such: "),
+        "{}",
+        stderr(&output)
+    );
+
+    let output = find(&[&server.url("/"), "--summary", "none"]);
+    assert_eq!(stderr(&output).lines().count(), 1, "only what is unread");
+}
+
+#[test]
+fn the_text_report_says_where_the_time_went() {
+    let server = Server::start().expect("a server");
+    let output = find(&[&server.url(), "--report", "text"]);
+    let stderr = stderr(&output);
+    for part in [
+        "requests ",
+        "latency      P50 ",
+        "% of requests on one that was open",
+        "% limited by hosts",
+        "host         http://127.0.0.1:",
+        "; nothing unread\n",
+    ] {
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
+    }
+}
+
+#[test]
+fn the_page_with_charts_is_written_whatever_the_outcome() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["gone/", "fine/"]),
+        "GET /fine/" => page(&["file"]),
+        _ => response(404, "", ""),
+    });
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("report.html");
+    let name = file.to_str().expect("text");
+    let output = find(&[&server.url("/"), "--report", "html", name]);
+    assert_eq!(output.status.code(), Some(1));
+    let html = std::fs::read_to_string(&file).expect("written");
+    let gone = server.url("/gone/");
+    for part in [
+        "<!DOCTYPE html>",
+        &format!(
+            "<a href=\"{gone}\" rel=\"noreferrer\">{gone}</a></td><td>the server answered 404</td>"
+        ),
+        "<title>4xx: ",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    // A file that cannot be written is known before the search begins.
+    let before = server.requests().len();
+    let output = find(&[&server.url("/"), "--report", "html", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("crawler-cli find: /no/such/file: "));
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn starts_come_from_a_file_or_from_standard_input() {
+    let server = Script::start(|request| match request {
+        "GET /a/" => page(&["one"]),
+        "GET /b/" => page(&["two"]),
+        _ => response(404, "", ""),
+    });
+    let (a, b) = (server.url("/a/"), server.url("/b/"));
+    let expected = ["/a/one", "/b/two"].map(|path| server.url(path));
+    for list in [format!("{a}\r\n\n {b}\n"), format!("{a}\0{b}\0")] {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(list.as_bytes()).expect("written");
+        let name = file.path().to_str().expect("text");
+        let output = find(&["--starts-from", name, "-type", "f"]);
+        assert_eq!(lines(&output.stdout), expected);
+        let input = file.reopen().expect("the file");
+        let output = crawler(&["find", "--starts-from=-", "-type", "f"])
+            .stdin(input)
+            .output();
+        assert_eq!(lines(&output.expect("runs").stdout), expected);
+    }
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(format!("{a}\nnowhere\n").as_bytes())
+        .expect("written");
+    let name = file.path().to_str().expect("text");
+    let output = find(&["--starts-from", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let message =
+        format!("crawler-cli find: --starts-from {name}: line 2: nowhere: not an absolute URL");
+    assert!(stderr(&output).starts_with(&message), "{}", stderr(&output));
+    assert_eq!(find(&["--starts-from", "/no/such"]).status.code(), Some(2));
+}
+
+#[test]
+fn wfinds_flags_find_what_they_say() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => page(&["../", "Release", "InRelease", "a%20b.txt", "sub/"]),
+        "GET /pub/sub/" => page(&["Release.gpg", "deep/"]),
+        "GET /pub/sub/deep/" => page(&[]),
+        _ => response(404, "", ""),
+    });
+    // It adds the final slash.
+    let url = server.url("/pub");
+    for (args, expected) in [
+        (
+            &["-n", "Release"][..],
+            &["InRelease", "Release", "sub/Release.gpg"][..],
+        ),
+        (&["-n", "^Release$"], &["Release"]),
+        (&["-n", "a b"], &["a%20b.txt"]),
+        (&["-t", "d"], &["sub/", "sub/deep/"]),
+        (&["-t", "d", "-n", "^d.*p$"], &["sub/deep/"]),
+        (&["-r=false"], &["InRelease", "Release", "a%20b.txt"]),
+        (
+            &[
+                "--recursive=false",
+                "-td",
+                "--async=false",
+                "--max-body-size",
+                "100000",
+            ],
+            &["sub/"],
+        ),
+        (
+            &[
+                "-n",
+                "gpg",
+                "--connection-timeout=5000",
+                "--keep-alive-interval=1000",
+                "--tls-handshake-timeout=1",
+                "--idle-connection-timeout=10",
+                "--connection-pool-size=1",
+                "--connection-pool-size-per-host=1",
+            ],
+            &["sub/Release.gpg"],
+        ),
+    ] {
+        let output = find(&[&["--compat", "wfind", &url], args].concat());
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|path| format!("{url}/{path}"))
+            .collect();
+        assert_eq!(lines(&output.stdout), expected, "{args:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let late = find(&[&url, "--compat", "wfind"]);
+    assert_eq!(late.status.code(), Some(2));
+    let help = find(&["--compat", "wfind", "--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--idle-connection-timeout"));
+}
+
+/// A terminal: the end to read from, and the one for a program.
+fn pseudo_terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).expect("granted");
+    unlockpt(&master).expect("unlocked");
+    let name = ptsname(&master, Vec::new()).expect("a name");
+    let mut options = File::options();
+    let terminal = options
+        .read(true)
+        .write(true)
+        .open(name.to_str().expect("a path"));
+    let size = rustix::termios::Winsize {
+        ws_row: 24,
+        ws_col: 60,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&master, size).expect("a size");
+    (master.into(), terminal.expect("opens"))
+}
+
+/// Reads what a program writes to a terminal, until no writer is left, and tells each time what its screen shows.
+fn watch(mut master: File, mut seen: impl FnMut(&vt100::Screen)) -> vt100::Parser {
+    let mut screen = vt100::Parser::new(24, 60, 1000);
+    let mut bytes = [0; 4096];
+    // The end of a terminal is an error.
+    while let Ok(n @ 1..) = master.read(&mut bytes) {
+        screen.process(&bytes[..n]);
+        seen(screen.screen());
+    }
+    screen
+}
+
+/// What each row of the screen shows.
+fn rows(screen: &vt100::Screen) -> String {
+    let rows: Vec<_> = screen
+        .rows(0, 60)
+        .map(|row| row.trim_end().to_owned())
+        .collect();
+    rows.join("\n")
+}
+
+#[test]
+fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
+    // Answers wait until the view was seen, so that there is time to show it.
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let server = Script::start(move |request| match request {
+        "GET /" => page(&["one", "busy/", "gone/", "slow/"]),
+        "GET /busy/" => response(503, "Retry-After: 0\r\n", ""),
+        "GET /slow/" => {
+            // An error means that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+            page(&["two"])
+        }
+        _ => response(404, "", ""),
+    });
+    let (master, terminal) = pseudo_terminal();
+    // The terminal is handed over whole: once the program has ended, no writer is left.
+    let mut child = crawler(&["find", &server.url("/"), "--retries", "1"])
+        .stdout(terminal.try_clone().expect("a copy"))
+        .stderr(terminal)
+        .env("TERM", "xterm")
+        .spawn()
+        .expect("the program runs");
+    let mut views = Vec::new();
+    let mut open = Some(open);
+    let screen = watch(master, |screen| {
+        let text = rows(screen);
+        if text.contains("2/4 directories · ") && text.contains("× status 503") {
+            views.push(text);
+            // The view was seen: now the last answer may come.
+            open.take();
+        }
+    });
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let view = views.first().expect("a view");
+    assert!(
+        view.contains("2/4 directories · 1 files · ") && view.contains("1 in flight"),
+        "{view}"
+    );
+    assert!(
+        view.contains("status 404") && view.contains("status 503"),
+        "{view}"
+    );
+    for view in &views {
+        assert_eq!(
+            view.matches("requests/s").count(),
+            1,
+            "redrawn, not repeated: {view}"
+        );
+        assert!(view.lines().all(|line| line.chars().count() <= 60));
+    }
+    let left = rows(screen.screen());
+    let left: Vec<_> = left.lines().filter(|line| !line.is_empty()).collect();
+    assert!(
+        !left.iter().any(|line| line.contains("requests/s · ")),
+        "{left:?}"
+    );
+    // Each result has its line to itself.
+    for path in ["/", "/one", "/busy/", "/gone/", "/slow/", "/slow/two"] {
+        assert!(
+            left.contains(&server.url(path).as_str()),
+            "{path} in {left:?}"
+        );
+    }
+}
+
+#[test]
+fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let server = Script::start(move |_| {
+        let _ = gate.lock().expect("not poisoned").recv();
+        page(&["x"])
+    });
+    let mut child = crawler(&["find", &server.url("/"), "--progress", "always"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut pipe = child.stderr.take().expect("piped");
+    let mut first = [0; 80];
+    pipe.read_exact(&mut first).expect("a line");
+    assert!(String::from_utf8_lossy(&first).starts_with("0/1 directories · 0 files · "));
+    drop(open);
+    pipe.read_to_end(&mut Vec::new()).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+
+    let server = Server::start().expect("a server");
+    let (master, terminal) = pseudo_terminal();
+    let mut child = crawler(&[
+        "find",
+        &server.url(),
+        "--progress",
+        "never",
+        "-name",
+        "none",
+    ])
+    .stdout(Stdio::null())
+    .stderr(terminal)
+    .spawn()
+    .expect("the program runs");
+    let reader = thread::spawn(move || watch(master, |_| ()));
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let shown = rows(reader.join().expect("no panic").screen());
+    assert!(
+        shown.starts_with("0 found among ") && !shown.contains('·'),
+        "{shown}"
+    );
+}

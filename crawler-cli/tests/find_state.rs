@@ -1,0 +1,202 @@
+//! `crawler-cli find --state`: a search that is killed goes on with nothing lost and nothing twice.
+
+mod common;
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{Script, crawler, lines, page, response, stderr};
+
+/// Some sixty directories with five files each, on a server that kills who asks at the wanted request.
+struct Tree {
+    server: Script,
+    asked: Arc<AtomicUsize>,
+    kill_at: Arc<AtomicUsize>,
+    child: Arc<Mutex<Option<Child>>>,
+}
+
+impl Tree {
+    fn start() -> Self {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let kill_at = Arc::new(AtomicUsize::new(usize::MAX));
+        let child: Arc<Mutex<Option<Child>>> = Arc::default();
+        let server = Script::start({
+            let (asked, kill_at, child) = (asked.clone(), kill_at.clone(), child.clone());
+            move |request| {
+                let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
+                if nth == kill_at.load(Ordering::SeqCst)
+                    && let Some(child) = &mut *child.lock().expect("no test panicked here")
+                {
+                    child.kill().expect("SIGKILL");
+                }
+                match request
+                    .strip_prefix("GET ")
+                    .map(|path| path.matches('/').count())
+                {
+                    Some(1..=3) => page(&["a/", "b/", "c/", "d/", "1", "2", "3", "4", "5"][..]),
+                    Some(4) => page(&["1", "2", "3", "4", "5"]),
+                    _ => response(404, "", ""),
+                }
+            }
+        });
+        Self {
+            server,
+            asked,
+            kill_at,
+            child,
+        }
+    }
+
+    /// The URLs of all files and directories.
+    fn all(&self) -> Vec<String> {
+        fn below(path: &str, all: &mut Vec<String>) {
+            all.push(path.to_owned());
+            all.extend(["1", "2", "3", "4", "5"].map(|name| format!("{path}{name}")));
+            if path.matches('/').count() <= 3 {
+                for name in ["a/", "b/", "c/", "d/"] {
+                    below(&format!("{path}{name}"), all);
+                }
+            }
+        }
+        let mut all = Vec::new();
+        below("/", &mut all);
+        let mut all: Vec<String> = all.iter().map(|path| self.server.url(path)).collect();
+        all.sort();
+        all
+    }
+
+    /// Searches until the end or until the kill, with results at the end of `out`.
+    fn search(&self, state: &Path, out: &Path, kill_at: usize) -> ExitStatus {
+        self.asked.store(0, Ordering::SeqCst);
+        self.kill_at.store(kill_at, Ordering::SeqCst);
+        let out = OpenOptions::new().create(true).append(true).open(out);
+        let mut command = crawler(&["find", &self.server.url("/")]);
+        command.arg("--state").arg(state).stderr(Stdio::null());
+        command.stdout(out.expect("a file for results"));
+        // Locked, so that not even the first request finds nobody to kill.
+        let mut running = self.child.lock().expect("no test panicked here");
+        *running = Some(command.spawn().expect("the program runs"));
+        drop(running);
+        loop {
+            let mut running = self.child.lock().expect("no test panicked here");
+            let child = running.as_mut().expect("it was just begun");
+            if let Some(status) = child.try_wait().expect("a child") {
+                return status;
+            }
+            drop(running);
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn results(out: &Path) -> Vec<String> {
+    lines(&fs::read(out).expect("results"))
+}
+
+#[test]
+fn a_search_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
+    let tree = Tree::start();
+    let all = tree.all();
+    let mut killed = 0;
+    for moment in 1..=50 {
+        let place = tempfile::tempdir().expect("a directory");
+        let (state, out) = (place.path().join("state"), place.path().join("out"));
+        if tree.search(&state, &out, moment).code() != Some(0) {
+            killed += 1;
+            assert!(state.exists(), "killed at request {moment}");
+            assert_eq!(tree.search(&state, &out, usize::MAX).code(), Some(0));
+        }
+        assert!(results(&out) == all, "killed at request {moment}");
+        assert!(!state.exists(), "the search is over");
+    }
+    assert_eq!(killed, 50);
+}
+
+#[test]
+fn a_search_that_is_killed_again_and_again_comes_to_its_end() {
+    let tree = Tree::start();
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    let mut runs = 1;
+    while tree.search(&state, &out, 23).code() != Some(0) {
+        runs += 1;
+        assert!(runs < 100, "it does not come forward");
+    }
+    assert!(runs > 2, "{runs}");
+    assert!(results(&out) == tree.all());
+}
+
+/// What the killed one was about to write is written by the next one, as far as the file does not have it.
+#[test]
+fn results_cut_in_the_middle_are_completed() {
+    let tree = Tree::start();
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    for cut in [1, 7, 40] {
+        let _ = fs::remove_file(&out);
+        assert_ne!(tree.search(&state, &out, 40).code(), Some(0));
+        // As if it had died in its last write.
+        let length = fs::metadata(&out).expect("results").len();
+        let last = last_results(&state);
+        let shorter = length - last.min(cut);
+        File::options()
+            .write(true)
+            .open(&out)
+            .and_then(|file| file.set_len(shorter))
+            .expect("a shorter file");
+        assert_eq!(tree.search(&state, &out, usize::MAX).code(), Some(0));
+        assert!(results(&out) == tree.all(), "cut by {cut}");
+    }
+}
+
+/// How many bytes the last turn had.
+fn last_results(state: &Path) -> u64 {
+    let db = rusqlite::Connection::open(state).expect("a database");
+    let length = db.query_row("SELECT length(results) FROM search", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    length.expect("a number").try_into().expect("a length")
+}
+
+#[test]
+fn a_state_is_of_one_search_and_in_one_hand() {
+    let tree = Tree::start();
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    assert_ne!(tree.search(&state, &out, 10).code(), Some(0));
+    let url = tree.server.url("/");
+    let with = |args: &[&str]| {
+        let mut command = crawler(&[&["find", url.as_str()], args].concat());
+        let output = command.arg("--state").arg(&state).output();
+        let output = output.expect("the program runs");
+        (output.status.code(), stderr(&output))
+    };
+    let (code, message) = with(&["-name", "x"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        message.contains("the state of another search: "),
+        "{message}"
+    );
+    let held = rusqlite::Connection::open(&state).expect("a database");
+    held.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
+    let (code, message) = with(&[]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("another search is using it"), "{message}");
+    drop(held);
+    for args in [&["--sort"][..], &["--tree"], &["-fprint", "x"]] {
+        let (code, message) = with(args);
+        assert_eq!(code, Some(2), "{message}");
+        assert!(message.contains("cannot be gone on with"), "{message}");
+    }
+    fs::write(
+        &state,
+        "no database, but longer than its header would be: ".repeat(10),
+    )
+    .expect("a file");
+    let (code, message) = with(&[]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("not the state of a search"), "{message}");
+}
