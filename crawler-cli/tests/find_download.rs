@@ -657,7 +657,14 @@ fn what_robots_txt_disallows_is_found_and_not_fetched() {
         _ => send(stream, &file(asked, BODY, "\"v1\"")),
     });
     let to = directory();
-    let output = find(&[&server.url(), "-type", "f", "--download", text(to.path())]);
+    let output = find(&[
+        &server.url(),
+        "--robots=on",
+        "-type",
+        "f",
+        "--download",
+        text(to.path()),
+    ]);
     assert_failed(&output, "x.iso: not read: robots.txt disallows it");
     assert_eq!(
         output.stdout,
