@@ -98,14 +98,14 @@ fn other_forms_of_output() {
 #[test]
 fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
     let server = Script::start(|request| match request {
-        "GET /" => page(&["forbidden/", "cut/", "large/", "json/", "fine/"]),
+        "GET /" => page(&["forbidden/", "cut/", "large/", "text/", "fine/"]),
         "GET /forbidden/" => response(403, "", ""),
         "GET /cut/" => {
             let whole = page(&["x"]);
             whole[..whole.len() - 20].to_vec()
         }
         "GET /large/" => page(&["a-long-name"; 200]),
-        "GET /json/" => response(200, "Content-Type: application/json\r\n", "[]"),
+        "GET /text/" => response(200, "Content-Type: text/plain\r\n", "hello"),
         "GET /fine/" => page(&["file"]),
         _ => response(404, "", ""),
     });
@@ -126,8 +126,8 @@ fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
         ("/cut/", "the connection closed inside the response"),
         ("/large/", "response body over 2048 bytes"),
         (
-            "/json/",
-            "not a directory listing: its content type is application/json",
+            "/text/",
+            "not a directory listing: its content type is text/plain",
         ),
     ] {
         let line = format!("crawler-cli find: {}: {cause}\n", server.url(path));

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
@@ -43,6 +43,7 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
     for object in &objects {
         let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
         let expected = [
+            "attempts",
             "depth",
             "listing",
             "mtime",
@@ -52,9 +53,11 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
             "name",
             "parent",
             "path",
+            "seconds",
             "size",
             "size_hi",
             "size_lo",
+            "status",
             "type",
             "url",
         ];
@@ -91,8 +94,8 @@ fn csv_goes_through_a_reader_and_agrees_with_json() {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            // What is escaped, or guarded, begins or goes on differently.
-            if name != "name" && name != "path" {
+            // Names are escaped and guarded; the time is not the same twice.
+            if !["name", "path", "seconds"].contains(&name) {
                 assert_eq!(cell, expected, "{name}");
             }
             assert!(!cell.contains(char::is_control) && !cell.starts_with(['=', '+', '-', '@']));
@@ -186,7 +189,14 @@ fn the_summary_has_a_form_for_programs() {
                 && latency["p99"].as_f64() <= latency["max"].as_f64()
         );
     };
-    let output = find(&[&server.url("/"), "--json", "--summary", "json"]);
+    let output = find(&[
+        &server.url("/"),
+        "--robots",
+        "off",
+        "--json",
+        "--summary",
+        "json",
+    ]);
     assert_eq!(output.status.code(), Some(1));
     let objects = json_lines(&output.stdout);
     assert_eq!(objects.len(), 5);
@@ -196,7 +206,7 @@ fn the_summary_has_a_form_for_programs() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("summary.json");
     let form = format!("json:{}", file.display());
-    let output = find(&[&server.url("/"), "--summary", &form]);
+    let output = find(&[&server.url("/"), "--robots", "off", "--summary", &form]);
     assert_eq!(lines(&output.stdout).len(), 4);
     check(&serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("an object"));
 
@@ -228,6 +238,128 @@ fn the_text_report_says_where_the_time_went() {
     ] {
         assert!(stderr.contains(part), "{part:?} in {stderr}");
     }
+}
+
+#[test]
+fn the_page_with_charts_is_written_whatever_the_outcome() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["gone/", "fine/"]),
+        "GET /fine/" => page(&["file"]),
+        _ => response(404, "", ""),
+    });
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("report.html");
+    let name = file.to_str().expect("text");
+    let output = find(&[&server.url("/"), "--report", "html", name]);
+    assert_eq!(output.status.code(), Some(1));
+    let html = std::fs::read_to_string(&file).expect("written");
+    let gone = server.url("/gone/");
+    for part in [
+        "<!DOCTYPE html>",
+        &format!(
+            "<a href=\"{gone}\" rel=\"noreferrer\">{gone}</a></td><td>the server answered 404</td>"
+        ),
+        "<title>4xx: ",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    // A file that cannot be written is known before the search begins.
+    let before = server.requests().len();
+    let output = find(&[&server.url("/"), "--report", "html", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("crawler-cli find: /no/such/file: "));
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn starts_come_from_a_file_or_from_standard_input() {
+    let server = Script::start(|request| match request {
+        "GET /a/" => page(&["one"]),
+        "GET /b/" => page(&["two"]),
+        _ => response(404, "", ""),
+    });
+    let (a, b) = (server.url("/a/"), server.url("/b/"));
+    let expected = ["/a/one", "/b/two"].map(|path| server.url(path));
+    for list in [format!("{a}\r\n\n {b}\n"), format!("{a}\0{b}\0")] {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(list.as_bytes()).expect("written");
+        let name = file.path().to_str().expect("text");
+        let output = find(&["--starts-from", name, "-type", "f"]);
+        assert_eq!(lines(&output.stdout), expected);
+        let input = file.reopen().expect("the file");
+        let output = crawler(&["find", "--starts-from=-", "-type", "f"])
+            .stdin(input)
+            .output();
+        assert_eq!(lines(&output.expect("runs").stdout), expected);
+    }
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(format!("{a}\nnowhere\n").as_bytes())
+        .expect("written");
+    let name = file.path().to_str().expect("text");
+    let output = find(&["--starts-from", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let message =
+        format!("crawler-cli find: --starts-from {name}: line 2: nowhere: not an absolute URL");
+    assert!(stderr(&output).starts_with(&message), "{}", stderr(&output));
+    assert_eq!(find(&["--starts-from", "/no/such"]).status.code(), Some(2));
+}
+
+#[test]
+fn wfinds_flags_find_what_they_say() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => page(&["../", "Release", "InRelease", "a%20b.txt", "sub/"]),
+        "GET /pub/sub/" => page(&["Release.gpg", "deep/"]),
+        "GET /pub/sub/deep/" => page(&[]),
+        _ => response(404, "", ""),
+    });
+    // It adds the final slash.
+    let url = server.url("/pub");
+    for (args, expected) in [
+        (
+            &["-n", "Release"][..],
+            &["InRelease", "Release", "sub/Release.gpg"][..],
+        ),
+        (&["-n", "^Release$"], &["Release"]),
+        (&["-n", "a b"], &["a%20b.txt"]),
+        (&["-t", "d"], &["sub/", "sub/deep/"]),
+        (&["-t", "d", "-n", "^d.*p$"], &["sub/deep/"]),
+        (&["-r=false"], &["InRelease", "Release", "a%20b.txt"]),
+        (
+            &[
+                "--recursive=false",
+                "-td",
+                "--async=false",
+                "--max-body-size",
+                "100000",
+            ],
+            &["sub/"],
+        ),
+        (
+            &[
+                "-n",
+                "gpg",
+                "--connection-timeout=5000",
+                "--keep-alive-interval=1000",
+                "--tls-handshake-timeout=1",
+                "--idle-connection-timeout=10",
+                "--connection-pool-size=1",
+                "--connection-pool-size-per-host=1",
+            ],
+            &["sub/Release.gpg"],
+        ),
+    ] {
+        let output = find(&[&["--compat", "wfind", &url], args].concat());
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|path| format!("{url}/{path}"))
+            .collect();
+        assert_eq!(lines(&output.stdout), expected, "{args:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let late = find(&[&url, "--compat", "wfind"]);
+    assert_eq!(late.status.code(), Some(2));
+    let help = find(&["--compat", "wfind", "--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--idle-connection-timeout"));
 }
 
 /// A terminal: the end to read from, and the one for a program.

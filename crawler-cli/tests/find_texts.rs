@@ -70,7 +70,7 @@ fn bash_offers_what_fits() {
     for (words, expected) in [
         ("crawler-cli f", &["find"][..]),
         ("crawler-cli find -ty", &["-type"]),
-        ("crawler-cli find http://h/ -type ''", &["d", "f"]),
+        ("crawler-cli find http://h/ -type ''", &["d", "f", "f,d"]),
         ("crawler-cli find --cac", &["--cacert"]),
         ("crawler-cli find --cacert Cargo.t", &["Cargo.toml"]),
         ("crawler-cli find -name x", &[""]),

@@ -18,7 +18,7 @@ pub fn listing(data: &[u8]) {
             url_bytes: 64,
         },
     };
-    let Ok(listing) = parse(body, &page, limits) else {
+    let Ok(listing) = parse(body, None, &page, limits) else {
         let links = body
             .windows(2)
             .filter(|tag| tag.eq_ignore_ascii_case(b"<a"));
@@ -69,7 +69,7 @@ fn again(listing: &Listing, page: &Url) {
         links: usize::MAX,
         url_bytes: usize::MAX,
     };
-    let second = parse(body.as_bytes(), page, limits).expect("no limit");
+    let second = parse(body.as_bytes(), None, page, limits).expect("no limit");
     assert_eq!((second.overlong, second.ended), (0, false));
     assert_eq!(second.entries.len(), listing.entries.len());
     for (first, second) in listing.entries.iter().zip(&second.entries) {

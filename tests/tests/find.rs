@@ -2,11 +2,9 @@
 //! whatever the concurrency, and the server's own log shows one request for each directory and no other.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
 
+use tests::program::PROGRAM;
 use tests::servers::{Kind, WebServer};
 use tests::tree::{Hidden, Paths, Tree, percent_decode};
 
@@ -219,19 +217,3 @@ fn assert_one_request_each(lines: &[Vec<u8>], directories: &Paths) {
     );
     assert_same(&requests.into_keys().collect(), directories);
 }
-
-/// The program under test, built like this test: in the same target directory and profile.
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let test = env::current_exe().expect("the path of this test");
-    let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
-    let target = profile.parent().expect("TARGET/PROFILE");
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "crawler-cli"]);
-    cargo.arg("--target-dir").arg(target);
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
-    assert!(cargo.status().expect("run cargo").success());
-    profile.join("crawler-cli")
-});

@@ -19,6 +19,7 @@ use crate::terminal;
 pub mod complete;
 mod help;
 mod options;
+mod wfind;
 mod words;
 
 use options::{Args, Ask, Parsed, parse};
@@ -32,6 +33,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
                 Ask::ShortHelp => help::short(width()),
                 Ask::LongHelp => help::long(width()),
                 Ask::Man => help::man(),
+                Ask::Wfind => wfind::help(),
             });
             ExitCode::SUCCESS
         }
@@ -72,7 +74,13 @@ fn run(args: Args) -> ExitCode {
             }
         }
     }
-    let mut report = Report::new(output, kept.clone());
+    let mut report = match Report::new(output, kept.clone()) {
+        Ok(report) => report,
+        Err(message) => {
+            eprintln!("crawler-cli find: {message}");
+            return ExitCode::from(USAGE);
+        }
+    };
     let summary = find.run(|event| {
         report.event(&event);
         // Between turns: what is kept of the search is of whole turns.

@@ -19,7 +19,7 @@ use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
-use super::{Counts, Ending, Run, Transfer};
+use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
 
 mod bodies;
 
@@ -51,7 +51,7 @@ impl Host {
         let downloads = Downloads::new(&policy);
         let mut frontier = Frontier::new(origin, policy);
         for start in starts {
-            frontier.add_start(start.path());
+            frontier.add_start(&start[Position::BeforePath..Position::AfterQuery]);
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
@@ -313,7 +313,9 @@ impl Crawl<'_> {
         let host = &mut self.hosts[index];
         host.in_flight -= 1;
         let now = Instant::now();
-        let (stats, exchange) = (&mut run.events.summary.stats, exchange(&done.report));
+        let path = done.request.target().strip_prefix(host.base.as_str());
+        let exchange = exchange(&done.report, path == Some("/robots.txt"));
+        let stats = &mut run.events.summary.stats;
         match &done.outcome {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
@@ -386,18 +388,18 @@ fn downloads(hosts: &[Host]) -> DownloadCounts {
     of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
 }
 
-/// For connecting to public addresses and those that the guard knows, or to all.
-pub(super) fn client(transfer: &Transfer, guard: Option<&Guard>) -> Result<Client, courser::Error> {
-    let phase = Some(transfer.timeout.min(LONGEST_OPENING));
+/// Connects to public addresses and, unless all are allowed, of the others only to those of the given URLs.
+pub(super) fn client(transfer: &Transfer, given: &[Url]) -> Result<Client, courser::Error> {
+    let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(transfer),
         host: HostConfig {
             max_connections: transfer.connections,
             timeouts: Timeouts {
                 total: Some(transfer.timeout),
-                resolve: phase,
-                connect: phase,
-                handshake: phase,
+                resolve: within(LONGEST_OPENING),
+                connect: within(transfer.connect),
+                handshake: within(transfer.handshake),
                 ..Timeouts::none()
             },
             codings: Codings::all(),
@@ -408,15 +410,36 @@ pub(super) fn client(transfer: &Transfer, guard: Option<&Guard>) -> Result<Clien
         proxies: transfer.proxies.clone(),
         ..Config::default()
     };
+    if let Some(idle) = transfer.idle {
+        config.host.idle_timeout = idle;
+    }
+    if let Some(interval) = transfer.keep_alive {
+        config.host.socket.keepalive = Some(interval);
+    }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
-    match guard {
-        Some(guard) => {
-            config.addresses = guard.policy();
-            Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
-        }
-        None => Client::new(config),
+    if transfer.allow_private {
+        return Client::new(config);
     }
+    let guard = guard(given, &transfer.proxies);
+    config.addresses = guard.policy();
+    Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
+}
+
+/// For the hosts of these URLs, and the proxies that lead to them.
+fn guard(given: &[Url], proxies: &Proxies) -> Guard {
+    let proxies = given.iter().filter_map(|url| {
+        let url = proto::Url::parse(url.as_str()).ok()?;
+        let proxy = proxies.pick(&url)?;
+        url::Host::parse(proxy.host()).ok()
+    });
+    let proxies: Vec<url::Host> = proxies.collect();
+    let proxies = proxies.iter().map(|host| match host {
+        url::Host::Domain(name) => url::Host::Domain(name.as_str()),
+        url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
+        url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
+    });
+    Guard::new(given.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// As many as the engine has by default, which most systems allow, unless more are asked for one host.
@@ -428,7 +451,7 @@ fn blank() -> (Request, Response) {
     (Request::get("/"), Response::new())
 }
 
-fn exchange(report: &courser::Report) -> Exchange {
+fn exchange(report: &courser::Report, robots: bool) -> Exchange {
     Exchange {
         took: report.timings().total,
         bytes: report.bytes_in(),
@@ -436,6 +459,7 @@ fn exchange(report: &courser::Report) -> Exchange {
             true => Connection::Reused,
             false => Connection::Opened,
         }),
+        robots,
     }
 }
 
@@ -510,9 +534,6 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
-
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
-const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

@@ -16,7 +16,7 @@ use courser::{Rate, RateLimiter};
 use url::Url;
 
 use super::expr::{Memo, Verdict};
-use super::listing::{self, Entry, EntryKind, Listing, Shape};
+use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::range::{SizeRange, TimeRange};
 use super::robots::Robots;
@@ -50,6 +50,8 @@ pub struct Frontier {
     starts: Vec<Start>,
     /// Fingerprints of the canonical paths of all directories that were ever queued.
     known: HashSet<u128>,
+    /// Those of the further pages of directories.
+    pages: HashSet<u128>,
     /// Keys of the fingerprints.
     seeds: [u64; 2],
     /// Last in, first out: the queue stays as small as the tree is deep times wide.
@@ -168,6 +170,7 @@ impl Frontier {
             policy,
             starts: Vec::new(),
             known: HashSet::new(),
+            pages: HashSet::new(),
             // As random as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
             ready: Vec::new(),
@@ -205,7 +208,13 @@ impl Frontier {
     /// Adds a start before the crawl begins. One that is already there is not added again.
     ///
     /// A start inside the tree of another one keeps its own depth 0, and what is below it belongs to it alone.
-    pub fn add_start(&mut self, path: &str) {
+    ///
+    /// With a query, it is the listing of the directory of its path.
+    pub fn add_start(&mut self, target: &str) {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
         let target: Vec<String> = path.split('/').map(path::normalise_segment).collect();
         let target = target.join("/");
         let mut directory = path::canonical(&target);
@@ -217,9 +226,13 @@ impl Frontier {
         }
         self.mark(&directory);
         // The queue is last in, first out; the first start given goes first.
-        self.ready
-            .insert(0, Task::new(target, TaskKind::Start, self.starts.len(), 0));
         let path = path::decode(&directory);
+        let mut task = Task::new(target, TaskKind::Start, self.starts.len(), 0);
+        if let Some(query) = query {
+            task.path = Some(directory.clone());
+            task.target = format!("{}?{query}", task.target);
+        }
+        self.ready.insert(0, task);
         self.starts.push(Start { directory, path });
     }
 
@@ -375,15 +388,22 @@ impl Frontier {
             return Err(Cause::Encoded(printable(coding)));
         }
         if let Some(content_type) = reply.content_type
-            && !is_html(content_type)
+            && !listing::is_listing_type(content_type)
         {
             return Err(Cause::NotHtml(printable(content_type)));
         }
         let limits = self.policy.limits.page;
-        let mut page = self.origin.clone();
-        page.set_path(&task.target);
-        let listing = listing::parse(reply.body, &page, limits)
-            .map_err(|_| Cause::TooManyLinks(limits.links))?;
+        let page = self.origin.join(&task.target);
+        let page = page.map_err(|_| Cause::NoLocation)?;
+        let listing =
+            listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
+                match error {
+                    PageError::TooManyLinks => Cause::TooManyLinks(limits.links),
+                    PageError::NotAListing => {
+                        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
+                    }
+                }
+            })?;
         // A known server always ends its page; of an unknown one only the framing tells.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
@@ -418,6 +438,16 @@ impl Frontier {
             let cause = Cause::OverlongLinks(listing.overlong, limit);
             self.unread(&task.target, &cause, sink);
         }
+        if listing.nameless > 0 {
+            self.unread(&task.target, &Cause::Nameless(listing.nameless), sink);
+        }
+        if let Some(path) = &listing.directory {
+            // What is listed is there, and not where it was asked for.
+            task.path = Some(path.clone());
+        }
+        if let Some(next) = &listing.next {
+            self.next_page(&task, next, sink);
+        }
         if !listing.entries.is_empty() {
             let own = self.fingerprint_of(&listing);
             let same = Above::listings(task.above.as_ref()).filter(|above| *above == own);
@@ -439,12 +469,32 @@ impl Frontier {
         let held = Held {
             task,
             shape: listing.shape,
+            directories: listing.directories,
             entries_len: listing.entries.len(),
             entries: listing.entries.into_iter(),
             is_written: false,
             first: None,
         };
         self.entries(now, held, sink);
+    }
+
+    /// A page that says where more of its directory's entries are.
+    fn next_page(&mut self, task: &Task, target: &str, sink: Sink<'_>) {
+        let fingerprint = self.fingerprint(target);
+        let cause = if !self.is_allowed(target) {
+            Cause::Robots
+        } else if !self.pages.insert(fingerprint) {
+            return; // two pages that name each other
+        } else if self.pages.len() > self.policy.limits.pages {
+            Cause::TooManyPages(self.policy.limits.pages)
+        } else {
+            return self.queue(Task {
+                path: Some(task.directory().to_owned()),
+                above: task.above.clone(),
+                ..Task::new(target.to_owned(), TaskKind::Page, task.start, task.depth)
+            });
+        };
+        self.unread(target, &cause, sink);
     }
 
     /// Of everything that a listing shows.
@@ -465,7 +515,7 @@ impl Frontier {
         answered: Answered,
         sink: Sink<'_>,
     ) {
-        let canonical = path::canonical(&task.target);
+        let canonical = path::canonical(task.directory());
         if self.starts.iter().any(|start| start.directory == canonical) {
             return;
         }
@@ -474,7 +524,7 @@ impl Frontier {
             listing: open.listing,
             modified: self.placed(open.modified),
             answered,
-            ..Item::of(&task.target, Kind::Directory, task.start)
+            ..Item::of(task.directory(), Kind::Directory, task.start)
         };
         match self.look(item, &mut open.memo, sink) {
             Verdict::Prune | Verdict::Quit => return,
@@ -776,14 +826,6 @@ pub(super) fn parse_retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Dur
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     courser::retry_after(value, now)
-}
-
-fn is_html(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&b| b == b';').next().unwrap_or(b"");
-    let essence = essence.trim_ascii();
-    essence.is_empty()
-        || essence.eq_ignore_ascii_case(b"text/html")
-        || essence.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
 /// A header's value for a message.

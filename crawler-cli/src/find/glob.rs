@@ -116,6 +116,7 @@ impl Glob {
         Some(match (item, found) {
             (Item::Invalid, _) => return None,
             (Item::One(expected), found) => found == expected || self.folded(found, expected),
+            (Item::Symbol(expected), found) => found == expected,
             (_, Unit::Byte(_)) => false,
             (Item::Range(low, high), Unit::Char(c)) if self.case == Case::Ignored => {
                 (fold(low)..=fold(high)).contains(&fold(c))
@@ -143,6 +144,8 @@ enum Token {
 #[derive(Clone, Copy, Debug)]
 enum Item {
     One(Unit),
+    /// `[.x.]` or `[=x=]`, whose case is never ignored.
+    Symbol(Unit),
     Range(char, char),
     Class(CharTest),
     /// A class or a collating symbol that does not exist.
@@ -207,7 +210,7 @@ fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
         } else if units[at..].starts_with(&[Unit::Char('['), Unit::Char('=')]) {
             let (unit, used) = symbol(&units[at..], '=')?;
             at += used;
-            unit.map_or(Item::Invalid, Item::One)
+            unit.map_or(Item::Invalid, Item::Symbol)
         } else {
             range(units, &mut at)?
         });
@@ -216,11 +219,13 @@ fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
 
 /// One character, or a range from one to another.
 fn range(units: &[Unit], at: &mut usize) -> Option<Item> {
+    let is_symbol = units[*at..].starts_with(&[Unit::Char('['), Unit::Char('.')]);
     let low = element(units, at)?;
     let is_range = units.get(*at) == Some(&Unit::Char('-'))
         && !matches!(units.get(*at + 1), None | Some(Unit::Char(']')));
     if !is_range {
-        return Some(low.map_or(Item::Invalid, Item::One));
+        let item = if is_symbol { Item::Symbol } else { Item::One };
+        return Some(low.map_or(Item::Invalid, item));
     }
     *at += 1;
     let high = element(units, at)?;

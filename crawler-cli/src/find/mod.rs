@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
-use url::{Host, Url};
+use url::Url;
 
 pub mod address;
 pub mod cli;
@@ -50,13 +50,13 @@ pub mod glob;
 pub mod listing;
 mod path;
 pub mod range;
+mod reference;
 pub(crate) mod report;
 pub mod robots;
 pub mod scope;
 pub mod state;
 pub mod stats;
 
-use address::Guard;
 use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
@@ -86,6 +86,10 @@ pub struct Find {
 struct Transfer {
     connections: NonZeroUsize,
     timeout: Duration,
+    connect: Duration,
+    handshake: Duration,
+    idle: Option<Duration>,
+    keep_alive: Option<Duration>,
     max_body: u64,
     user_agent: String,
     allow_private: bool,
@@ -109,6 +113,10 @@ impl Find {
             transfer: Transfer {
                 connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
                 timeout: Duration::from_secs(30),
+                connect: LONGEST_OPENING,
+                handshake: LONGEST_OPENING,
+                idle: None,
+                keep_alive: None,
                 max_body: 64 << 20,
                 user_agent: USER_AGENT.to_owned(),
                 allow_private: false,
@@ -163,6 +171,16 @@ impl Find {
         Ok(self)
     }
 
+    /// Wants only names that have a match of the regular expression, in the syntax of the `regex` crate; a directory's
+    /// name has a final `/` here, as in a link to it.
+    ///
+    /// # Errors
+    /// The regular expression is not valid, or too large.
+    pub fn href(mut self, regex: &str) -> Result<Self, ParseError> {
+        self.expression.and_href(regex)?;
+        Ok(self)
+    }
+
     /// Wants only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
@@ -184,6 +202,36 @@ impl Find {
     /// Connections to one host, and requests to it under way at a time. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
+        self
+    }
+
+    /// As [`connections`](Self::connections), unless there are fewer.
+    pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
+        let fewer = self.transfer.connections.min(connections);
+        self.connections(fewer)
+    }
+
+    /// How long connecting may take. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.connect = timeout;
+        self
+    }
+
+    /// How long the TLS handshake may take. Default 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.handshake = timeout;
+        self
+    }
+
+    /// How long a connection that is not in use is kept. Default: as the engine has it.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.idle = Some(timeout);
+        self
+    }
+
+    /// The time between TCP keep-alive probes. Default: as the engine has it.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.transfer.keep_alive = Some(interval);
         self
     }
 
@@ -322,8 +370,8 @@ impl Find {
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut expression = self.expression;
         let mut events = Events::new(&mut on_event);
-        let opened = expression.resolve_files();
-        let actor = match opened.and_then(|()| Actor::open(&expression)) {
+        let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
+        let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
@@ -358,8 +406,7 @@ impl Find {
             .download
             .map(|to| Store::new(to, overwrite, &self.starts, scope.clone()));
         let state = self.state.as_deref();
-        let guard = (!self.transfer.allow_private).then(|| guard(&self.starts, proxies));
-        let client = crawl::client(&self.transfer, guard.as_ref());
+        let client = crawl::client(&self.transfer, &self.starts);
         crawl::search(hosts, client, &self.transfer, state, store, &mut run);
         run.finish()
     }
@@ -373,6 +420,9 @@ pub const USER_AGENT: &str = concat!(
     env!("CARGO_PKG_HOMEPAGE"),
     ")"
 );
+
+/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]
@@ -482,10 +532,13 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
-    if !url.query().is_none_or(listing::is_sort_query) {
-        return Err(StartError::Query(text.to_owned()));
+    match url.query() {
+        Some(query) if listing::is_listing_query(query) => {}
+        Some(query) if !listing::is_sort_query(query) => {
+            return Err(StartError::Query(text.to_owned()));
+        }
+        _ => url.set_query(None),
     }
-    url.set_query(None);
     url.set_fragment(None);
     Ok(url)
 }
@@ -509,22 +562,6 @@ fn same_host(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.host() == b.host()
         && a.port_or_known_default() == b.port_or_known_default()
-}
-
-/// For the hosts of the starts, and the proxies that lead to them.
-fn guard(starts: &[Url], proxies: &Proxies) -> Guard {
-    let proxies = starts.iter().filter_map(|start| {
-        let url = courser::proto::Url::parse(start.as_str()).ok()?;
-        let proxy = proxies.pick(&url)?;
-        Host::parse(proxy.host()).ok()
-    });
-    let proxies: Vec<Host> = proxies.collect();
-    let proxies = proxies.iter().map(|host| match host {
-        Host::Domain(name) => Host::Domain(name.as_str()),
-        Host::Ipv4(ip) => Host::Ipv4(*ip),
-        Host::Ipv6(ip) => Host::Ipv6(*ip),
-    });
-    Guard::new(starts.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// One search under way.

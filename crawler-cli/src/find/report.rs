@@ -2,21 +2,24 @@
 //! view when that is a terminal, and a summary.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 mod figures;
 mod form;
+mod html;
 mod live;
 mod tree;
+mod treemap;
 
-use super::frontier::{Found, Unread};
+use super::frontier::Found;
 use super::state::State;
 use super::{Event, Summary};
 use crate::terminal;
 pub(crate) use figures::{summary_text, thousands};
 pub(crate) use form::Format;
+use html::Page;
 use live::Live;
 pub(crate) use live::{Progress, progress_line, progress_text};
 use rustix::fs;
@@ -32,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) summary: SummaryForm,
     /// Figures at the end, on standard error.
     pub(crate) text_report: bool,
+    /// A page with figures and charts, in this file.
+    pub(crate) html_report: Option<PathBuf>,
 }
 
 /// What is said at the end.
@@ -58,6 +63,7 @@ pub(crate) struct Report {
     /// Results that wait for the end.
     collected: Collected,
     live: Live,
+    page: Option<Page>,
     /// Results and the live view are on one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
@@ -78,10 +84,18 @@ enum Collected {
 }
 
 impl Report {
-    pub(crate) fn new(options: Options, state: Option<Arc<Mutex<State>>>) -> Self {
+    /// # Errors
+    /// The file of a report cannot be written; the message names it.
+    pub(crate) fn new(options: Options, state: Option<Arc<Mutex<State>>>) -> Result<Self, String> {
+        let page = options.html_report.clone().map(|path| {
+            let name = shown(&path);
+            Page::new(path).map_err(|error| format!("{name}: {error}"))
+        });
         let live = Live::new(options.progress);
-        Self {
-            results: match state.as_ref().is_some_and(|state| lock(state).is_resumed()) {
+        let resumed = state.as_ref().is_some_and(|state| lock(state).is_resumed());
+        Ok(Self {
+            page: page.transpose()?,
+            results: match resumed {
                 true => Vec::new(),
                 false => options.format.header().into_bytes(),
             },
@@ -97,17 +111,27 @@ impl Report {
             written_at: None,
             failure: None,
             options,
-        }
+        })
     }
 
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Found(found) => self.found(found),
+            Event::Found(found) => {
+                if let Some(page) = &mut self.page {
+                    page.found(found);
+                }
+                self.found(found);
+            }
             Event::Output(bytes) => self.results.extend_from_slice(bytes),
+            Event::Unread(unread) => {
+                if let Some(page) = &mut self.page {
+                    page.unread(unread);
+                }
+                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+            }
             Event::Failed(error) => self.message(&describe(*error)),
             Event::Downloaded(_) => {}
             Event::Unkept(error) => self.message(&format!("--state {error}")),
-            Event::Unread(unread) => self.unread(unread),
             Event::Turn(summary) => self.turn(summary),
         }
     }
@@ -151,13 +175,15 @@ impl Report {
         }
         // Without standard error there is nowhere to complain.
         let _ = io::stderr().write_all(text.as_bytes());
+        let mut outcome = Ok(());
         if let SummaryForm::JsonFile(path) = &self.options.summary {
-            std::fs::write(path, figures::summary_json(summary)).map_err(|error| {
-                eprintln!("crawler-cli find: {}: {error}", shown(path));
-                error
-            })?;
+            let written = std::fs::write(path, figures::summary_json(summary));
+            outcome = outcome.and(named(written, path));
         }
-        Ok(())
+        if let Some(page) = &self.page {
+            outcome = outcome.and(named(page.write(summary), page.path()));
+        }
+        outcome
     }
 
     fn found(&mut self, found: &Found<'_>) {
@@ -195,10 +221,6 @@ impl Report {
                 }
             }
         }
-    }
-
-    fn unread(&mut self, unread: &Unread<'_>) {
-        self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
     }
 
     fn message(&mut self, text: &str) {
@@ -255,7 +277,12 @@ impl Report {
     }
 }
 
-fn shown(path: &std::path::Path) -> String {
+/// Tells on standard error which file it was.
+fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
+    written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
+}
+
+fn shown(path: &Path) -> String {
     terminal::neutralise(&path.to_string_lossy()).into_owned()
 }
 
@@ -296,7 +323,7 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let missing = match (place, place_in_file()) {
         (Some(began), Some(end)) => {
             // A file that is shorter is another one, or was begun anew.
-            let written = end.checked_sub(began).unwrap_or(0);
+            let written = end.saturating_sub(began);
             usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
         }
         _ => results,

@@ -57,14 +57,16 @@ impl Stats {
     pub fn handle_answer(&mut self, now: Instant, host: usize, status: u16, exchange: &Exchange) {
         self.over(host, exchange);
         self.latency.record(exchange.took);
-        if status >= 400 {
+        // To have no robots.txt is no failure.
+        let failed = status >= 400 && !(exchange.robots && status < 500);
+        if failed {
             *self.failed.entry(Class::Status(status)).or_default() += 1;
         }
         let slot = self
             .timeline
             .slot(now.saturating_duration_since(self.began));
         slot.add(exchange);
-        slot.failed += u64::from(status >= 400);
+        slot.failed += u64::from(failed);
         if let Some(host) = self.hosts.get_mut(host) {
             host.answers += 1;
             let class = usize::from(status / 100).min(host.statuses.len() - 1);
@@ -183,6 +185,8 @@ pub struct Exchange {
     pub bytes: u64,
     /// `None` if it had none.
     pub connection: Option<Connection>,
+    /// It was for robots.txt.
+    pub robots: bool,
 }
 
 /// The connection of a request.
@@ -308,6 +312,8 @@ pub enum Class {
     NotListing,
     /// A redirect that is not followed.
     Redirect,
+    /// robots.txt does not want it.
+    Robots,
     /// A limit of ours.
     Limit,
     /// A file could not be written, or was another one than expected.
@@ -332,14 +338,18 @@ impl Class {
             | Cause::NoLocation
             | Cause::RedirectLoop
             | Cause::TooManyRedirects(_) => Self::Redirect,
-            Cause::TooManyLinks(_)
+            Cause::Nameless(_)
+            | Cause::TooManyPages(_)
+            | Cause::TooManyLinks(_)
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
             | Cause::Private(_)
+            | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
+            Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
             Cause::Download(_) => Self::Download,
-            _ => Self::Other,
+            Cause::Scheme(_) => Self::Other,
         }
     }
 
@@ -372,6 +382,7 @@ impl fmt::Display for Class {
             Self::CutShort => "cut short",
             Self::NotListing => "no listing",
             Self::Redirect => "redirect",
+            Self::Robots => "robots.txt",
             Self::Limit => "limit",
             Self::Download => "download",
             Self::Other => "other",
@@ -561,6 +572,7 @@ mod tests {
             took: Duration::from_micros(took),
             bytes: 100,
             connection: Some(connection),
+            robots: false,
         }
     }
 
@@ -575,6 +587,12 @@ mod tests {
         assert_eq!(stats.in_flight(), 3);
         stats.handle_answer(now, a, 200, &exchange(1000, Connection::Opened));
         stats.handle_answer(now, a, 503, &exchange(3000, Connection::Reused));
+        let robots = Exchange {
+            robots: true,
+            bytes: 0,
+            ..exchange(2000, Connection::Reused)
+        };
+        stats.handle_answer(now, a, 404, &robots);
         let none = Exchange {
             connection: None,
             bytes: 0,
@@ -582,11 +600,11 @@ mod tests {
         };
         stats.handle_failure(now, b, Class::Connect, &none);
         assert_eq!((stats.in_flight(), stats.bytes()), (0, 200));
-        assert_eq!(stats.connections(), (1, 1));
+        assert_eq!(stats.connections(), (1, 2));
         let [a, b] = stats.hosts() else {
             panic!("two hosts")
         };
-        assert_eq!((a.statuses[2], a.statuses[5], a.answers), (1, 1, 2));
+        assert_eq!((a.statuses[2], a.statuses[5], a.answers), (1, 1, 3));
         assert_eq!((b.failures, b.answers, b.requests), (1, 0, 1));
         assert_eq!(a.mean(), Duration::from_millis(2));
         assert_eq!(

@@ -12,11 +12,10 @@ pub(super) fn short(width: usize) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}:", group.heading());
         for opt in rows {
-            let lead = format!("  {:<24}", signature(opt));
-            let gap = if lead.len() > 26 {
-                "\n                          "
-            } else {
-                ""
+            let signature = signature(opt);
+            let lead = match signature.len() {
+                0..=22 => format!("  {signature:<24}"),
+                _ => format!("  {signature}\n{:26}", ""),
             };
             let default = match opt.default {
                 "" => String::new(),
@@ -24,7 +23,7 @@ pub(super) fn short(width: usize) -> String {
             };
             fill(
                 &mut text,
-                &format!("{lead}{gap}"),
+                &lead,
                 26,
                 &format!("{}{default}", opt.short),
                 width,
@@ -242,6 +241,12 @@ mod tests {
                 assert!(short.contains(name) && long.contains(name), "{name}");
                 assert!(man.contains(&format!("\\fB{}\\fR", roff(name))), "{name}");
             }
+            let apart = ["  ", "\n"].map(|gap| format!("  {}{gap}", signature(opt)));
+            assert!(
+                apart.iter().any(|text| short.contains(text)),
+                "{}",
+                signature(opt)
+            );
             assert!(opt.short.len() <= 60, "{}", opt.short);
             assert!(opt.long.ends_with(['.', '-']), "{}", opt.long);
         }

@@ -5,6 +5,8 @@
 //! parsers know neither.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -60,12 +62,19 @@ pub(crate) enum Set {
     Flag(fn(&mut Args)),
     /// An option with a value. What is wrong with the value is said without naming it.
     Value(fn(&mut Args, &str) -> Result<(), String>),
+    /// The same, but it may ask for further values.
+    Values(fn(&mut Args, &str, Next<'_>) -> Result<(), String>),
     /// A word of the expression. The parser of expressions takes it; the row is for the texts.
     Word,
     /// All that follows is URLs.
     End,
+    /// All that follows is for another tool. Must be the first.
+    Compat,
     Ask(Ask),
 }
+
+/// Takes another value, if there is one.
+pub(crate) type Next<'n> = &'n mut dyn FnMut() -> Option<String>;
 
 /// Asks for a text instead of a search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,6 +82,7 @@ pub(crate) enum Ask {
     ShortHelp,
     LongHelp,
     Man,
+    Wfind,
 }
 
 /// Under which heading a row stands.
@@ -129,6 +139,7 @@ pub(crate) struct Args {
     pub(crate) output: Options,
     /// The words of the expression.
     words: Parser,
+    is_compat: bool,
     starts: usize,
     /// The file that the search is kept in.
     pub(crate) state: Option<PathBuf>,
@@ -145,7 +156,7 @@ impl Args {
         self.find = change(std::mem::take(&mut self.find));
     }
 
-    fn start(&mut self, url: &str) -> Result<(), UsageError> {
+    pub(crate) fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
         self.identify(url);
@@ -178,6 +189,7 @@ pub(crate) fn parse(
         find: Find::new(),
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
+        is_compat: false,
         starts: 0,
         state: None,
         identity: String::new(),
@@ -186,8 +198,10 @@ pub(crate) fn parse(
         no_proxy: None,
     };
     let mut args = args.into_iter();
+    let total = args.len();
     while let Some(arg) = args.next() {
         let behind = args.clone();
+        let is_first = args.len() + 1 == total;
         if parsed.words.take(&arg, &mut args)? {
             let used = behind.len() - args.len();
             for word in [arg].into_iter().chain(behind.take(used)) {
@@ -219,11 +233,29 @@ pub(crate) fn parse(
                 let value = value()?;
                 set(&mut parsed, &value).map_err(|why| wrong(name, &value, &why))?;
             }
+            Set::Values(set) => {
+                let value = value()?;
+                let mut next = || args.next().and_then(|arg| arg.into_string().ok());
+                set(&mut parsed, &value, &mut next).map_err(|why| wrong(name, &value, &why))?;
+            }
             // Those are taken already, but for what looks like `--name=value`.
             Set::Word => return Err(unknown(&arg)),
             Set::End => {
                 for arg in args.by_ref() {
                     parsed.start(&text(arg)?)?;
+                }
+            }
+            Set::Compat => {
+                let value = value()?;
+                if value != "wfind" {
+                    return Err(wrong(name, &value, "only wfind is known"));
+                }
+                if !is_first {
+                    return Err(UsageError(format!("{name} must come first")));
+                }
+                parsed.is_compat = true;
+                if !super::wfind::read(args.by_ref().map(text), &mut parsed)? {
+                    return Ok(Parsed::Ask(Ask::Wfind));
                 }
             }
             Set::Ask(ask) => return Ok(Parsed::Ask(ask)),
@@ -250,7 +282,11 @@ pub(crate) fn parse(
             ));
         }
     }
-    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
+    parsed.find(|find| find.tls(tls).proxies(proxies));
+    // What the flags of another tool want is in it already.
+    if !parsed.is_compat {
+        parsed.find(|find| find.expression(expression));
+    }
     Ok(Parsed::Args(Box::new(parsed)))
 }
 
@@ -299,6 +335,35 @@ fn text(arg: OsString) -> Result<String, UsageError> {
     arg.into_string().map_err(lossy)
 }
 
+/// `--starts-from`
+fn starts_from(args: &mut Args, name: &str) -> Result<(), String> {
+    let mut list = Vec::new();
+    let read = match name {
+        "-" => io::stdin()
+            .lock()
+            .take(LONGEST_LIST + 1)
+            .read_to_end(&mut list),
+        name => {
+            File::open(name).and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut list))
+        }
+    };
+    read.map_err(|error| error.to_string())?;
+    if list.len() as u64 > LONGEST_LIST {
+        return Err("too large".to_owned());
+    }
+    let end = if list.contains(&0) { 0 } else { b'\n' };
+    for (number, line) in list.split(|&b| b == end).enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let url = str::from_utf8(line).map_err(|_| format!("line {}: not UTF-8", number + 1))?;
+        args.start(url)
+            .map_err(|error| format!("line {}: {}", number + 1, error.0))?;
+    }
+    Ok(())
+}
+
 pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
     // `parse` would take a sign.
     let digits = value.bytes().all(|b| b.is_ascii_digit());
@@ -330,6 +395,9 @@ pub(crate) fn bytes(value: &str) -> Result<u64, String> {
     let size = number::<u64>(digits)?.checked_mul(1 << shift);
     size.ok_or_else(|| "too large".to_owned())
 }
+
+/// Bytes of a list of starts.
+const LONGEST_LIST: u64 = 64 << 20;
 
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -530,6 +598,16 @@ const OPTIONS: &[Opt] = &[
         }),
     },
     Opt {
+        names: &["--starts-from"],
+        values: &[file("FILE|-")],
+        group: Group::Search,
+        short: "start from the URLs in a file; - is standard input",
+        long: "Start from the URLs in this file, one a line, or from those on standard input if it is -. If there is a NUL in it, NULs end the URLs. Empty lines are passed over.",
+        default: "",
+        env: &[],
+        set: Set::Value(starts_from),
+    },
+    Opt {
         names: &["-j"],
         values: &[any("N")],
         group: Group::Network,
@@ -675,7 +753,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "one JSON object a line",
-        long: "Print one JSON object a line: url, type (f or d), path, name, depth, parent (the URL of the directory that lists it; null for a start), size (null if it is not known exactly), size_lo and size_hi (its bounds), mtime (RFC 3339; null if the listing's time zone is not known), mtime_lo and mtime_hi, mtime_precision (second, minute, day or unsure), and listing, which tells whose index page showed it (apache, nginx, python, generic; null for a start). What could not be read is on standard error only.",
+        long: "Print one JSON object a line: url, type (f or d), path, name, depth, parent (the URL of the directory that lists it; null for a start), size (null if it is not known exactly), size_lo and size_hi (its bounds), mtime (RFC 3339; null if the listing's time zone is not known), mtime_lo and mtime_hi, mtime_precision (second, minute, day or unsure), listing, which tells whose index page showed it (null for a start), status (of the server's answer about it; null if only a listing tells of it), attempts (requests until there was an answer that told of it), and seconds (how long the last of them took). What could not be read is on standard error only.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.format = Format::Json),
@@ -752,19 +830,30 @@ const OPTIONS: &[Opt] = &[
     },
     Opt {
         names: &["--report"],
-        values: &[Val { name: "FORM", hint: Hint::OneOf(&["text"]) }],
+        values: &[Val { name: "text|html FILE", hint: Hint::OneOf(&["text", "html"]) }],
         group: Group::Report,
-        short: "text: figures on standard error",
-        long: "Report at the end what the search cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error.",
+        short: "figures at the end, or a page with charts",
+        long: "Report at the end what the search found and cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error; html writes a page with charts to a file, which needs nothing else: sizes by directory, latency over time, status by host, and what was not read and why. It can be given for both.",
         default: "",
         env: &[],
-        set: Set::Value(|args, value| {
+        set: Set::Values(|args, value, next| {
             match value {
                 "text" => args.output.text_report = true,
-                _ => return Err("not text".to_owned()),
+                "html" => args.output.html_report = Some(next().ok_or("needs a file, too")?.into()),
+                _ => return Err("neither text nor html".to_owned()),
             }
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--compat"],
+        values: &[Val { name: "wfind", hint: Hint::OneOf(&["wfind"]) }],
+        group: Group::Other,
+        short: "the flags of wfind from here on; must be the first",
+        long: "Take all that follows for the flags of wfind, with their meaning there. Must be the first argument. --compat wfind --help tells which there are.",
+        default: "",
+        env: &[],
+        set: Set::Compat,
     },
     Opt {
         names: &["-h"],

@@ -138,7 +138,7 @@ impl Crawl<'_> {
         };
         let host = &mut self.hosts[index];
         let now = Instant::now();
-        let exchange = exchange(&done.report);
+        let exchange = exchange(&done.report, false);
         let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
         match done.outcome {
             Ok(()) => {
@@ -237,7 +237,7 @@ impl Crawl<'_> {
                         let (now, store) = (Instant::now(), &mut bodies.store);
                         host.downloads.handle_end(now, stream.id, store, sink);
                     }
-                    stream.exchange.bytes = exchange(&report).bytes;
+                    stream.exchange.bytes = exchange(&report, false).bytes;
                     is_over = true;
                 }
                 Err(error) => {

@@ -14,6 +14,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use url::Url;
+
 use super::format;
 use super::{Action, Expression, Output, Reference, Text};
 use crate::find::frontier::Found;
@@ -52,6 +54,8 @@ pub enum ActError {
     Write(PathBuf, io::Error),
     /// The file that `-newer` names cannot be looked at.
     Reference(PathBuf, io::Error),
+    /// When the page that `-newer` names was changed cannot be found out.
+    Page(Url, Box<dyn std::error::Error + Send + Sync>),
     /// A command could not be run.
     Run(OsString, io::Error),
     /// A command of `-exec … {} +` failed.
@@ -63,6 +67,7 @@ impl fmt::Display for ActError {
         match self {
             Self::Write(path, _) => write!(f, "cannot write {}", path.display()),
             Self::Reference(path, _) => write!(f, "-newer {}", path.display()),
+            Self::Page(url, _) => write!(f, "-newer {url}"),
             Self::Run(command, _) => write!(f, "cannot run {}", command.display()),
             Self::Command(command, status) => write!(f, "{}: {status}", command.display()),
         }
@@ -73,6 +78,7 @@ impl std::error::Error for ActError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Write(_, error) | Self::Reference(_, error) | Self::Run(_, error) => Some(error),
+            Self::Page(_, error) => Some(&**error),
             Self::Command(..) => None,
         }
     }

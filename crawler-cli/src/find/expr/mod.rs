@@ -158,6 +158,17 @@ impl Expression {
         Ok(())
     }
 
+    /// Adds in front that the name has a match of the regular expression; a directory's name ends in `/` then.
+    pub(super) fn and_href(&mut self, pattern: &str) -> Result<(), ParseError> {
+        let regex = regex::bytes::Regex::new(pattern).map_err(|error| ParseError::Argument {
+            word: "-n".to_owned(),
+            argument: pattern.to_owned(),
+            reason: error.to_string(),
+        })?;
+        self.and(Test::Href(regex));
+        Ok(())
+    }
+
     /// Adds `-type` in front.
     pub(super) fn and_kind(&mut self, kind: Kind) {
         self.and(Test::Type {

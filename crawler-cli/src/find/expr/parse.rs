@@ -115,7 +115,7 @@ impl Parser {
             "-type" => kinds(word, &text(word, rest)?)?,
             "-size" => size(word, &text(word, rest)?)?,
             "-empty" => Test::Empty,
-            "-newer" | "-newermm" => self.newer(&argument(word, rest)?),
+            "-newer" | "-newermm" => self.newer(word, &argument(word, rest)?)?,
             "-newermt" => self.newer_than_date(word, &text(word, rest)?)?,
             "-mtime" => Test::Time(self.age(word, &text(word, rest)?, Unit::Days)?),
             "-mmin" => Test::Time(self.age(word, &text(word, rest)?, Unit::Minutes)?),
@@ -184,11 +184,19 @@ impl Parser {
         ))
     }
 
-    fn newer(&mut self, what: &OsStr) -> Test {
+    fn newer(&mut self, word: &str, what: &OsStr) -> Result<Test, ParseError> {
         let url = what
             .to_str()
             .filter(|text| text.starts_with("http://") || text.starts_with("https://"))
             .and_then(|text| Url::parse(text).ok());
+        if let Some(url) = &url
+            && (!url.username().is_empty() || url.password().is_some())
+        {
+            let host = &url[url::Position::BeforeHost..];
+            let hidden = format!("{}://***@{host}", url.scheme());
+            let reason = "user names and passwords are not supported".to_owned();
+            return Err(invalid(word, &hidden, reason));
+        }
         let reference = match url {
             Some(url) => Reference::Url(url),
             None => Reference::File(what.into()),
@@ -202,7 +210,7 @@ impl Parser {
                 known.len() - 1
             }
         };
-        Test::Newer(index)
+        Ok(Test::Newer(index))
     }
 
     fn newer_than_date(&self, word: &str, date: &str) -> Result<Test, ParseError> {

@@ -36,6 +36,8 @@ pub(super) struct Syntax {
     /// `^` and `$` are anchors everywhere.
     anchors_anywhere: bool,
     leading_star: LeadingStar,
+    /// A star or an interval cannot repeat a repetition, nor an interval nothing.
+    strict_repeats: bool,
     /// A `)` too many is a character.
     loose_close: bool,
     back_references: bool,
@@ -122,6 +124,7 @@ fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
         open: Vec::new(),
         atom: None,
         fresh: true,
+        repeated: false,
     };
     translation.run()?;
     Ok(translation.out)
@@ -138,6 +141,8 @@ struct Translation {
     atom: Option<usize>,
     /// At the start of an alternative.
     fresh: bool,
+    /// The last token was a repetition.
+    repeated: bool,
 }
 
 /// What is read at a time.
@@ -165,6 +170,11 @@ impl Translation {
         while let Some((token, after)) = self.token(self.at) {
             let written = self.at;
             self.at = after;
+            let repeats = matches!(token, Token::Star | Token::Interval);
+            if repeats && self.repeated && self.syntax.strict_repeats {
+                return Err("a repetition has only a repetition to repeat".to_owned());
+            }
+            self.repeated = false;
             match token {
                 Token::Char(c) => self.literal(c),
                 Token::Dot => self.push(match self.syntax.dot {
@@ -314,6 +324,7 @@ impl Translation {
                 self.out.insert_str(from, "(?:");
                 self.out.push(')');
                 self.out.push_str(operator);
+                self.repeated = true;
                 Ok(())
             }
             (None, LeadingStar::Literal) => {
@@ -344,10 +355,10 @@ impl Translation {
             return Err("an interval is not of the form {N}, {N,}, {,M} or {N,M}".to_owned());
         };
         if self.atom.is_none() && self.syntax.leading_star == LeadingStar::Literal {
-            // As GNU's matcher has it: the brace without its backslash, and then the rest.
-            if self.syntax.plus == Plus::Escaped {
+            if self.syntax.strict_repeats {
                 return Err("an interval has nothing to repeat".to_owned());
             }
+            // As GNU's matcher has it: the brace without its backslash, and then the rest.
             self.literal('{');
             return Ok(());
         }
@@ -524,6 +535,7 @@ const EMACS: Syntax = Syntax {
     dot: Dot::NotNewline,
     anchors_anywhere: false,
     leading_star: LeadingStar::Literal,
+    strict_repeats: false,
     loose_close: false,
     back_references: true,
     gnu: true,
@@ -535,6 +547,7 @@ const BASIC: Syntax = Syntax {
     intervals: Intervals::Strict,
     classes: true,
     strict_ranges: true,
+    strict_repeats: true,
     dot: Dot::NotNul,
     ..EMACS
 };
@@ -544,6 +557,7 @@ const EXTENDED: Syntax = Syntax {
     plus: Plus::Plain,
     anchors_anywhere: true,
     leading_star: LeadingStar::Error,
+    strict_repeats: false,
     loose_close: true,
     ..BASIC
 };
@@ -571,6 +585,7 @@ const DIALECTS: &[(&str, Dialect)] = &[
         "posix-minimal-basic",
         Dialect::Posix(Syntax {
             plus: Plus::None,
+            strict_repeats: false,
             ..BASIC
         }),
     ),
@@ -578,6 +593,7 @@ const DIALECTS: &[(&str, Dialect)] = &[
         "grep",
         Dialect::Posix(Syntax {
             newline_alternates: true,
+            strict_repeats: false,
             ..BASIC
         }),
     ),

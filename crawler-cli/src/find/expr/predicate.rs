@@ -16,6 +16,8 @@ pub(super) enum Test {
     Path(Glob),
     /// `-regex`
     Regex(Regex),
+    /// wfind's `-n`: what a link to it says has a match.
+    Href(Regex),
     /// `-type`
     Type { file: bool, directory: bool },
     /// `-size`, in units of so many bytes.
@@ -72,6 +74,10 @@ impl Test {
             Self::Name(glob) => glob.matches(found.name).into(),
             Self::Path(glob) => glob.matches(found.path).into(),
             Self::Regex(regex) => regex.is_match(found.path).into(),
+            Self::Href(regex) => match found.kind {
+                Kind::File => regex.is_match(found.name).into(),
+                Kind::Directory => regex.is_match(&[found.name, b"/"].concat()).into(),
+            },
             Self::Type { file, directory } => match found.kind {
                 Kind::File => (*file).into(),
                 Kind::Directory => (*directory).into(),

@@ -45,6 +45,10 @@ pub enum Cause {
     Robots,
     /// Nor what it says could be found out, for this cause.
     RobotsUnread(String),
+    /// So many entries of the page were left out because no segment of a URL can be their name.
+    Nameless(usize),
+    /// More further pages of directories on one host than this.
+    TooManyPages(usize),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
@@ -104,6 +108,13 @@ impl fmt::Display for Cause {
             ),
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: no robots.txt: {cause}"),
+            Self::Nameless(count) => write!(
+                f,
+                "{count} entries left out: their names cannot be part of a path"
+            ),
+            Self::TooManyPages(limit) => {
+                write!(f, "not read: more than {limit} further pages on this host")
+            }
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }

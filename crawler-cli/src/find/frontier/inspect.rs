@@ -9,7 +9,7 @@ use super::messages::{Ask, Kind, Reply};
 use super::task::{Open, Task, TaskKind};
 use super::{Answered, Cause, Frontier, Item, Sink};
 use crate::find::expr::{Memo, Verdict};
-use crate::find::listing::{Entry, EntryKind, Shape};
+use crate::find::listing::{Directories, Entry, EntryKind, Shape};
 use crate::find::range::{ListedTime, SizeRange, TimeRange};
 
 /// A listing that was read, with the entries that were not looked at yet.
@@ -17,6 +17,8 @@ use crate::find::range::{ListedTime, SizeRange, TimeRange};
 pub(super) struct Held {
     pub(super) task: Task,
     pub(super) shape: Shape,
+    /// How its directories are asked for.
+    pub(super) directories: Directories,
     pub(super) entries: vec::IntoIter<Entry>,
     /// As many as there were in the journal.
     pub(super) entries_len: usize,
@@ -117,12 +119,16 @@ impl Frontier {
         }
         while self.undecided < MOST_UNDECIDED {
             let Some(entry) = held.entries.next() else {
-                return self.counts.directories_done += 1;
+                self.counts.directories_done += u64::from(held.task.kind != TaskKind::Page);
+                return;
             };
             match entry.kind {
                 EntryKind::Directory => {
                     let mut task = held.task.below(&entry.segment, TaskKind::Directory);
                     task.target.push('/');
+                    if let Some(query) = held.directories.query_of(&entry) {
+                        task.path = Some(std::mem::replace(&mut task.target, query));
+                    }
                     let open = Open::of(&entry, Memo::new(), held.shape);
                     self.directory(now, task, open, told, sink);
                 }

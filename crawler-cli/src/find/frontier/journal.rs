@@ -13,7 +13,7 @@ use super::inspect::{Clock, Held};
 use super::task::{Above, Open, Task, TaskKind};
 use super::{Counts, Frontier};
 use crate::find::expr::Memo;
-use crate::find::listing::{Entry, Shape};
+use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Numbers name what is to be done, each once in the life of a crawl.
@@ -80,6 +80,7 @@ pub(super) struct Journal {
 #[derive(Deserialize, Serialize)]
 struct Written {
     target: String,
+    path: Option<String>,
     kind: TaskKind,
     start: usize,
     depth: u32,
@@ -101,6 +102,7 @@ struct WrittenOpen {
 struct WrittenHeld {
     task: Written,
     shape: Shape,
+    directories: Directories,
     entries: Vec<Entry>,
 }
 
@@ -108,6 +110,7 @@ impl Written {
     fn of(task: &Task) -> Self {
         Self {
             target: task.target.clone(),
+            path: task.path.clone(),
             kind: task.kind,
             start: task.start,
             depth: task.depth,
@@ -128,6 +131,7 @@ impl Written {
         });
         Task {
             number,
+            path: self.path,
             redirects: self.redirects,
             above,
             open: self.open.map(|open| {
@@ -182,6 +186,7 @@ impl Frontier {
                 text(&WrittenHeld {
                     task: Written::of(&held.task),
                     shape: held.shape,
+                    directories: held.directories.clone(),
                     entries: first.chain(rest).cloned().collect(),
                 })
             });
@@ -291,6 +296,7 @@ impl Frontier {
             self.held.push_back(Held {
                 task: held.task.task(number),
                 shape: held.shape,
+                directories: held.directories,
                 entries,
                 entries_len,
                 is_written: true,

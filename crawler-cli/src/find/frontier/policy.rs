@@ -60,6 +60,8 @@ pub struct Limits {
     pub page: PageLimits,
     /// Directories of one host. Each costs some 30 bytes for good, and its path while it waits. Default 10,000,000.
     pub directories: usize,
+    /// Further pages of listings that are cut into pages, of one host. Default 1,000,000.
+    pub pages: usize,
     /// Depth below the start. Default 100.
     pub depth: u32,
     /// How often one name may occur in one path below the start. More is taken for a loop of symbolic links, which
@@ -77,6 +79,7 @@ impl Default for Limits {
         Self {
             page: PageLimits::default(),
             directories: 10_000_000,
+            pages: 1_000_000,
             depth: 100,
             repeats: 8,
             same_listings: 0,

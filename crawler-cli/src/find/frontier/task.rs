@@ -17,6 +17,8 @@ pub(super) struct Task {
     pub(super) number: u64,
     /// The path, percent-encoded, and of a further page the query. The path ends in `/` when it is a directory.
     pub(super) target: String,
+    /// The directory that it lists, where that is not its own path: a bucket's listings are told apart by queries.
+    pub(super) path: Option<String>,
     pub(super) kind: TaskKind,
     /// Index of the innermost start that holds it.
     pub(super) start: usize,
@@ -42,6 +44,7 @@ impl Task {
         Self {
             number: 0,
             target,
+            path: None,
             kind,
             start,
             depth,
@@ -69,12 +72,12 @@ impl Task {
     }
 
     fn is_directory(&self) -> bool {
-        self.kind == TaskKind::Page || self.target.ends_with('/')
+        self.path.is_some() || self.target.ends_with('/')
     }
 
-    /// The path of a directory, without the query of a further page.
+    /// The path of a directory.
     pub(super) fn directory(&self) -> &str {
-        self.target.split('?').next().unwrap_or(&self.target)
+        self.path.as_deref().unwrap_or(&self.target)
     }
 
     /// What is listed in this directory.

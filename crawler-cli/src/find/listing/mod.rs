@@ -7,18 +7,23 @@
 use std::error::Error;
 use std::fmt;
 
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
 use super::range::{ListedTime, SizeRange};
+use children::Children;
 use rows::Rows;
 use serde::{Deserialize, Serialize};
 
+mod bucket;
 mod children;
+mod json;
 mod rows;
 mod shape;
 mod size;
 mod time;
 mod tokens;
+mod xml;
 
 pub use shape::Shape;
 
@@ -38,8 +43,68 @@ pub struct Listing {
     pub overlong: usize,
     /// Entries that were left out because no segment of a URL can be their name: it holds a `/` or a NUL.
     pub nameless: usize,
-    /// The request target of the page with further entries of this directory, if the page names one.
+    /// The request target of the page with further entries of this directory, if the page names one. It is never
+    /// that of the page itself, but two pages can name each other.
     pub next: Option<String>,
+    /// The path of the directory whose entries these are, where that is not the page's own: a bucket's listing is asked
+    /// for at the bucket's root, whatever the directory. Ends in `/`.
+    pub directory: Option<String>,
+    /// How the directories among the entries are asked for.
+    pub directories: Directories,
+}
+
+/// How the directories that a page lists are asked for.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Directories {
+    /// By their paths.
+    Path,
+    /// By this request target, with the directory's name and a `/` behind, both wholly escaped.
+    Query(String),
+}
+
+impl Directories {
+    /// The request target of the listing of an entry that is a directory, where that is not its path.
+    pub fn query_of(&self, entry: &Entry) -> Option<String> {
+        match self {
+            Self::Path => None,
+            Self::Query(target) => {
+                let name = percent_encode(&entry.name, NON_ALPHANUMERIC);
+                Some(format!("{target}{name}%2F"))
+            }
+        }
+    }
+}
+
+impl Listing {
+    /// A listing of those entries, not ended yet.
+    fn of(children: Children<'_>, shape: Shape) -> Self {
+        let mut entries = children.entries;
+        let marks_directories = children.marks_directories || shape.marks_directories();
+        // Where only files have sizes, what has one is a file.
+        let sizes_tell =
+            shape == Shape::Generic && entries.iter().any(|entry| entry.size.is_none());
+        for entry in &mut entries {
+            if entry.kind == EntryKind::Unknown
+                && (marks_directories || (sizes_tell && entry.size.is_some()))
+            {
+                entry.kind = EntryKind::File;
+            }
+            if entry.kind == EntryKind::Directory {
+                entry.size = None;
+            }
+        }
+        Self {
+            shape,
+            entries,
+            ended: false,
+            marks_directories,
+            overlong: children.overlong,
+            nameless: children.nameless,
+            next: None,
+            directory: None,
+            directories: Directories::Path,
+        }
+    }
 }
 
 /// One name in a directory.
@@ -92,29 +157,100 @@ impl Default for PageLimits {
 pub enum PageError {
     /// It has more links than [`PageLimits::links`].
     TooManyLinks,
+    /// It is a document, but not one of those that list a directory.
+    NotAListing,
 }
 
 impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyLinks => f.write_str("the page has too many links"),
+            Self::NotAListing => f.write_str("the page lists no directory"),
         }
     }
 }
 
 impl Error for PageError {}
 
-/// Reads the page `body` that was got from `page`, the URL after redirects, whose path ends in `/`.
+/// Reads the page `body` that was got from `page`, the URL after redirects, whose path ends in `/`; with its query,
+/// if it was asked for by one.
 ///
 /// # Errors
 /// [`PageError`]; a page that lists nothing is none and has no entries.
-pub fn parse(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
-    let shape = Shape::of_html(body);
-    match html(body, shape, page, limits)? {
-        Some(listing) => Ok(listing),
-        // It only looks like that server's. No row can fail to be what any row is.
-        None => Ok(html(body, Shape::Generic, page, limits)?.unwrap_or_else(|| empty(shape))),
+pub fn parse(
+    body: &[u8],
+    content_type: Option<&[u8]>,
+    page: &Url,
+    limits: PageLimits,
+) -> Result<Listing, PageError> {
+    let format = content_type.and_then(Format::of_type);
+    match format.unwrap_or_else(|| Format::of_body(body)) {
+        Format::Json => {
+            let mut listing = json::read(body, page, limits)?;
+            if listing.shape == Shape::Caddy {
+                listing.next = next_offset(page, listing.entries.len());
+            }
+            Ok(listing)
+        }
+        Format::Xml => xml::read(body, page, limits),
+        Format::Html => {
+            let shape = Shape::of_html(body);
+            if let Some(listing) = html(body, shape, page, limits)? {
+                return Ok(listing);
+            }
+            // It only looks like that server's. No row can fail to be what any row is.
+            let any = html(body, Shape::Generic, page, limits)?;
+            any.ok_or(PageError::NotAListing)
+        }
     }
+}
+
+/// Whether a page of this `Content-Type` may be a listing.
+pub fn is_listing_type(content_type: &[u8]) -> bool {
+    essence(content_type).is_empty() || Format::of_type(content_type).is_some()
+}
+
+/// How a page is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Format {
+    Html,
+    Json,
+    Xml,
+}
+
+impl Format {
+    fn of_type(content_type: &[u8]) -> Option<Self> {
+        let essence = essence(content_type).to_ascii_lowercase();
+        match essence.as_slice() {
+            b"text/html" | b"application/xhtml+xml" => Some(Self::Html),
+            b"application/json" | b"application/javascript" | b"text/javascript" => {
+                Some(Self::Json)
+            }
+            b"application/xml" | b"text/xml" => Some(Self::Xml),
+            _ => None,
+        }
+    }
+
+    fn of_body(body: &[u8]) -> Self {
+        let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+        let start = body.trim_ascii_start();
+        let root = |name: &str| start.starts_with(name.as_bytes());
+        if root("[") || root("/* callback */") {
+            Self::Json
+        } else if root("<ListBucketResult")
+            || root("<EnumerationResults")
+            || (root("<?xml") && memchr::memmem::find(start, b"<html").is_none())
+        {
+            Self::Xml
+        } else {
+            Self::Html
+        }
+    }
+}
+
+fn essence(content_type: &[u8]) -> &[u8] {
+    let essence = content_type.split(|&byte| byte == b';').next();
+    essence.unwrap_or(b"").trim_ascii()
 }
 
 /// Reads an HTML page as one of this shape; `None`: none of its rows is.
@@ -134,41 +270,13 @@ fn html(
     }
     let next = rows.next.take();
     let next = next.and_then(|href| next_page(&rows.children.resolve(&href)?, page));
-    let mut entries = rows.children.entries;
-    let marks_directories = rows.children.marks_directories || shape.marks_directories();
-    // Where only files have sizes, what has one is a file.
-    let sizes_tell = shape == Shape::Generic && entries.iter().any(|entry| entry.size.is_none());
-    for entry in &mut entries {
-        if entry.kind == EntryKind::Unknown
-            && (marks_directories || (sizes_tell && entry.size.is_some()))
-        {
-            entry.kind = EntryKind::File;
-        }
-        if entry.kind == EntryKind::Directory {
-            entry.size = None;
-        }
-    }
-    Ok(Some(Listing {
-        shape,
-        entries,
-        ended: rows.ended,
-        marks_directories,
-        overlong: rows.children.overlong,
-        nameless: rows.children.nameless,
-        next,
-    }))
-}
-
-fn empty(shape: Shape) -> Listing {
-    Listing {
-        shape,
-        entries: Vec::new(),
-        ended: false,
-        marks_directories: false,
-        overlong: 0,
-        nameless: 0,
-        next: None,
-    }
+    let mut listing = Listing::of(rows.children, shape);
+    listing.ended = rows.ended;
+    listing.next = next.or_else(|| match shape {
+        Shape::Caddy => next_offset(page, listing.entries.len()),
+        _ => None,
+    });
+    Ok(Some(listing))
 }
 
 /// The request target of `next`, if it is another part of the directory `page`: the same path, and another query.
@@ -178,6 +286,18 @@ fn next_page(next: &Url, page: &Url) -> Option<String> {
     (is_here && Some(query) != page.query()).then(|| format!("{}?{query}", next.path()))
 }
 
+/// Caddy shows so many entries as it is asked for by `limit`, from `offset` on, and does not say that there are more.
+fn next_offset(page: &Url, entries: usize) -> Option<String> {
+    let number = |wanted: &str| {
+        let mut pairs = page.query_pairs();
+        let (_, value) = pairs.find(|(key, _)| key == wanted)?;
+        value.parse::<usize>().ok()
+    };
+    let limit = number("limit").filter(|&limit| limit > 0 && entries == limit)?;
+    let offset = number("offset").unwrap_or(0).checked_add(limit)?;
+    Some(format!("{}?limit={limit}&offset={offset}", page.path()))
+}
+
 /// Whether a query only chooses how an index page looks, so that the URL without it names the same thing.
 pub(super) fn is_sort_query(query: &str) -> bool {
     query.split(['&', ';']).all(|pair| {
@@ -185,6 +305,27 @@ pub(super) fn is_sort_query(query: &str) -> bool {
         SORT_KEYS.contains(&key)
     })
 }
+
+/// Whether a query asks a bucket for a listing, so that the same path with another one is another directory.
+pub(super) fn is_listing_query(query: &str) -> bool {
+    query.split('&').all(|pair| {
+        let key = pair.split_once('=').map_or(pair, |(key, _)| key);
+        LISTING_KEYS.contains(&key)
+    })
+}
+
+/// Those of S3 and what speaks like it, and of Azure.
+const LISTING_KEYS: [&str; 9] = [
+    "list-type",
+    "prefix",
+    "delimiter",
+    "encoding-type",
+    "max-keys",
+    "fetch-owner",
+    "restype",
+    "comp",
+    "maxresults",
+];
 
 /// Apache (`C` column, `O` order, `F` format, `V` version sort, `P` pattern), Caddy (the words), and those that
 /// imitate them.

@@ -5,7 +5,7 @@ use EntryKind::{Directory, File, Unknown};
 
 fn read(body: &[u8], page: &str) -> Listing {
     let page = Url::parse(page).expect("a valid page URL");
-    parse(body, &page, PageLimits::default()).expect("few links")
+    parse(body, None, &page, PageLimits::default()).expect("few links")
 }
 
 fn names(listing: &Listing, kind: EntryKind) -> Vec<String> {
@@ -354,13 +354,638 @@ fn limits_are_errors_or_counted() {
         url_bytes: 20,
     };
     let three = b"<a href=a><a href=b><a href=c>";
-    assert_eq!(parse(three, &page, limits).map(|l| l.entries.len()), Ok(3));
+    assert_eq!(
+        parse(three, None, &page, limits).map(|l| l.entries.len()),
+        Ok(3)
+    );
     let four = b"<a href=a><a href=b><a href=c><a href=d>";
     assert_eq!(
-        parse(four, &page, limits).map(|_| ()),
+        parse(four, None, &page, limits).map(|_| ()),
         Err(PageError::TooManyLinks)
     );
     let long = b"<a href=a><a href=twenty-one-bytes-long><a href=12345678901234>";
-    let listing = parse(long, &page, limits).expect("few links");
+    let listing = parse(long, None, &page, limits).expect("few links");
     assert_eq!((listing.entries.len(), listing.overlong), (1, 2));
+}
+
+/// What is known of an entry: its name, whether it is a directory, its size and its time.
+type Line = (
+    String,
+    EntryKind,
+    Option<(u64, u64)>,
+    Option<(i64, u32, bool)>,
+);
+
+fn entries(listing: &Listing) -> Vec<Line> {
+    let line = |entry: &Entry| {
+        (
+            String::from_utf8_lossy(&entry.name).into_owned(),
+            entry.kind,
+            entry.size.map(|size| (size.lo, size.hi)),
+            entry
+                .modified
+                .map(|time| (time.seconds, time.span, time.utc)),
+        )
+    };
+    listing.entries.iter().map(line).collect()
+}
+
+fn same(bytes: u64) -> Option<(u64, u64)> {
+    Some((bytes, bytes))
+}
+
+/// 2024-02-29T23:59:58Z, and the minute it is in.
+const LEAP: i64 = 1_709_251_198;
+const LEAP_MINUTE: i64 = 1_709_251_140;
+
+#[test]
+fn structured_captures_give_the_whole_tree() {
+    for (name, body) in [
+        (
+            "json",
+            include_bytes!("fixtures/nginx-autoindex.json").as_slice(),
+        ),
+        (
+            "xml",
+            include_bytes!("fixtures/nginx-autoindex.xml").as_slice(),
+        ),
+    ] {
+        let listing = read(body, "http://h/");
+        assert_eq!(
+            (listing.shape, listing.ended),
+            (Shape::Nginx, true),
+            "{name}"
+        );
+        assert_eq!(
+            names(&listing, Directory),
+            expected(&DIRECTORIES, &[]),
+            "{name}"
+        );
+        let extra = ["g5.iso", "t1.img", "broken", "~tilde"];
+        assert_eq!(names(&listing, File), expected(&FILES, &extra), "{name}");
+        for entry in &listing.entries {
+            let (bytes, seconds) = truth(&entry.name);
+            let time = ListedTime {
+                seconds,
+                span: 1,
+                utc: true,
+            };
+            assert_eq!(entry.modified, Some(time), "{name} {:?}", entry.name);
+            let is_file = entry.kind == File && entry.name != b"broken";
+            let size = is_file.then(|| SizeRange::exact(bytes));
+            assert_eq!(entry.size, size, "{name} {:?}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn the_content_type_goes_before_the_look_of_a_page() {
+    let page = Url::parse("http://h/").expect("valid");
+    let limits = PageLimits::default();
+    let json = br#"[{"name":"a","type":"file","size":1}]"#;
+    for (content_type, shape) in [
+        (None, Ok(Shape::Nginx)),
+        (
+            Some(&b"application/json; charset=utf-8"[..]),
+            Ok(Shape::Nginx),
+        ),
+        (Some(b"text/html"), Ok(Shape::Generic)),
+        (Some(b"Text/XML"), Ok(Shape::Generic)),
+    ] {
+        let shape_read = parse(json, content_type, &page, limits).map(|listing| listing.shape);
+        assert_eq!(shape_read, shape, "{content_type:?}");
+    }
+    for (body, content_type) in [
+        (&br#"{"name":"a"}"#[..], "application/json"),
+        (br#"["a","b"]"#, "application/json"),
+        (br#"[{"id":1}]"#, "application/json"),
+        (br#"[{"name":"a"}]"#, "application/json"),
+        (b"<rss><channel/></rss>", "text/xml"),
+        (b"<?xml version='1.0'?><urlset></urlset>", "application/xml"),
+    ] {
+        let outcome = parse(body, Some(content_type.as_bytes()), &page, limits);
+        assert_eq!(
+            outcome.map(|_| ()),
+            Err(PageError::NotAListing),
+            "{content_type}"
+        );
+    }
+    for (content_type, expected) in [
+        ("", true),
+        ("text/html;charset=ISO-8859-1", true),
+        (" Application/JSON ", true),
+        ("text/xml", true),
+        ("application/xhtml+xml", true),
+        ("application/octet-stream", false),
+        ("image/svg+xml", false),
+        ("text/plain", false),
+    ] {
+        assert_eq!(
+            is_listing_type(content_type.as_bytes()),
+            expected,
+            "{content_type}"
+        );
+    }
+}
+
+#[test]
+fn json_of_nginx_with_a_callback_and_of_caddy() {
+    let jsonp = b"/* callback */\r\ncb([\r\n{ \"name\":\"sub\", \"type\":\"directory\", \"mtime\":\"Thu, 29 Feb 2024 23:59:58 GMT\" }\r\n]);";
+    let listing = read(jsonp, "http://h/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Nginx, true));
+    let time = Some((LEAP, 1, true));
+    assert_eq!(
+        entries(&listing),
+        [("sub".to_owned(), Directory, None, time)]
+    );
+    for cut in 0..jsonp.len() {
+        assert!(!read(&jsonp[..cut], "http://h/").ended, "{cut}");
+    }
+    let caddy = br#"[{"name":"sub/","size":4096,"url":"./sub/","mod_time":"2024-02-29T23:59:58Z","mode":2147484141,"is_dir":true,"is_symlink":false},
+        {"name":"a%20b?.txt","size":3,"url":"./a%2520b%3F.txt","mod_time":"2024-03-01T00:59:58.5+01:00","mode":420,"is_dir":false,"is_symlink":false}]
+"#;
+    let listing = read(caddy, "http://h/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Caddy, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("sub".to_owned(), Directory, None, time),
+            ("a%20b?.txt".to_owned(), File, same(3), time),
+        ]
+    );
+    assert_eq!(listing.entries[1].segment, "a%2520b%3F.txt");
+    let empty = read(b"null\n", "http://h/");
+    assert_eq!(empty.shape, Shape::Generic, "not asked for as JSON");
+    let page = Url::parse("http://h/?limit=2&offset=4").expect("valid");
+    let parsed = |body| {
+        parse(
+            body,
+            Some(b"application/json"),
+            &page,
+            PageLimits::default(),
+        )
+    };
+    let empty = parsed(b"null\n").expect("a listing");
+    assert_eq!(
+        (empty.shape, empty.ended, empty.next),
+        (Shape::Caddy, true, None)
+    );
+    let full = parsed(caddy).expect("a listing");
+    assert_eq!(full.next.as_deref(), Some("/?limit=2&offset=6"));
+}
+
+#[test]
+fn json_names_that_are_not_utf8_reach_the_server_again() {
+    let body = b"[{\"name\":\"caf\xe9\\u0001\",\"type\":\"file\",\"size\":1}]";
+    let listing = read(body, "http://h/");
+    assert!(listing.ended);
+    assert_eq!(listing.entries[0].segment, "caf%E9%01");
+    // Cut inside of a character, which is not the same as a page without UTF-8.
+    let body = "[{\"name\":\"caf\u{e9}\"".as_bytes();
+    assert!(!read(&body[..body.len() - 2], "http://h/").ended);
+}
+
+#[test]
+fn iis_shows_bytes_and_slashed_dates_before_the_name() {
+    let row = |rows: &str| {
+        format!(
+            "<html><head><title>h - /x/</title></head><body><H1>h - /x/</H1><hr>\r\n\r\n\
+             <pre><A HREF=\"/\">[To Parent Directory]</A><br><br>{rows}</pre><hr></body></html>"
+        )
+    };
+    let body = row(
+        " 2/29/2024 11:59 PM        &lt;dir&gt; <A HREF=\"/x/file.ext/\">file.ext</A><br>\
+         \u{20}6/12/2014  3:25 AM         1572 <A HREF=\"/x/a%20b.txt\">a b.txt</A><br>\
+         Monday, January 06, 2025  6:05 AM  7 <A HREF=\"/x/c\">c</A><br>",
+    );
+    let listing = read(body.as_bytes(), "http://h/x/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Iis, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            (
+                "file.ext".to_owned(),
+                Directory,
+                None,
+                Some((LEAP_MINUTE, 60, false))
+            ),
+            (
+                "a b.txt".to_owned(),
+                File,
+                same(1572),
+                Some((1_402_543_500, 60, false))
+            ),
+            (
+                "c".to_owned(),
+                File,
+                same(7),
+                Some((1_736_143_500, 60, false))
+            ),
+        ]
+    );
+    // Without a day above 12, either number can be the month.
+    let body = row(" 6/12/2014  3:25 AM  1 <A HREF=\"/x/a\">a</A><br>");
+    let listing = read(body.as_bytes(), "http://h/x/");
+    let span = (1_417_836_300 - 1_402_543_500) as u32 + 60;
+    let time = Some((1_402_543_500, span, false));
+    assert_eq!(entries(&listing), [("a".to_owned(), File, same(1), time)]);
+}
+
+#[test]
+fn jetty_groups_digits_and_writes_paths() {
+    let body = "<!DOCTYPE html><html lang=\"en\"><head><title>Directory: /x/</title></head><body>\n\
+        <h1 class=\"title\">Directory: /x/</h1>\n<table class=\"listing\">\n<thead><tr>\
+        <th class=\"name\"><a href=\"?C=N&amp;O=D\">Name&nbsp; &#8679;</a></th></tr></thead>\n<tbody>\n\
+        <tr><td class=\"name\"><a href=\"/x/../\">Parent Directory</a></td><td class=\"lastmodified\"></td><td></td></tr>\n\
+        <tr><td class=\"name\"><a href=\"/x/a.txt\">a.txt&nbsp;</a></td><td class=\"lastmodified\">Feb 29, 2024, 11:59:58&#8239;PM&nbsp;</td><td class=\"size\">1,572,864 bytes&nbsp;</td></tr>\n\
+        <tr><td class=\"name\"><a href=\"/x/d/\">d/&nbsp;</a></td><td class=\"lastmodified\">Feb 29, 2024, 11:59:58 PM&nbsp;</td><td class=\"size\">4,096 bytes&nbsp;</td></tr>\n\
+        </tbody></table></body></html>\n";
+    let listing = read(body.as_bytes(), "http://h/x/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Jetty, true));
+    let time = Some((LEAP, 1, false));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("a.txt".to_owned(), File, same(1_572_864), time),
+            ("d".to_owned(), Directory, None, time),
+        ]
+    );
+}
+
+#[test]
+fn webfs_shows_columns_as_ls_does() {
+    let body = "<head><title>h:80/x/</title></head>\n<body bgcolor=white text=black>\n<h1>listing: \n\
+        <a href=\"/\">/</a><a href=\"/x/\">x/</a></h1><hr noshade size=1><pre>\n\
+        <b>access      user      group     date             size  name</b>\n\n\
+        drwxr-xr-x  root      root      Jan 02  2011    &lt;DIR&gt;  <a href=\"sub/\">sub</a>\n\
+        -rw-r--r--  root      root      Feb 29  2024  1536 kB  <a href=\"m1_5.iso\">m1_5.iso</a>\n\
+        -rw-r--r--      1000      1000  Nov 21 02:04     3  B  <a href=\"a%20b.txt\">a b.txt</a>\n\
+        </pre><hr noshade size=1>\n<small><a href=\"http://bytesex.org/webfs.html\">webfs/1.21</a> &nbsp; 21/Nov/2026 02:04:05 GMT</small>\n</body>\n";
+    let listing = read(body.as_bytes(), "http://h/x/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Webfs, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            (
+                "sub".to_owned(),
+                Directory,
+                None,
+                Some((1_293_926_400, 86_400, true))
+            ),
+            (
+                "m1_5.iso".to_owned(),
+                File,
+                Some((1_572_864, 1_573_887)),
+                Some((1_709_164_800, 86_400, true))
+            ),
+            ("a b.txt".to_owned(), File, same(3), None),
+        ]
+    );
+    let end = body.find("</body>").expect("it ends") + "</body".len();
+    assert!(!read(&body.as_bytes()[..end], "http://h/x/").ended);
+}
+
+#[test]
+fn human_sizes_of_nginx_and_fancyindex() {
+    let nginx = "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n<h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
+        <a href=\"m1_5.iso\">m1_5.iso</a>                                           29-Feb-2024 23:59      2M\r\n\
+        </pre><hr></body>\r\n</html>\r\n";
+    let listing = read(nginx.as_bytes(), "http://h/");
+    let time = Some((LEAP_MINUTE, 60, false));
+    let size = Some((1_572_864, 2_621_439));
+    assert_eq!(
+        entries(&listing),
+        [("m1_5.iso".to_owned(), File, size, time)]
+    );
+    let fancy = "<title>Index of /</title><h1>Index of /</h1>\n<table id=\"list\"><thead><tr><th style=\"width:55%\"><a href=\"?C=N&amp;O=A\">File Name</a></th></tr></thead>\n<tbody>\
+        <tr><td class=\"link\"><a href=\"../\">Parent directory/</a></td><td class=\"size\">-</td><td class=\"date\">-</td></tr>\r\n\
+        <tr><td class=\"link\"><a href=\"m1_5.iso\" title=\"m1_5.iso\">m1_5.iso</a></td><td class=\"size\">1.5 MiB</td><td class=\"date\">2024-Feb-29 23:59</td></tr>\r\n\
+        </tbody></table></body></html>";
+    let listing = read(fancy.as_bytes(), "http://h/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Fancyindex, true));
+    let size = Some((1_520_436, 1_625_292));
+    assert_eq!(
+        entries(&listing),
+        [("m1_5.iso".to_owned(), File, size, time)]
+    );
+}
+
+#[test]
+fn the_old_dates_and_the_tables_of_apache() {
+    let head = "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \"http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd\">\n\
+        <html xmlns=\"http://www.w3.org/1999/xhtml\">\n <head>\n  <title>Index of /x</title>\n </head>\n <body>\n<h1>Index of /x</h1>\n";
+    let rows = "<table><tr><td valign=\"top\"><a href=\"sub/\"><img src=\"/icons/folder.gif\" alt=\"[DIR]\" /></a></td>\
+        <td><a href=\"sub/\">sub/</a></td><td align=\"right\">29-Feb-2024 23:59  </td><td align=\"right\">  - </td><td>&nbsp;</td></tr>\n\
+        <tr><td valign=\"top\"><a href=\"b.bin\"><img src=\"/icons/unknown.gif\" alt=\"[   ]\" /></a></td>\
+        <td><a href=\"b.bin\">b.bin</a></td><td align=\"right\">29-Feb-2024 23:59  </td><td align=\"right\">9.8K</td><td>3 files of <a href=\"sub/\">sub</a></td></tr>\n\
+        </table>\n</body></html>\n";
+    let listing = read(format!("{head}{rows}").as_bytes(), "http://h/x/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Apache, true));
+    let time = Some((LEAP_MINUTE, 60, false));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("sub".to_owned(), Directory, None, time),
+            ("b.bin".to_owned(), File, Some((9984, 10_086)), time),
+        ]
+    );
+}
+
+#[test]
+fn caddys_newer_table_says_sizes_in_another_attribute() {
+    let body = "<!DOCTYPE html><html><body><table><thead><tr><th><a href=\"?sort=namedirfirst&order=desc\">Name</a></th></tr></thead><tbody>\
+        <tr class=\"file\"><td></td><td><a href=\"./sub/\"><span class=\"name\">sub/</span></a></td><td>&mdash;</td>\
+        <td class=\"timestamp hideable\"><time datetime=\"2024-02-29T23:59:58Z\">02/29/2024</time></td></tr>\
+        <tr class=\"file\"><td></td><td><a href=\"./m.iso\"><span class=\"name\">m.iso</span></a></td>\
+        <td class=\"size\" data-size=\"1572864\"><div class=\"sizebar\"><div class=\"sizebar-text\">1.5 MiB</div></div></td>\
+        <td class=\"timestamp hideable\"><time datetime=\"2024-02-29T23:59:58Z\">02/29/2024</time></td></tr>\
+        </tbody></table></body></html>";
+    let listing = read(body.as_bytes(), "http://h/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Caddy, true));
+    let time = Some((LEAP, 1, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("sub".to_owned(), Directory, None, time),
+            ("m.iso".to_owned(), File, same(1_572_864), time),
+        ]
+    );
+}
+
+#[test]
+fn any_table_or_list_is_searched_for_dates_and_sizes() {
+    let time = Some((LEAP_MINUTE, 60, false));
+    let leap = Some((LEAP, 1, true));
+    for (row, kind, size, modified) in [
+        // Size before date, as some data portals write them.
+        (
+            "<tr><td><a href=x>x</a></td><td>2056139</td><td>2024-02-29T23:59:58.000Z</td></tr>",
+            File,
+            same(2_056_139),
+            leap,
+        ),
+        (
+            "<tr><td>2024-02-29 23:59</td><td>1.5 MiB</td><td><a href=x>x</a></td></tr>",
+            File,
+            Some((1_468_006, 1_677_722)),
+            time,
+        ),
+        (
+            "<pre>\n<a href=x>x</a>   29-Feb-2024 23:59   12,345\n</pre>",
+            File,
+            same(12_345),
+            time,
+        ),
+        (
+            "<tr><td>&lt;DIR&gt;</td><td><a href=x>x</a></td><td>29-Feb-2024 23:59</td></tr>",
+            Directory,
+            None,
+            time,
+        ),
+        ("<li><a href=x>x</a> (12 KB)</li>", Unknown, None, None),
+        (
+            "<li><a href=x>x</a> <span>12 KB</span><span>29 Feb 2024 23:59</span></li>",
+            File,
+            Some((11_000, 13_312)),
+            time,
+        ),
+        // Two dates, two sizes, or a number that can be anything: nothing is concluded.
+        (
+            "<tr><td><a href=x>x</a></td><td>2024-02-29</td><td>2024-03-01</td><td>3 MB</td></tr>",
+            File,
+            Some((2_000_000, 4_194_304)),
+            None,
+        ),
+        (
+            "<tr><td><a href=x>x</a></td><td>3 MB</td><td>4 MB</td></tr>",
+            Unknown,
+            None,
+            None,
+        ),
+        (
+            "<tr><td>17</td><td><a href=x>x</a></td></tr>",
+            Unknown,
+            None,
+            None,
+        ),
+        (
+            "<tr><td>17</td><td><a href=x>x</a></td><td>29-Feb-2024 23:59</td><td>18</td></tr>",
+            Unknown,
+            None,
+            time,
+        ),
+    ] {
+        let body = format!("<html><ul>{row}<li><a href=other>other</a></li></ul></html>");
+        let listing = read(body.as_bytes(), "http://h/");
+        assert_eq!(listing.shape, Shape::Generic, "{row}");
+        assert_eq!(
+            entries(&listing)[0],
+            ("x".to_owned(), kind, size, modified),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn several_entries_in_a_row_have_what_follows_each() {
+    let body = b"<p>All of 2020-01-01: <a href=a>a</a> 29-Feb-2024 23:59 3 kB, <a href=b>b</a> 7 kB <a href=c>c</a>";
+    let listing = read(body, "http://h/");
+    let found = entries(&listing);
+    assert_eq!(found[1], ("b".to_owned(), File, Some((6000, 8192)), None));
+    assert_eq!(found[2], ("c".to_owned(), Unknown, None, None));
+}
+
+const S3: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+
+#[test]
+fn a_bucket_lists_one_directory_and_its_next_page() {
+    let body = format!(
+        "{S3}<Name>b</Name><Prefix>p/</Prefix><KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys><Delimiter>/</Delimiter>\
+         <IsTruncated>true</IsTruncated><NextContinuationToken>1/a+b=</NextContinuationToken>\
+         <Contents><Key>p/</Key><LastModified>2024-02-29T23:59:58.000Z</LastModified><Size>0</Size></Contents>\
+         <Contents><Key>p/a &amp; b%.txt</Key><LastModified>2024-02-29T23:59:58.000Z</LastModified><ETag>&quot;x&quot;</ETag><Size>3</Size></Contents>\
+         <Contents><Key>p/empty/</Key><LastModified>2024-02-29T23:59:58.000Z</LastModified><Size>0</Size></Contents>\
+         <CommonPrefixes><Prefix>p/sub/</Prefix></CommonPrefixes>\
+         <CommonPrefixes><Prefix>p//</Prefix></CommonPrefixes></ListBucketResult>"
+    );
+    let page = "http://h/b/?list-type=2&delimiter=%2F&prefix=p%2F&continuation-token=0";
+    let listing = read(body.as_bytes(), page);
+    assert_eq!((listing.shape, listing.ended), (Shape::S3, true));
+    let time = Some((LEAP, 1, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("a & b%.txt".to_owned(), File, same(3), time),
+            ("empty".to_owned(), Directory, None, None),
+            ("sub".to_owned(), Directory, None, None),
+        ]
+    );
+    assert_eq!(listing.entries[0].segment, "a%20&%20b%25.txt");
+    assert_eq!(listing.nameless, 1, "a path cannot say what `p//` is");
+    assert_eq!(listing.directory.as_deref(), Some("/b/p/"));
+    assert_eq!(
+        listing.next.as_deref(),
+        Some("/b/?list-type=2&delimiter=%2F&prefix=p%2F&continuation-token=1%2Fa%2Bb%3D")
+    );
+    assert_eq!(
+        listing.directories.query_of(&listing.entries[2]).as_deref(),
+        Some("/b/?list-type=2&delimiter=%2F&prefix=p%2Fsub%2F")
+    );
+    for cut in 0..body.len() {
+        assert!(!read(&body.as_bytes()[..cut], page).ended, "{cut}");
+    }
+}
+
+#[test]
+fn the_first_version_goes_on_behind_a_marker() {
+    let body = |end: &str, delimiter: &str| {
+        format!(
+            "{S3}<Name>b</Name><Prefix></Prefix><Marker></Marker>{delimiter}<IsTruncated>true</IsTruncated>\
+             <Contents><Key>a+b%2Fc.txt</Key><Size>3</Size></Contents>{end}</ListBucketResult>"
+        )
+    };
+    let delimiter = "<Delimiter>%2F</Delimiter><EncodingType>url</EncodingType>";
+    let listing = read(
+        body("<NextMarker>a+b%2Fc.txt</NextMarker>", "").as_bytes(),
+        "http://h/?delimiter=/",
+    );
+    assert_eq!(
+        listing.next.as_deref(),
+        Some("/?delimiter=/&marker=a%2Bb%252Fc%2Etxt")
+    );
+    // Escaped as in a form.
+    let listing = read(body("", delimiter).as_bytes(), "http://h/?delimiter=/");
+    assert_eq!(
+        listing.next.as_deref(),
+        Some("/?delimiter=/&marker=a%20b%2Fc%2Etxt")
+    );
+    // All keys of the tree: asked for again, with a delimiter.
+    let listing = read(body("", "").as_bytes(), "http://h/");
+    assert_eq!(listing.entries.len(), 0);
+    assert_eq!(
+        listing.next.as_deref(),
+        Some("/?list-type=2&delimiter=%2F&prefix=")
+    );
+    // A whole and flat one needs no other.
+    let flat = body("", "").replace("<IsTruncated>true", "<IsTruncated>false");
+    let listing = read(flat.as_bytes(), "http://h/");
+    assert_eq!((listing.entries.len(), listing.next), (1, None));
+}
+
+#[test]
+fn azure_lists_blobs_and_their_prefixes() {
+    let body = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"https://h/\" ContainerName=\"c\">\
+        <Prefix>p/</Prefix><Delimiter>/</Delimiter><Blobs>\
+        <Blob><Name>p/a.txt</Name><Properties><Last-Modified>Thu, 29 Feb 2024 23:59:58 GMT</Last-Modified><Content-Length>3</Content-Length></Properties></Blob>\
+        <Blob><Name Encoded=\"true\">p/a%EF%BF%BE</Name><Properties><Content-Length>1</Content-Length></Properties></Blob>\
+        <BlobPrefix><Name>p/sub/</Name></BlobPrefix></Blobs><NextMarker>m/1</NextMarker></EnumerationResults>";
+    let page = "http://h/c/?restype=container&comp=list&delimiter=%2F&prefix=p%2F";
+    let listing = read(body.as_bytes(), page);
+    assert_eq!((listing.shape, listing.ended), (Shape::Azure, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("a.txt".to_owned(), File, same(3), Some((LEAP, 1, true))),
+            ("a\u{fffe}".to_owned(), File, same(1), None),
+            ("sub".to_owned(), Directory, None, None),
+        ]
+    );
+    assert_eq!(
+        listing.next,
+        Some(format!("{}&marker=m%2F1", &page["http://h".len()..]))
+    );
+    let last = body.replace("<NextMarker>m/1</NextMarker>", "<NextMarker />");
+    assert_eq!(read(last.as_bytes(), page).next, None);
+}
+
+#[test]
+fn a_multistatus_lists_members_and_not_the_collection() {
+    let body = "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">\
+        <D:response><D:href>/x/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\
+        <D:response><D:href>/x/a%20b.txt</D:href><D:propstat><D:prop><D:getcontentlength>3</D:getcontentlength><D:getlastmodified>Thu, 29 Feb 2024 23:59:58 GMT</D:getlastmodified><D:resourcetype/></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>\
+        <D:propstat><D:prop><D:getcontentlength>9</D:getcontentlength></D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>\
+        <D:response><D:href>http://h/x/sub</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\
+        <D:response><D:href>/x/gone</D:href><D:status>HTTP/1.1 404 Not Found</D:status></D:response></D:multistatus>";
+    let listing = read(body.as_bytes(), "http://h/x/");
+    assert_eq!((listing.shape, listing.ended), (Shape::Webdav, true));
+    assert_eq!(
+        entries(&listing),
+        [
+            ("a b.txt".to_owned(), File, same(3), Some((LEAP, 1, true))),
+            ("sub".to_owned(), Directory, None, None),
+        ]
+    );
+    for cut in 0..body.len() {
+        assert!(!read(&body.as_bytes()[..cut], "http://h/x/").ended, "{cut}");
+    }
+}
+
+#[test]
+fn xml_cannot_make_more_of_itself() {
+    let deep = format!("<list>{}", "<file>".repeat(100_000));
+    assert!(
+        !read(
+            format!("<?xml version='1.0'?>{deep}").as_bytes(),
+            "http://h/"
+        )
+        .ended
+    );
+    let laughs = "<?xml version='1.0'?><!DOCTYPE list [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;\">]><list><file>&b;</file></list>";
+    let listing = read(laughs.as_bytes(), "http://h/");
+    assert_eq!((listing.entries.len(), listing.ended), (0, false));
+}
+
+#[test]
+fn the_next_part_of_a_page_has_the_same_path() {
+    for (link, next) in [
+        ("<a rel=next href='?page=2'>", Some("/x/?page=2")),
+        ("<a href='?page=2' rel='nofollow NEXT'>", Some("/x/?page=2")),
+        (
+            "<link rel=\"next\" href=\"/x/?page=2&amp;n=9\">",
+            Some("/x/?page=2&n=9"),
+        ),
+        ("<a rel=next href='?page=1'>", None),
+        ("<a rel=next href='page2/'>", None),
+        ("<a rel=next href='http://other/x/?page=2'>", None),
+        ("<a rel=prev href='?page=0'>", None),
+        ("<a rel=next>x</a><a href='?page=2'>", None),
+    ] {
+        let listing = read(link.as_bytes(), "http://h/x/?page=1");
+        assert_eq!(listing.next.as_deref(), next, "{link}");
+    }
+}
+
+#[test]
+fn no_cut_of_a_known_page_looks_whole() {
+    macro_rules! structured {
+        ($name:literal) => {
+            include_bytes!(concat!("fixtures/", $name)).as_slice()
+        };
+    }
+    for (name, body, end) in [
+        ("apache-plain", page!("apache-plain"), "</html>"),
+        ("apache-fancy", page!("apache-fancy"), "</html>"),
+        ("apache-fancydeb", page!("apache-fancydeb"), "</html>"),
+        ("apache-icons", page!("apache-icons"), "</html>"),
+        ("apache-table", page!("apache-table"), "</html>"),
+        ("apache-styled", page!("apache-styled"), "</html>"),
+        ("apache-sub", page!("apache-sub"), "</html>"),
+        ("nginx-exact", page!("nginx-exact"), "</html>"),
+        ("lighttpd", page!("lighttpd"), "</html>"),
+        ("fancyindex", page!("fancyindex"), "</html>"),
+        ("caddy", page!("caddy"), "</html>"),
+        ("mini_httpd", page!("mini_httpd"), "</html>"),
+        ("python", page!("python"), "</html>"),
+        ("nginx-json", structured!("nginx-autoindex.json"), "]"),
+        ("nginx-xml", structured!("nginx-autoindex.xml"), "</list>"),
+    ] {
+        let at = memchr::memmem::rfind(body, end.as_bytes()).expect("these pages end");
+        let whole = at + end.len();
+        // Every cut near the end, and some of the others.
+        let step = whole / 10;
+        for cut in (0..whole).step_by(step).chain(whole - 80..whole) {
+            assert!(!read(&body[..cut], "http://h/").ended, "{name} {cut}");
+        }
+        assert!(read(&body[..whole], "http://h/").ended, "{name}");
+    }
 }

@@ -32,6 +32,13 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     if counts.unread > 0 {
         text += &format!("{} UNREAD", thousands(counts.unread));
     }
+    if summary.undecided > 0 {
+        let undecided = count(summary.undecided, "entry", "entries");
+        text += &format!("; {undecided} UNDECIDED, taken not to match");
+    }
+    if summary.failed > 0 {
+        text += &format!("; {} FAILED", count(summary.failed, "action", "actions"));
+    }
     if summary.ending == Ending::Stopped {
         let left = counts.directories.saturating_sub(counts.directories_done);
         let left = count(left, "directory was", "directories were");
@@ -48,8 +55,14 @@ pub(super) fn summary_json(summary: &Summary) -> String {
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
-        "interrupted": summary.ending == Ending::Stopped,
+        "ending": match summary.ending {
+            Ending::Finished => "finished",
+            Ending::Quit => "quit",
+            Ending::Stopped => "stopped",
+        },
         "matched": summary.matched,
+        "undecided": summary.undecided,
+        "actions_failed": summary.failed,
         "downloads": downloads_json(&summary.downloads),
         "files": counts.files,
         "directories": counts.directories,
@@ -158,13 +171,14 @@ pub(super) fn report_text(summary: &Summary) -> String {
         }
     }
     for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
-        let latency = host.latency().map_or_else(String::new, |latency| {
-            format!(" · {}", latency_text(latency))
+        let latency = host.latency().filter(|latency| latency.count() > 0);
+        let latency = latency.map_or_else(String::new, |latency| {
+            format!("; latency: {}", latency_text(latency))
         });
         line(
             "host",
             &format!(
-                "{}: {}, {}{latency}",
+                "{}: {}; connections: {}{latency}",
                 host.name,
                 count(host.requests, "request", "requests"),
                 connections_text((host.opened, host.reused)),
@@ -233,7 +247,7 @@ pub(super) fn latency_text(latency: &Latency) -> String {
 
 pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
     let share = reused as f64 / (opened + reused).max(1) as f64 * 100.0;
-    let opened = count(opened, "connection", "connections");
+    let opened = thousands(opened);
     format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 

@@ -1,6 +1,8 @@
 //! One result in the form that was asked for. A name can hold anything: what is not UTF-8 becomes U+FFFD in JSON and
 //! CSV, and what a terminal would act on is escaped. The URL is always exact.
 
+use std::time::Duration;
+
 use crate::find::frontier::{Found, Kind};
 use crate::find::range::Precision;
 use crate::terminal;
@@ -51,6 +53,7 @@ impl Format {
 enum Cell {
     Text(String),
     Number(u64),
+    Seconds(Duration),
     Unknown,
 }
 
@@ -65,7 +68,7 @@ impl Cell {
 }
 
 /// The fields, in their order.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
     "url",
     "type",
     "path",
@@ -80,6 +83,9 @@ const NAMES: [&str; 14] = [
     "mtime_hi",
     "mtime_precision",
     "listing",
+    "status",
+    "attempts",
+    "seconds",
 ];
 
 fn cells(found: &Found<'_>) -> [Cell; NAMES.len()] {
@@ -102,6 +108,9 @@ fn cells(found: &Found<'_>) -> [Cell; NAMES.len()] {
         Cell::text(time.and_then(|time| rfc3339(time.hi))),
         Cell::text(time.map(|time| time.precision().name())),
         Cell::text(found.listing.map(|shape| shape.name())),
+        Cell::number(found.status.map(u64::from)),
+        Cell::Number(found.attempts.into()),
+        Cell::Seconds(found.took),
     ]
 }
 
@@ -113,6 +122,7 @@ fn json(found: &Found<'_>, out: &mut Vec<u8>) {
         let value = match cell {
             Cell::Text(text) => terminal::json_string(&text),
             Cell::Number(number) => number.to_string(),
+            Cell::Seconds(time) => seconds(time),
             Cell::Unknown => "null".to_owned(),
         };
         out.extend_from_slice(value.as_bytes());
@@ -128,6 +138,7 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
         match cell {
             Cell::Text(text) => out.extend_from_slice(csv_text(&text).as_bytes()),
             Cell::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            Cell::Seconds(time) => out.extend_from_slice(seconds(time).as_bytes()),
             Cell::Unknown => {}
         }
     }
@@ -145,6 +156,10 @@ fn csv_text(text: &str) -> String {
         text = format!("\"{}\"", text.replace('"', "\"\""));
     }
     text
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.6}", time.as_secs_f64())
 }
 
 fn kind(kind: Kind) -> &'static str {
@@ -187,7 +202,7 @@ mod tests {
         asked: false,
         status: None,
         attempts: 1,
-        took: std::time::Duration::ZERO,
+        took: Duration::ZERO,
         empty: None,
         listing: Some(Shape::Nginx),
     };
@@ -206,7 +221,7 @@ mod tests {
             written(Format::Json, &FOUND),
             "{\"url\":\"http://h/a%20%1B/\",\"type\":\"d\",\"path\":\"/a \\u001b\",\"name\":\"a \\u001b\",\
              \"depth\":1,\"parent\":\"http://h/\",\"size\":null,\"size_lo\":null,\"size_hi\":null,\"mtime\":null,\
-             \"mtime_lo\":null,\"mtime_hi\":null,\"mtime_precision\":null,\"listing\":\"nginx\"}\n"
+             \"mtime_lo\":null,\"mtime_hi\":null,\"mtime_precision\":null,\"listing\":\"nginx\",\"status\":null,\"attempts\":1,\"seconds\":0.000000}\n"
         );
     }
 

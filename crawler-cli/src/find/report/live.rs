@@ -247,6 +247,7 @@ mod tests {
             took: Duration::from_millis(ms),
             bytes: 2048,
             connection: Some(Connection::Opened),
+            robots: false,
         };
         for (name, ms) in [("http://fast", 10), ("http://slow", 2000)] {
             let host = stats.add_host(name);

@@ -158,6 +158,8 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn found(url: &'static str, depth: u32, size: Option<SizeRange>) -> Found<'static> {
@@ -177,7 +179,7 @@ mod tests {
             asked: false,
             status: None,
             attempts: 1,
-            took: std::time::Duration::ZERO,
+            took: Duration::ZERO,
             empty: None,
             listing: None,
         }

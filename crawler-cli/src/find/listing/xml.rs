@@ -1,0 +1,301 @@
+//! Listings in XML: nginx with `autoindex_format xml`, the objects of an S3 or Azure bucket, and the answer to PROPFIND.
+//!
+//! The root element tells which. Namespaces' prefixes are dropped; entities that a document defines itself are not
+//! expanded.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use url::Url;
+
+use super::bucket::{Bucket, Object};
+use super::children::Children;
+use super::shape::Shape;
+use super::{EntryKind, Listing, PageError, PageLimits, time};
+use crate::find::range::{ListedTime, SizeRange};
+
+pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
+    if body.trim_ascii().is_empty() {
+        return Err(PageError::NotAListing);
+    }
+    let mut document = Document::new(body);
+    let Some(root) = document.root() else {
+        // Cut before its root element.
+        return Ok(Listing::of(Children::new(page, limits), Shape::Generic));
+    };
+    match root.as_slice() {
+        b"list" => autoindex(document, page, limits),
+        b"ListBucketResult" => bucket(document, Bucket::s3(page), limits),
+        b"EnumerationResults" => bucket(document, Bucket::azure(page), limits),
+        b"multistatus" => multistatus(document, page, limits),
+        _ => Err(PageError::NotAListing),
+    }
+}
+
+/// nginx: `<directory mtime="…">name</directory>`, `<file mtime="…" size="…">name</file>`, `<other …>`.
+fn autoindex(
+    mut document: Document<'_>,
+    page: &Url,
+    limits: PageLimits,
+) -> Result<Listing, PageError> {
+    let mut children = Children::new(page, limits);
+    let mut elements = 0;
+    let (mut modified, mut size) = (None, None);
+    while let Some(step) = document.next() {
+        match step {
+            Step::Open(start) => {
+                (modified, size) = (None, None);
+                for attribute in start.attributes().flatten() {
+                    match attribute.key.as_ref() {
+                        b"mtime" => modified = time::exact(&attribute.value),
+                        b"size" => size = bytes(&attribute.value),
+                        _ => {}
+                    }
+                }
+            }
+            Step::Close(b"list", _) => {}
+            Step::Close(element, name) => {
+                elements += 1;
+                if elements > limits.links {
+                    return Err(PageError::TooManyLinks);
+                }
+                let kind = match element {
+                    b"directory" => EntryKind::Directory,
+                    b"file" | b"other" => EntryKind::File,
+                    _ => continue,
+                };
+                if let Some(at) = children.named(name, kind) {
+                    children.entries[at].modified = modified;
+                    children.entries[at].size = size;
+                }
+            }
+        }
+    }
+    let mut listing = Listing::of(children, Shape::Nginx);
+    listing.ended = document.is_whole;
+    Ok(listing)
+}
+
+/// The elements of both kinds of buckets; none of the one means something else in the other.
+fn bucket(
+    mut document: Document<'_>,
+    mut bucket: Bucket<'_>,
+    limits: PageLimits,
+) -> Result<Listing, PageError> {
+    let mut object = Object::default();
+    let mut is_encoded = false;
+    while let Some(step) = document.next() {
+        let (element, text) = match step {
+            Step::Open(start) => {
+                is_encoded = start
+                    .attributes()
+                    .flatten()
+                    .any(|it| it.key.as_ref() == b"Encoded" && it.value.as_ref() == b"true");
+                continue;
+            }
+            Step::Close(element, text) => (element.to_vec(), text.to_vec()),
+        };
+        match element.as_slice() {
+            b"Key" | b"Name" if document.is_inside(&[b"Contents", b"Blob", b"BlobPrefix"]) => {
+                object.key = text;
+                object.is_encoded = is_encoded;
+            }
+            b"Prefix" if document.is_inside(&[b"CommonPrefixes"]) => object.key = text,
+            b"Size" | b"Content-Length" => object.size = bytes(&text),
+            b"LastModified" | b"Last-Modified" => object.modified = time::exact(&text),
+            b"Contents" | b"Blob" => bucket.objects.push(std::mem::take(&mut object)),
+            b"CommonPrefixes" | b"BlobPrefix" => {
+                object.is_prefix = true;
+                bucket.objects.push(std::mem::take(&mut object));
+            }
+            b"Prefix" => bucket.prefix = text,
+            b"Delimiter" => bucket.is_delimited = !text.is_empty(),
+            b"EncodingType" => bucket.is_encoded = text == b"url",
+            b"IsTruncated" => bucket.is_truncated = text == b"true",
+            b"NextContinuationToken" => bucket.token = Some(text),
+            b"NextMarker" if !text.is_empty() => bucket.marker = Some(text),
+            _ => {}
+        }
+        if bucket.objects.len() > limits.links {
+            return Err(PageError::TooManyLinks);
+        }
+    }
+    let mut listing = bucket.finish(limits);
+    listing.ended = document.is_whole;
+    Ok(listing)
+}
+
+/// RFC 4918 §14.16. What is said of the directory itself is dropped by the child test.
+fn multistatus(
+    mut document: Document<'_>,
+    page: &Url,
+    limits: PageLimits,
+) -> Result<Listing, PageError> {
+    #[derive(Default)]
+    struct Properties {
+        size: Option<SizeRange>,
+        modified: Option<ListedTime>,
+        is_collection: bool,
+    }
+    let mut children = Children::new(page, limits);
+    let mut responses = 0;
+    let mut href = Vec::new();
+    let mut is_gone = false;
+    let (mut properties, mut proven) = (Properties::default(), Properties::default());
+    while let Some(step) = document.next() {
+        let Step::Close(element, text) = step else {
+            continue;
+        };
+        match element {
+            b"href" if href.is_empty() => href = text.trim_ascii().to_vec(),
+            b"getcontentlength" => properties.size = bytes(text),
+            b"getlastmodified" => properties.modified = time::exact(text),
+            b"collection" => properties.is_collection = true,
+            b"status" => {
+                let is_good = text.trim_ascii().get(9..10) == Some(b"2");
+                if document.is_inside(&[b"propstat"]) {
+                    if is_good {
+                        proven = std::mem::take(&mut properties);
+                    }
+                    properties = Properties::default();
+                } else {
+                    is_gone = !is_good;
+                }
+            }
+            b"response" => {
+                responses += 1;
+                if responses > limits.links {
+                    return Err(PageError::TooManyLinks);
+                }
+                let properties = std::mem::take(&mut proven);
+                let href = std::mem::take(&mut href);
+                if std::mem::take(&mut is_gone) {
+                    continue;
+                }
+                if let Some(at) = children.link(&href) {
+                    let entry = &mut children.entries[at];
+                    if properties.is_collection {
+                        entry.kind = EntryKind::Directory;
+                    }
+                    entry.size = properties.size;
+                    entry.modified = properties.modified;
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut listing = Listing::of(children, Shape::Webdav);
+    listing.ended = document.is_whole;
+    Ok(listing)
+}
+
+fn bytes(text: &[u8]) -> Option<SizeRange> {
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
+    text.parse().ok().map(SizeRange::exact)
+}
+
+/// A document, element by element.
+pub(super) struct Document<'b> {
+    reader: Reader<&'b [u8]>,
+    /// The local names of the elements that are open.
+    open: Vec<Vec<u8>>,
+    closed: Vec<u8>,
+    text: Vec<u8>,
+    ended_text: Vec<u8>,
+    first: Option<BytesStart<'b>>,
+    /// The root element's end tag has come.
+    pub(super) is_whole: bool,
+}
+
+/// One step through a document.
+pub(super) enum Step<'d, 'b> {
+    /// An element begins.
+    Open(BytesStart<'b>),
+    /// An element ends: its local name, and the text since the last tag.
+    Close(&'d [u8], &'d [u8]),
+}
+
+impl<'b> Document<'b> {
+    pub(super) fn new(body: &'b [u8]) -> Self {
+        let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+        let mut reader = Reader::from_reader(body.trim_ascii_start());
+        reader.config_mut().expand_empty_elements = true;
+        Self {
+            reader,
+            open: Vec::new(),
+            closed: Vec::new(),
+            text: Vec::new(),
+            ended_text: Vec::new(),
+            first: None,
+            is_whole: false,
+        }
+    }
+
+    /// The root element's local name.
+    pub(super) fn root(&mut self) -> Option<Vec<u8>> {
+        match self.next()? {
+            Step::Open(start) => {
+                let name = start.local_name().as_ref().to_vec();
+                self.first = Some(start);
+                Some(name)
+            }
+            Step::Close(..) => None,
+        }
+    }
+
+    /// Whether one of these elements is the innermost open one.
+    fn is_inside(&self, elements: &[&[u8]]) -> bool {
+        let innermost = self.open.last();
+        innermost.is_some_and(|open| elements.contains(&open.as_slice()))
+    }
+
+    /// The next step; `None` at the end, or where this is not XML any more, or too deep for any listing.
+    pub(super) fn next(&mut self) -> Option<Step<'_, 'b>> {
+        if let Some(start) = self.first.take() {
+            return Some(Step::Open(start));
+        }
+        if self.is_whole {
+            return None;
+        }
+        loop {
+            match self.reader.read_event().ok()? {
+                Event::Start(start) => {
+                    if self.open.len() >= DEPTH {
+                        return None;
+                    }
+                    self.open.push(start.local_name().as_ref().to_vec());
+                    self.text.clear();
+                    return Some(Step::Open(start));
+                }
+                Event::End(_) => {
+                    self.closed = self.open.pop()?;
+                    self.is_whole = self.open.is_empty();
+                    break;
+                }
+                Event::Text(text) => self.text.extend_from_slice(&text),
+                Event::CData(text) => self.text.extend_from_slice(&text),
+                Event::GeneralRef(reference) => {
+                    let char = match &*reference {
+                        b"amp" => '&',
+                        b"lt" => '<',
+                        b"gt" => '>',
+                        b"quot" => '"',
+                        b"apos" => '\'',
+                        _ => reference.resolve_char_ref().ok()??,
+                    };
+                    let mut utf8 = [0; 4];
+                    self.text
+                        .extend_from_slice(char.encode_utf8(&mut utf8).as_bytes());
+                }
+                Event::Eof => return None,
+                _ => {}
+            }
+        }
+        // What is around an element is not the text of the one that holds it.
+        self.ended_text.clear();
+        std::mem::swap(&mut self.ended_text, &mut self.text);
+        Some(Step::Close(&self.closed, &self.ended_text))
+    }
+}
+
+/// More than the deepest of these documents, a multistatus with properties of its own, has.
+const DEPTH: usize = 32;

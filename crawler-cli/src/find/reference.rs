@@ -1,0 +1,165 @@
+//! When the pages that `-newer` names were changed: the servers are asked once, before the search begins, since no
+//! entry can be looked at before that is known.
+
+use std::error::Error;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use courser::{Client, Codings, Request, Response};
+use url::Url;
+
+use super::expr::{ActError, Expression, Reference};
+use super::frontier::{Cause, Policy};
+use super::{Transfer, crawl};
+
+/// Finds out all that `-newer` names.
+///
+/// # Errors
+/// The first of them that is not to be found out.
+pub(super) fn resolve(
+    expression: &mut Expression,
+    transfer: &Transfer,
+    policy: &Policy,
+) -> Result<(), ActError> {
+    expression.resolve_files()?;
+    let given = expression.references().iter();
+    let given = given.filter_map(|reference| match reference {
+        Reference::Url(url) => Some(url.clone()),
+        _ => None,
+    });
+    let given: Vec<Url> = given.collect();
+    let mut client = None;
+    for index in 0..expression.references().len() {
+        let Reference::Url(url) = &expression.references()[index] else {
+            continue;
+        };
+        let url = url.clone();
+        let failed = |reason| ActError::Page(url.clone(), reason);
+        let client = match &mut client {
+            Some(client) => client,
+            None => {
+                let opened = crawl::client(transfer, &given);
+                client.insert(opened.map_err(|error| failed(Box::new(error)))?)
+            }
+        };
+        let seconds = last_modified(client, url.clone(), policy).map_err(failed)?;
+        expression.resolve(index, seconds);
+    }
+    Ok(())
+}
+
+type Reason = Box<dyn Error + Send + Sync>;
+
+/// Asks as often as the policy allows.
+fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, Reason> {
+    let mut question = Question {
+        url,
+        method: Method::Head,
+    };
+    let (mut attempts, mut redirects) = (0, 0);
+    let mut pause = policy.first_pause;
+    loop {
+        let (reason, wait) = match question.ask(client) {
+            Answer::Changed(seconds) => return Ok(seconds),
+            Answer::Never(reason) => return Err(reason),
+            Answer::Otherwise(_) if redirects >= policy.limits.redirects => {
+                return Err(Box::new(Cause::TooManyRedirects(redirects)));
+            }
+            Answer::Otherwise(next) => {
+                redirects += 1;
+                question = next;
+                continue;
+            }
+            Answer::Later(reason, wait) => (reason, wait),
+        };
+        attempts += 1;
+        if attempts >= policy.attempts.get() {
+            return Err(reason);
+        }
+        thread::sleep(wait.unwrap_or(pause).min(policy.longest_pause));
+        pause = pause.saturating_mul(2);
+    }
+}
+
+struct Question {
+    url: Url,
+    method: Method,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Method {
+    Head,
+    /// `GET` of the first byte, for servers that do not know `HEAD` well.
+    First,
+}
+
+enum Answer {
+    /// Seconds since 1970.
+    Changed(i64),
+    /// Ask this instead.
+    Otherwise(Question),
+    /// Ask again, perhaps after that time.
+    Later(Reason, Option<Duration>),
+    Never(Reason),
+}
+
+impl Question {
+    fn ask(&self, client: &mut Client) -> Answer {
+        let mut request = Request::get(self.url.as_str());
+        request.decode(Codings::none());
+        match self.method {
+            Method::Head => {
+                request.set_method("HEAD");
+            }
+            Method::First => {
+                request.header("Range", "bytes=0-0");
+            }
+        }
+        let mut response = Response::new();
+        if let Err(error) = client.call(&mut request, &mut response) {
+            return Answer::Later(Box::new(error), None);
+        }
+        let failed = |status| Box::new(Cause::Status(status));
+        match response.status() {
+            200..=299 => match changed(&response) {
+                Some(seconds) => Answer::Changed(seconds),
+                None => Answer::Never("the server does not say when it was changed".into()),
+            },
+            301 | 302 | 303 | 307 | 308 => match self.redirected(&response) {
+                Some(url) => Answer::Otherwise(Self {
+                    url,
+                    method: self.method,
+                }),
+                None => Answer::Never(Box::new(Cause::NoLocation)),
+            },
+            status @ (429 | 500..) => {
+                let wait = response.header("Retry-After");
+                let wait = wait.and_then(|value| courser::retry_after(value, None));
+                Answer::Later(failed(status), wait)
+            }
+            status if status == 410 || self.method == Method::First => {
+                Answer::Never(failed(status))
+            }
+            // What answers HEAD with an error may answer GET without one.
+            _ => Answer::Otherwise(Self {
+                url: self.url.clone(),
+                method: Method::First,
+            }),
+        }
+    }
+
+    fn redirected(&self, response: &Response) -> Option<Url> {
+        let location = std::str::from_utf8(response.header("Location")?).ok()?;
+        self.url.join(location).ok()
+    }
+}
+
+fn changed(response: &Response) -> Option<i64> {
+    let value = std::str::from_utf8(response.header("Last-Modified")?).ok()?;
+    let time = httpdate::parse_http_date(value.trim()).ok()?;
+    time.duration_since(UNIX_EPOCH)
+        .ok()?
+        .as_secs()
+        .try_into()
+        .ok()
+}

@@ -1,0 +1,22 @@
+//! The `crawler-cli` program, for tests that run it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The program under test, built like this test: in the same target directory and profile.
+pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let test = env::current_exe().expect("the path of this test");
+    let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
+    let target = profile.parent().expect("TARGET/PROFILE");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "crawler-cli"]);
+    cargo.arg("--target-dir").arg(target);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(cargo.status().expect("run cargo").success());
+    profile.join("crawler-cli")
+});
