@@ -414,8 +414,8 @@ fn downloads(hosts: &[Host]) -> DownloadCounts {
     of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
 }
 
-/// For connecting to public addresses and those that the guard knows, or to all.
-pub(super) fn client(transfer: &Transfer, guard: Option<&Guard>) -> Result<Client, courser::Error> {
+/// Connects to public addresses and, unless all are allowed, of the others only to those of the given URLs.
+pub(super) fn client(transfer: &Transfer, given: &[Url]) -> Result<Client, courser::Error> {
     let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
         max_connections: all_connections(transfer),
@@ -444,13 +444,28 @@ pub(super) fn client(transfer: &Transfer, guard: Option<&Guard>) -> Result<Clien
     }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
-    match guard {
-        Some(guard) => {
-            config.addresses = guard.policy();
-            Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
-        }
-        None => Client::new(config),
+    if transfer.allow_private {
+        return Client::new(config);
     }
+    let guard = guard(given, &transfer.proxies);
+    config.addresses = guard.policy();
+    Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
+}
+
+/// For the hosts of these URLs, and the proxies that lead to them.
+fn guard(given: &[Url], proxies: &Proxies) -> Guard {
+    let proxies = given.iter().filter_map(|url| {
+        let url = proto::Url::parse(url.as_str()).ok()?;
+        let proxy = proxies.pick(&url)?;
+        url::Host::parse(proxy.host()).ok()
+    });
+    let proxies: Vec<url::Host> = proxies.collect();
+    let proxies = proxies.iter().map(|host| match host {
+        url::Host::Domain(name) => url::Host::Domain(name.as_str()),
+        url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
+        url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
+    });
+    Guard::new(given.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// As many as the engine has by default, which most systems allow, unless more are asked for one host.

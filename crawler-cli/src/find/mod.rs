@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
-use url::{Host, Url};
+use url::Url;
 
 pub mod address;
 pub mod cli;
@@ -57,7 +57,6 @@ pub mod scope;
 pub mod state;
 pub mod stats;
 
-use address::Guard;
 use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
@@ -407,8 +406,7 @@ impl Find {
             .download
             .map(|to| Store::new(to, overwrite, &self.starts, scope.clone()));
         let state = self.state.as_deref();
-        let guard = (!self.transfer.allow_private).then(|| guard(&self.starts, proxies));
-        let client = crawl::client(&self.transfer, guard.as_ref());
+        let client = crawl::client(&self.transfer, &self.starts);
         crawl::search(hosts, client, &self.transfer, state, store, &mut run);
         run.finish()
     }
@@ -564,22 +562,6 @@ fn same_host(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.host() == b.host()
         && a.port_or_known_default() == b.port_or_known_default()
-}
-
-/// For the hosts of the starts, and the proxies that lead to them.
-fn guard(starts: &[Url], proxies: &Proxies) -> Guard {
-    let proxies = starts.iter().filter_map(|start| {
-        let url = courser::proto::Url::parse(start.as_str()).ok()?;
-        let proxy = proxies.pick(&url)?;
-        Host::parse(proxy.host()).ok()
-    });
-    let proxies: Vec<Host> = proxies.collect();
-    let proxies = proxies.iter().map(|host| match host {
-        Host::Domain(name) => Host::Domain(name.as_str()),
-        Host::Ipv4(ip) => Host::Ipv4(*ip),
-        Host::Ipv6(ip) => Host::Ipv6(*ip),
-    });
-    Guard::new(starts.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// One search under way.

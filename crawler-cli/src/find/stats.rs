@@ -344,8 +344,8 @@ impl Class {
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
-            | Cause::SameListing
             | Cause::Private(_)
+            | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
             Cause::Download(_) => Self::Download,
