@@ -323,7 +323,7 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let missing = match (place, place_in_file()) {
         (Some(began), Some(end)) => {
             // A file that is shorter is another one, or was begun anew.
-            let written = end.checked_sub(began).unwrap_or(0);
+            let written = end.saturating_sub(began);
             usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
         }
         _ => results,

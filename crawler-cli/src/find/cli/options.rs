@@ -18,6 +18,7 @@ use super::UsageError;
 use super::words::WORDS;
 use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
+use crate::find::scope::Pattern;
 use crate::find::{Find, USER_AGENT};
 
 /// One option, or one word of an expression.
@@ -67,7 +68,7 @@ pub(crate) enum Set {
     Word,
     /// All that follows is URLs.
     End,
-    /// All that follows is for another tool. Must be the first.
+    /// All that follows is flags of another tool.
     Compat,
     Ask(Ask),
 }
@@ -138,7 +139,6 @@ pub(crate) struct Args {
     pub(crate) output: Options,
     /// The words of the expression.
     words: Parser,
-    is_compat: bool,
     starts: usize,
     /// The file that the search is kept in.
     pub(crate) state: Option<PathBuf>,
@@ -188,7 +188,6 @@ pub(crate) fn parse(
         find: Find::new(),
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
-        is_compat: false,
         starts: 0,
         state: None,
         identity: String::new(),
@@ -196,11 +195,10 @@ pub(crate) fn parse(
         proxy: None,
         no_proxy: None,
     };
+    let mut compat = None;
     let mut args = args.into_iter();
-    let total = args.len();
     while let Some(arg) = args.next() {
         let behind = args.clone();
-        let is_first = args.len() + 1 == total;
         if parsed.words.take(&arg, &mut args)? {
             let used = behind.len() - args.len();
             for word in [arg].into_iter().chain(behind.take(used)) {
@@ -249,19 +247,19 @@ pub(crate) fn parse(
                 if value != "wfind" {
                     return Err(wrong(name, &value, "only wfind is known"));
                 }
-                if !is_first {
-                    return Err(UsageError(format!("{name} must come first")));
+                if parsed.starts > 0 {
+                    return Err(UsageError(format!(
+                        "the URL must come after {name} {value}"
+                    )));
                 }
-                parsed.is_compat = true;
-                if !super::wfind::read(args.by_ref().map(text), &mut parsed)? {
-                    return Ok(Parsed::Ask(Ask::Wfind));
+                let flags: Vec<String> = args.by_ref().map(text).collect::<Result<_, _>>()?;
+                for flag in &flags {
+                    parsed.identify(flag);
                 }
+                compat = Some(flags);
             }
             Set::Ask(ask) => return Ok(Parsed::Ask(ask)),
         }
-    }
-    if parsed.starts == 0 {
-        return Err(UsageError("no URL to start from".into()));
     }
     // The client would say it too, but for each start.
     parsed.tls.build()?;
@@ -281,10 +279,14 @@ pub(crate) fn parse(
             ));
         }
     }
-    parsed.find(|find| find.tls(tls).proxies(proxies));
-    // What the flags of another tool want is in it already.
-    if !parsed.is_compat {
-        parsed.find(|find| find.expression(expression));
+    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
+    if let Some(flags) = compat
+        && !super::wfind::read(flags, &mut parsed)?
+    {
+        return Ok(Parsed::Ask(Ask::Wfind));
+    }
+    if parsed.starts == 0 {
+        return Err(UsageError("no URL to start from".into()));
     }
     Ok(Parsed::Args(Box::new(parsed)))
 }
@@ -429,6 +431,96 @@ const OPTIONS: &[Opt] = &[
             args.state = Some(value.into());
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--include"],
+        values: &[any("GLOB")],
+        group: Group::Search,
+        short: "leave out files whose URL fits no such pattern",
+        long: "Leave out files whose URL fits none of these shell patterns. The pattern is for the whole URL as it is printed, and * stands for / as well. Directories are read all the same. May be given several times, with --include-regex too.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.find(|find| find.include(Pattern::glob(value)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--include-regex"],
+        values: &[any("RE")],
+        group: Group::Search,
+        short: "the same by a regular expression, anywhere in the URL",
+        long: "As --include, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
+            args.find(|find| find.include(pattern));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--exclude"],
+        values: &[any("GLOB")],
+        group: Group::Search,
+        short: "leave out what has a URL that fits the pattern",
+        long: "Leave out files and directories whose URL fits this shell pattern, which is for the whole URL as it is printed, and in which * stands for / as well. The URL of a directory ends in /; what is below one that is left out is not asked for. May be given several times.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.find(|find| find.exclude(Pattern::glob(value)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--exclude-regex"],
+        values: &[any("RE")],
+        group: Group::Search,
+        short: "the same by a regular expression, anywhere in the URL",
+        long: "As --exclude, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
+            args.find(|find| find.exclude(pattern));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--span-hosts"],
+        values: &[],
+        group: Group::Network,
+        short: "let redirects of downloads lead to other hosts",
+        long: "Let redirects of files that are downloaded lead to other hosts, as those of mirror networks do: to all, or to those of --domains. Without it they must stay below the start.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::span_hosts)),
+    },
+    Opt {
+        names: &["--domains"],
+        values: &[any("LIST")],
+        group: Group::Network,
+        short: "let redirects of downloads lead to these hosts",
+        long: "Let redirects of files that are downloaded lead to these hosts, and to all whose names end in a dot and one of them. Names are separated by commas.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            for domain in value.split(',').filter(|domain| !domain.is_empty()) {
+                let find = args.find.clone().domain(domain);
+                args.find = find.map_err(|error| format!("{domain}: {error}"))?;
+            }
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--allow-private"],
+        values: &[],
+        group: Group::Network,
+        short: "let redirects lead to private addresses",
+        long: "Let private addresses be connected to. Without it, loopback, private and other addresses that are not public are connected to only if a start or a proxy has them, whatever redirects or name servers say.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::allow_private)),
     },
     Opt {
         names: &["--robots"],
@@ -758,8 +850,8 @@ const OPTIONS: &[Opt] = &[
         names: &["--compat"],
         values: &[Val { name: "wfind", hint: Hint::OneOf(&["wfind"]) }],
         group: Group::Other,
-        short: "the flags of wfind from here on; must be the first",
-        long: "Take all that follows for the flags of wfind, with their meaning there. Must be the first argument. --compat wfind --help tells which there are.",
+        short: "the flags of wfind from here on",
+        long: "Take all that follows for the URL and the flags of wfind, with their meaning there. Options such as --json go before it. --compat wfind --help tells which flags there are.",
         default: "",
         env: &[],
         set: Set::Compat,
