@@ -4,6 +4,8 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use common::{Script, find, lines, page, response, stderr};
 
@@ -170,6 +172,45 @@ fn commands_decide_and_print_in_order() {
         text(&output.stdout),
         format!("before\ngot {url} of {url}\nafter\n")
     );
+}
+
+/// The answer to a request that is under way comes while a command runs that takes longer than requests may.
+#[test]
+fn a_slow_command_makes_no_request_time_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let runs = directory.path().join("runs");
+    let marker = runs.clone();
+    let server = Script::start(move |request| match request {
+        "GET /pub/" => page(&["a/", "b/"]),
+        "GET /pub/a/" => page(&["file"]),
+        "GET /pub/b/" => {
+            while !marker.exists() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            page(&["file"])
+        }
+        _ => response(404, "", ""),
+    });
+    let command = format!("touch {}; sleep 6", runs.display());
+    let words = [
+        "--timeout",
+        "5",
+        "--retries",
+        "0",
+        "-path",
+        "*/a/file",
+        "-exec",
+        "sh",
+        "-c",
+        &command,
+        ";",
+        "-o",
+        "-print",
+    ];
+    let output = run(&server, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found = ["/pub/", "/pub/a/", "/pub/b/", "/pub/b/file"];
+    assert_eq!(lines(&output.stdout), found.map(|path| server.url(path)));
 }
 
 #[test]

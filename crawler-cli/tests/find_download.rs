@@ -649,9 +649,9 @@ fn what_robots_txt_disallows_is_found_and_not_fetched() {
     let to = directory();
     let output = find(&[
         &server.url(),
+        "--robots=on",
         "-type",
         "f",
-        "--robots=on",
         "--download",
         text(to.path()),
     ]);

@@ -1,39 +1,78 @@
-//! Index pages of any bytes, read by the crawler.
+//! Index pages of any bytes and of any content type, read by the crawler; also as web pages and as sitemaps.
 
 use std::collections::HashSet;
 
-use crawler_cli::find::listing::{EntryKind, Listing, PageLimits, parse};
+use crawler_cli::find::listing::{
+    EntryKind, Listing, PageError, PageLimits, SitemapLimits, links, parse, parse_as_browsers_do,
+    sitemap,
+};
 use url::Url;
 
-/// The first two bytes choose where the page was and the limits, the rest is the page.
+/// The first two bytes choose where the page was, the limits and the content type; the rest is the page.
 pub fn listing(data: &[u8]) {
-    let Some((&[page, limits], body)) = data.split_first_chunk() else {
+    let Some((&[page, choice], body)) = data.split_first_chunk() else {
         return;
     };
     let page = Url::parse(PAGES[usize::from(page) % PAGES.len()]).expect("a valid URL");
-    let limits = match limits % 2 {
+    let limits = match choice % 2 {
         0 => PageLimits::default(),
         _ => PageLimits {
             links: 8,
             url_bytes: 64,
         },
     };
-    let Ok(listing) = parse(body, None, &page, limits) else {
-        let links = body
-            .windows(2)
-            .filter(|tag| tag.eq_ignore_ascii_case(b"<a"));
-        assert!(
-            links.count() > limits.links,
-            "too many, but they are not there"
-        );
-        return;
+    let content_type = CONTENT_TYPES[usize::from(choice / 2) % CONTENT_TYPES.len()];
+    as_web_page(body, &page, limits);
+    match parse(body, content_type, &page, limits) {
+        Ok(listing) => {
+            check(&listing, &page, limits);
+            again(&listing, &page);
+            if content_type == Some(b"text/html") {
+                let browsers = parse_as_browsers_do(body, &page, limits);
+                assert_eq!(
+                    format!("{:?}", Ok::<_, PageError>(listing)),
+                    format!("{browsers:?}")
+                );
+            }
+        }
+        Err(PageError::TooManyLinks) => {
+            let begin = body.iter().filter(|byte| b"<{".contains(byte));
+            assert!(
+                begin.count() > limits.links,
+                "too many, but they are not there"
+            );
+        }
+        Err(PageError::NotAListing) => {}
+    }
+}
+
+fn as_web_page(body: &[u8], page: &Url, limits: PageLimits) {
+    if let Ok(links) = links(body, page, limits) {
+        assert!(links.urls.len() + links.overlong <= limits.links);
+        for url in &links.urls {
+            assert!(matches!(url.scheme(), "http" | "https") && url.fragment().is_none());
+            assert!(url.as_str().len() <= limits.url_bytes);
+        }
+    }
+    let limits = SitemapLimits {
+        bytes: 1 << 16,
+        locations: 8,
+        url_bytes: 64,
     };
-    check(&listing, &page, limits);
-    again(&listing, &page);
+    if let Ok(sitemap) = sitemap(body, limits) {
+        let all = sitemap.pages.len() + sitemap.sitemaps.len() + sitemap.unusable;
+        assert!(all <= limits.locations);
+    }
 }
 
 fn check(listing: &Listing, page: &Url, limits: PageLimits) {
-    assert!(listing.entries.len() + listing.overlong <= limits.links);
+    assert!(listing.entries.len() + listing.overlong + listing.nameless <= limits.links);
+    if let Some(next) = &listing.next {
+        assert!(next.starts_with('/') && next.bytes().all(|byte| byte.is_ascii_graphic()));
+    }
+    if let Some(directory) = &listing.directory {
+        assert!(directory.starts_with(page.path()) && directory.ends_with('/'));
+    }
     let mut names = HashSet::new();
     for entry in &listing.entries {
         let name = &entry.name;
@@ -41,6 +80,9 @@ fn check(listing: &Listing, page: &Url, limits: PageLimits) {
         assert!(!name.is_empty() && !name.contains(&b'/') && !name.contains(&0));
         assert!(name != b"." && name != b"..");
         assert!(!(listing.marks_directories && entry.kind == EntryKind::Unknown));
+        assert!(entry.size.is_none_or(|size| size.lo <= size.hi));
+        assert!(!(entry.kind == EntryKind::Directory && entry.size.is_some()));
+        assert!(entry.modified.is_none_or(|time| time.span > 0));
         // As the crawler asks for it. It stays below the page, whoever normalises it on the way.
         assert!(entry.segment.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut url = page.clone();
@@ -69,7 +111,7 @@ fn again(listing: &Listing, page: &Url) {
         links: usize::MAX,
         url_bytes: usize::MAX,
     };
-    let second = parse(body.as_bytes(), None, page, limits).expect("no limit");
+    let second = parse(body.as_bytes(), Some(b"text/html"), page, limits).expect("no limit");
     assert_eq!((second.overlong, second.ended), (0, false));
     assert_eq!(second.entries.len(), listing.entries.len());
     for (first, second) in listing.entries.iter().zip(&second.entries) {
@@ -83,6 +125,13 @@ fn again(listing: &Listing, page: &Url) {
         );
     }
 }
+
+const CONTENT_TYPES: [Option<&[u8]>; 4] = [
+    None,
+    Some(b"text/html"),
+    Some(b"application/json"),
+    Some(b"text/xml"),
+];
 
 const PAGES: [&str; 4] = [
     "http://h/",

@@ -585,7 +585,7 @@ impl Act for Printer<'_> {
                 out.push(b'\n');
             }
             Effect::Output(bytes) => out.extend_from_slice(bytes),
-            Effect::Flush => {}
+            Effect::Flush | Effect::Idle(_) => {}
             Effect::Failed(error) => panic!("{error}"),
         })
     }

@@ -1,6 +1,7 @@
 //! The crawl over the engine, of all hosts at the same time: moves requests from the frontiers to the client and
 //! replies back, and translates between their words. It decides nothing itself.
 
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +56,9 @@ impl Host {
         }
         if !matches!(origin.scheme(), "http" | "https") {
             let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(Instant::now(), &cause, &mut |finding| run.finding(finding));
+            frontier.abandon(Instant::now(), &cause, &mut |finding| {
+                run.finding(finding, &mut thread::sleep)
+            });
         }
         let base = &origin[..Position::BeforePath];
         run.events.summary.stats.add_host(base);
@@ -105,6 +108,7 @@ pub(super) fn search(
                 cap,
                 url: String::new(),
                 spare: Vec::new(),
+                early: VecDeque::new(),
                 state,
             };
             crawl.run(run);
@@ -146,6 +150,8 @@ struct Crawl<'s> {
     url: String,
     /// Buffers of finished calls.
     spare: Vec<(Request, Response)>,
+    /// What was completed while a command ran. No more than was in flight: nothing is submitted meanwhile.
+    early: VecDeque<Completion>,
     /// Where it is kept.
     state: Option<&'s Mutex<State>>,
 }
@@ -279,6 +285,10 @@ impl Crawl<'_> {
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
+        if let Some(done) = self.early.pop_front() {
+            self.answer(done, run);
+            return Ok(());
+        }
         let now = Instant::now();
         let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index));
         let due = due.min();
@@ -320,7 +330,10 @@ impl Crawl<'_> {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
         }
-        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
+        let (client, early) = (&mut self.client, &mut self.early);
+        let sink = &mut |finding: super::frontier::Finding<'_>| {
+            run.finding(finding, &mut |time| see_to(client, early, time))
+        };
         match done.outcome {
             Ok(()) => host
                 .frontier
@@ -361,6 +374,20 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Sees to the connections for so long, and puts what is completed by where it waits.
+fn see_to(client: &mut Client, early: &mut VecDeque<Completion>, time: Duration) {
+    if client.in_flight() == 0 {
+        return thread::sleep(time);
+    }
+    let began = Instant::now();
+    match client.wait(Some(time)) {
+        Ok(Some(done)) => early.push_back(done),
+        // A body that can be read ends the wait at once; it is read when the search goes on, which is also when an
+        // error will show again.
+        Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
+    }
+}
+
 fn counts(hosts: &[Host]) -> Counts {
     let of_each = hosts.iter().map(|host| {
         let (requests, retries) = host.downloads.requests();
@@ -377,7 +404,8 @@ fn counts(hosts: &[Host]) -> Counts {
 
 fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
     for host in hosts {
-        let sink = &mut |finding: super::frontier::Finding<'_>| run.finding(finding);
+        let sink =
+            &mut |finding: super::frontier::Finding<'_>| run.finding(finding, &mut thread::sleep);
         host.frontier.abandon(Instant::now(), &cause, sink);
         bodies::abandon(host, &cause, run);
     }

@@ -332,6 +332,14 @@ mod tests {
             ("[[:digit:]]*", "x9", false),
             ("[[:upper:][:digit:]_]", "_", true),
             ("[[:nonsense:]]", "n", false),
+            ("[n[:nonsense:]]", "n", true),
+            ("[![:nonsense:]]", "n", false),
+            ("[[:alpha]", ":", true),
+            ("[[=a=]]b", "ab", true),
+            ("[[.a.]-c]", "b", true),
+            ("[[=ab=]]", "a", false),
+            ("*/b", "a//b", true),
+            ("a?b", "a/b", true),
             ("[", "[", true),
             ("[ab", "[ab", true),
             ("r\\[1\\].txt", "r[1].txt", true),
@@ -379,6 +387,15 @@ mod tests {
         assert!(Glob::new(b"*.txt", Case::Sensitive).matches(name));
         assert!(Glob::new(b"caf[!a].txt", Case::Ignored).matches(name));
         assert!(!Glob::new("café.txt".as_bytes(), Case::Sensitive).matches(name));
+        for pattern in [
+            &b"caf\xe9.txt"[..],
+            b"*\xe9*",
+            b"caf[\xe8\xe9].txt",
+            b"caf\\\xe9.*",
+        ] {
+            assert!(Glob::new(pattern, Case::Ignored).matches(name));
+            assert!(!Glob::new(pattern, Case::Ignored).matches(b"caf\xea.txt"));
+        }
     }
 
     proptest! {

@@ -581,12 +581,13 @@ impl Run<'_> {
         self.events.summary.ending != Ending::Finished
     }
 
-    fn finding(&mut self, finding: frontier::Finding<'_>) -> Verdict {
+    /// `idle` is called while a command runs, for as long as it says.
+    fn finding(&mut self, finding: frontier::Finding<'_>, idle: Idle<'_>) -> Verdict {
         if self.is_over() {
             return Verdict::Quit;
         }
         match finding {
-            frontier::Finding::Found(found, memo) => return self.found(found, memo),
+            frontier::Finding::Found(found, memo) => return self.found(found, memo, idle),
             frontier::Finding::Unread(unread) => {
                 self.events.summary.stats.handle_unread(unread.cause);
                 self.events.emit(Event::Unread(unread));
@@ -595,7 +596,7 @@ impl Run<'_> {
         Verdict::Go
     }
 
-    fn found(&mut self, found: Found<'_>, memo: &mut Memo) -> Verdict {
+    fn found(&mut self, found: Found<'_>, memo: &mut Memo, idle: Idle<'_>) -> Verdict {
         let is_directory = found.kind == Kind::Directory;
         if self.scope.judge_spelling(found.url, is_directory).is_err() {
             return Verdict::Prune;
@@ -603,6 +604,7 @@ impl Run<'_> {
         let mut acting = Acting {
             actor: &mut self.actor,
             events: &mut self.events,
+            idle,
         };
         let evaluation = self.expression.evaluate(&found, memo, &mut acting);
         if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
@@ -658,13 +660,18 @@ impl Run<'_> {
 struct Acting<'a, 'r> {
     actor: &'a mut Actor,
     events: &'a mut Events<'r>,
+    idle: Idle<'a>,
 }
+
+/// Passes a time that nothing else is done in.
+type Idle<'i> = &'i mut dyn FnMut(Duration);
 
 impl Act for Acting<'_, '_> {
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
-        let events = &mut self.events;
-        self.actor.act(action, found, &mut |effect| {
-            events.effect(effect, Some(*found))
+        let (events, idle) = (&mut self.events, &mut self.idle);
+        self.actor.act(action, found, &mut |effect| match effect {
+            Effect::Idle(time) => idle(time),
+            effect => events.effect(effect, Some(*found)),
         })
     }
 }
@@ -729,6 +736,7 @@ impl<'r> Events<'r> {
             }
             Effect::Output(bytes) => self.emit(Event::Output(bytes)),
             Effect::Flush => self.turn(),
+            Effect::Idle(time) => std::thread::sleep(time),
             Effect::Failed(error) => self.failed(&error),
         }
     }

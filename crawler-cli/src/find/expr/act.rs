@@ -1,8 +1,9 @@
 //! Actions, performed: what goes to the results is handed on, files are written here, commands are run here.
 //!
-//! `-exec … ;` runs at once and the search waits for it, because what comes next depends on its success and its output
-//! belongs between that of the actions around it. `-exec … {} +` has no such outcome, so that its commands run beside
-//! the search, one at a time.
+//! `-exec … ;` runs at once and the search goes no further until it ends, because what comes next depends on its
+//! success, and its output belongs between that of the actions around it. What is under way on the network goes on
+//! meanwhile ([`Effect::Idle`]), so that a slow command does not make it time out. `-exec … {} +` has no such outcome:
+//! its commands run beside the search, one at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,7 +13,8 @@ use std::mem;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use url::Url;
 
@@ -42,6 +44,8 @@ pub enum Effect<'a> {
     Output(&'a [u8]),
     /// Results so far must be where they go before a command writes there too.
     Flush,
+    /// A command runs; the search may see to its connections for that long.
+    Idle(Duration),
     /// An action could not be performed.
     Failed(ActError),
 }
@@ -59,7 +63,7 @@ pub enum ActError {
     /// A command could not be run.
     Run(OsString, io::Error),
     /// A command of `-exec … {} +` failed.
-    Command(OsString, std::process::ExitStatus),
+    Command(OsString, ExitStatus),
 }
 
 impl fmt::Display for ActError {
@@ -260,7 +264,8 @@ impl Actor {
         };
         effects(Effect::Flush);
         self.flush(effects);
-        match Command::new(&name).args(parts).status() {
+        let outcome = Command::new(&name).args(parts).spawn();
+        match outcome.and_then(|child| ended(child, effects)) {
             Ok(status) => status.success(),
             Err(error) => {
                 effects(Effect::Failed(ActError::Run(name, error)));
@@ -301,10 +306,10 @@ impl Actor {
 
     /// For the command that runs beside the search, if there is one.
     fn wait(&mut self, effects: Effects<'_>) {
-        let Some(Running { name, mut child }) = self.running.take() else {
+        let Some(Running { name, child }) = self.running.take() else {
             return;
         };
-        match child.wait() {
+        match ended(child, effects) {
             Ok(status) if status.success() => {}
             Ok(status) => effects(Effect::Failed(ActError::Command(name, status))),
             Err(error) => effects(Effect::Failed(ActError::Run(name, error))),
@@ -328,6 +333,18 @@ impl Sink {
     }
 }
 
+/// Waits until a command has ended, and lets the search use the time.
+fn ended(mut child: Child, effects: Effects<'_>) -> io::Result<ExitStatus> {
+    let mut idle = SHORTEST_IDLE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        effects(Effect::Idle(idle));
+        idle = (2 * idle).min(LONGEST_IDLE);
+    }
+}
+
 /// `part` with the URL in place of each `{}`.
 fn with_url(part: &OsStr, url: &str) -> OsString {
     let mut out = Vec::with_capacity(part.len() + url.len());
@@ -348,6 +365,10 @@ fn with_url(part: &OsStr, url: &str) -> OsString {
 fn cost(argument: &OsStr) -> usize {
     argument.len() + 1 + size_of::<usize>()
 }
+
+/// Most commands are short; nobody waits for the end of the others as eagerly.
+const SHORTEST_IDLE: Duration = Duration::from_micros(500);
+const LONGEST_IDLE: Duration = Duration::from_millis(20);
 
 /// As GNU find has it, and less than what any of today's systems allows.
 const LONGEST_COMMAND: usize = 128 << 10;

@@ -62,8 +62,8 @@ enum Field {
     Depth,
     /// `%y` and `%Y`
     Kind,
-    /// `%t`, and `%T` with its letter: the form for `strftime`.
-    Time(&'static str),
+    /// `%t`, and `%T` with its letter: the form for `strftime`, and the seconds after which that shows the same again.
+    Time(&'static str, i64),
     /// `%T@`
     Seconds,
 }
@@ -113,7 +113,7 @@ impl Format {
     pub(super) fn shows_time(&self) -> bool {
         self.pieces
             .iter()
-            .any(|piece| matches!(piece, Piece::Field(_, Field::Time(_) | Field::Seconds)))
+            .any(|piece| matches!(piece, Piece::Field(_, Field::Time(..) | Field::Seconds)))
     }
 
     /// Writes of an entry. On a `terminal`, names are made harmless.
@@ -144,10 +144,10 @@ impl Format {
             Field::Size(unit) => size(found, unit).into(),
             Field::Depth => found.depth.to_string().into(),
             Field::Kind => kind(found.kind).into(),
-            Field::Time(form) => time(found.modified, |seconds| {
+            Field::Time(form, cycle) => time(found.modified, cycle, |seconds| {
                 strftime(seconds, form, &self.zone)
             }),
-            Field::Seconds => time(found.modified, |seconds| {
+            Field::Seconds => time(found.modified, i64::MAX, |seconds| {
                 Some(format!("{seconds}{FRACTION}"))
             }),
         }
@@ -161,7 +161,7 @@ pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
         Kind::File => '-',
         Kind::Directory => 'd',
     };
-    let date = time(found.modified, |seconds| {
+    let date = time(found.modified, i64::MAX, |seconds| {
         let recent = seconds > clock.now - HALF_A_YEAR && seconds <= clock.now + AN_HOUR;
         let form = if recent { "%b %e %H:%M" } else { "%b %e  %Y" };
         strftime(seconds, form, &clock.zone)
@@ -249,12 +249,14 @@ fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
         'b' => Field::Size(512),
         'd' => Field::Depth,
         'y' | 'Y' => Field::Kind,
-        't' => Field::Time(CTIME),
+        't' => Field::Time(CTIME, i64::MAX),
         'T' => match next(rest).ok_or("%T ends the format without its letter")? {
             '@' => Field::Seconds,
-            letter => Field::Time(
-                time_form(letter).ok_or_else(|| format!("%T{letter} is no part of a time"))?,
-            ),
+            letter => {
+                let form = time_form(letter);
+                let form = form.ok_or_else(|| format!("%T{letter} is no part of a time"))?;
+                Field::Time(form, cycle(letter))
+            }
         },
         'a' | 'A' | 'c' | 'C' | 'B' => {
             return Err(format!(
@@ -338,16 +340,29 @@ fn time_form(letter: char) -> Option<&'static str> {
     Some(form)
 }
 
+/// How many seconds pass before a part of a time can be the same again without having been so in between.
+fn cycle(letter: char) -> i64 {
+    match letter {
+        'S' => 60,
+        'M' => AN_HOUR,
+        'I' | 'l' | 'p' | 'P' => A_DAY / 2,
+        'H' | 'k' | 'r' | 'R' | 'T' | 'X' => A_DAY,
+        // Of the rest, days of the week come again first.
+        _ => 7 * A_DAY,
+    }
+}
+
 fn strftime(seconds: i64, form: &str, zone: &TimeZone) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?.to_zoned(zone.clone());
     jiff::fmt::strtime::format(form, &time).ok()
 }
 
-/// What `show` makes of both ends of the interval, if that is the same.
-fn time(range: Option<TimeRange>, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
+/// What `show` makes of the interval, if that is the same throughout.
+fn time(range: Option<TimeRange>, cycle: i64, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
     let shown = range.and_then(|range| {
         let (lo, hi) = (show(range.lo)?, show(range.hi)?);
-        Some(if lo == hi { lo } else { format!("~{lo}") })
+        let exact = lo == hi && range.hi.saturating_sub(range.lo) < cycle;
+        Some(if exact { lo } else { format!("~{lo}") })
     });
     shown.unwrap_or_else(|| UNKNOWN.to_owned()).into()
 }
@@ -408,6 +423,7 @@ const WIDEST: usize = 4096;
 
 const HALF_A_YEAR: i64 = 31_556_952 / 2;
 const AN_HOUR: i64 = 60 * 60;
+const A_DAY: i64 = 24 * AN_HOUR;
 
 /// Servers tell whole seconds; GNU find shows ten places.
 const FRACTION: &str = ".0000000000";
@@ -454,3 +470,166 @@ const TIME_FORMS: &[(char, &str)] = &[
     ('F', "%Y-%m-%d"),
     ('+', "%Y-%m-%d+%H:%M:%S.0000000000"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::range::SizeRange;
+
+    const FOUND: Found<'_> = Found {
+        url: "http://h:1/pub/a%20b/c%1B.iso",
+        path: b"/pub/a b/c\x1b.iso",
+        name: b"c\x1b.iso",
+        kind: Kind::File,
+        depth: 2,
+        start: b"/pub/",
+        size: None,
+        modified: None,
+        asked: false,
+        empty: None,
+        listing: None,
+        status: None,
+        attempts: 0,
+        took: std::time::Duration::ZERO,
+    };
+
+    fn shown(format: &str, found: &Found<'_>, terminal: bool) -> String {
+        let format = Format::parse(format.as_bytes(), TimeZone::UTC).expect("a valid format");
+        let mut out = Vec::new();
+        format.write(found, terminal, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn urls_are_encoded_and_names_are_not() {
+        let all = "%p|%h|%H|%P|%f|%d";
+        assert_eq!(
+            shown(all, &FOUND, false),
+            "http://h:1/pub/a%20b/c%1B.iso|http://h:1/pub/a%20b|http://h:1/pub/|a b/c\u{1b}.iso|c\u{1b}.iso|2"
+        );
+        assert_eq!(
+            shown("%P|%f", &FOUND, true),
+            "a b/c\\u{1b}.iso|c\\u{1b}.iso"
+        );
+        let start = Found {
+            url: "http://h:1/pub/",
+            path: b"/pub",
+            name: b"pub",
+            kind: Kind::Directory,
+            depth: 0,
+            ..FOUND
+        };
+        assert_eq!(
+            shown(all, &start, false),
+            "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0"
+        );
+        let root = Found {
+            url: "http://h:1/",
+            path: b"/",
+            name: b"/",
+            start: b"/",
+            ..start
+        };
+        assert_eq!(
+            shown(all, &root, false),
+            "http://h:1/|http://h:1|http://h:1/||/|0"
+        );
+        let directory = Found {
+            url: "http://h:1/pub/a/b/",
+            path: b"/pub/a/b",
+            depth: 2,
+            ..start
+        };
+        assert_eq!(
+            shown("%p|%h|%H|%P", &directory, false),
+            "http://h:1/pub/a/b/|http://h:1/pub/a|http://h:1/pub/|a/b"
+        );
+    }
+
+    #[test]
+    fn what_is_not_exactly_known_is_marked() {
+        for (lo, hi, expected) in [
+            (5, 5, "5|1|1"),
+            (1000, 1100, "~1050|~1|~2"),
+            (1000, 1020, "~1010|1|2"),
+            (
+                u64::MAX - 1,
+                u64::MAX,
+                "~18446744073709551614|18014398509481984|36028797018963968",
+            ),
+        ] {
+            let found = Found {
+                size: Some(SizeRange { lo, hi }),
+                ..FOUND
+            };
+            assert_eq!(shown("%s|%k|%b", &found, false), expected);
+            let directory = Found {
+                kind: Kind::Directory,
+                ..found
+            };
+            assert_eq!(shown("%s|%5k", &directory, false), "?|    ?");
+        }
+        for (lo, hi, expected) in [
+            (
+                86_400,
+                86_400,
+                "86400.0000000000|1970-01-02|00:00|00.0000000000",
+            ),
+            (
+                86_400,
+                86_459,
+                "~86400.0000000000|1970-01-02|00:00|~00.0000000000",
+            ),
+            (
+                86_399,
+                86_459,
+                "~86399.0000000000|~1970-01-01|~23:59|~59.0000000000",
+            ),
+            (i64::MIN, 0, "?|?|?|?"),
+        ] {
+            let found = Found {
+                modified: Some(TimeRange { lo, hi }),
+                ..FOUND
+            };
+            let expected = expected.replacen(
+                "?|",
+                &format!("~{lo}.0000000000|"),
+                usize::from(lo == i64::MIN),
+            );
+            assert_eq!(shown("%T@|%TF|%TR|%TS", &found, false), expected);
+        }
+        assert_eq!(shown("%s|%t|%T@", &FOUND, false), "?|?|?");
+    }
+
+    #[test]
+    fn ls_shows_recent_times_and_old_years() {
+        let clock = Clock {
+            now: 1_000_000_000,
+            zone: TimeZone::UTC,
+        };
+        for (modified, date) in [
+            (
+                Some(TimeRange::exact(1_000_000_000 - 86_400)),
+                "Sep  8 01:46",
+            ),
+            (Some(TimeRange::exact(1_000_000_000 + 7200)), "Sep  9  2001"),
+            (Some(TimeRange::exact(0)), "Jan  1  1970"),
+            (None, "           ?"),
+        ] {
+            let found = Found {
+                modified,
+                size: Some(SizeRange::exact(1025)),
+                ..FOUND
+            };
+            let mut out = Vec::new();
+            write_ls(&found, &clock, &mut out);
+            assert_eq!(
+                String::from_utf8_lossy(&out),
+                format!(
+                    "        ?      2 -?????????   ? ?        ?            1025 {date} {}\n",
+                    FOUND.url
+                )
+            );
+        }
+    }
+}

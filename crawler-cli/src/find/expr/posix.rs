@@ -632,3 +632,68 @@ const DIALECTS: &[(&str, Dialect)] = &[
     ),
     ("rust", Dialect::Rust),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialects_differ() {
+        for (dialect, pattern, text, expected) in [
+            ("emacs", r"a\(b\|c\)+", "abcb", Some(true)),
+            ("emacs", r"a{2}", "a{2}", Some(true)),
+            ("emacs", "a.b", "a\nb", Some(false)),
+            ("findutils-default", "a.b", "a\nb", Some(true)),
+            ("emacs", r"[[:digit:]]", ":]", Some(true)),
+            ("emacs", r"\w*\.iso", "café.iso", Some(true)),
+            ("posix-basic", r"a\{2,3\}", "aaa", Some(true)),
+            ("posix-basic", r"a\{2,3\}", "aaaa", Some(false)),
+            ("posix-basic", "a+", "a+", Some(true)),
+            ("posix-basic", r"a\+", "aaa", Some(true)),
+            ("posix-basic", "*a", "*a", Some(true)),
+            ("posix-basic", "a**", "aaa", None),
+            ("posix-minimal-basic", r"a\+\|b", "a+|b", Some(true)),
+            ("posix-extended", "(a|b)+c?", "abba", Some(true)),
+            ("posix-extended", "[[:upper:]]{2}", "ÉA", Some(true)),
+            ("posix-extended", "[[.a.]-c]", "b", Some(true)),
+            ("posix-extended", "*a", "a", None),
+            ("posix-extended", "a{1", "a{1", None),
+            ("posix-extended", "[z-a]", "z", None),
+            ("emacs", "[z-a]", "z", Some(false)),
+            ("egrep", "*a", "a", Some(true)),
+            ("egrep", "a{1", "a{1", Some(true)),
+            ("egrep", "a\nb", "b", Some(true)),
+            ("awk", r"a\.[\]]", "a.]", Some(true)),
+            ("posix-extended", r"[\]", "\\", Some(true)),
+            ("awk", r"\<a{2}", "<a{2}", Some(true)),
+            ("grep", r"^\(a\)$", "a", Some(true)),
+            ("sed", "a^b$c", "a^b$c", Some(true)),
+            ("rust", r"\d+(?i)A", "1a", Some(true)),
+            ("rust", "a)|(b", "a", None),
+            ("emacs", r"\(a\)\1", "aa", None),
+            ("awk", r"a\1", "a1", Some(true)),
+            ("posix-extended", "a{40000}", "a", None),
+            ("posix-extended", "(((a{1000}){1000}){1000})", "a", None),
+            ("posix-extended", "a{3,2}", "aa", None),
+        ] {
+            let dialect = Dialect::named(dialect).expect("a dialect");
+            let regex = dialect.compile(pattern, Case::Sensitive);
+            let matches = regex.ok().map(|regex| regex.is_match(text.as_bytes()));
+            assert_eq!(matches, expected, "{pattern} on {text}");
+        }
+        assert!(Dialect::named("pcre").is_none());
+    }
+
+    /// Neither the whole path nor anything in it needs to be UTF-8, but a dot is one character.
+    #[test]
+    fn paths_are_matched_as_a_whole_and_by_bytes() {
+        let regex = Dialect::EMACS.compile(".*A", Case::Ignored).expect("valid");
+        assert!(regex.is_match(b"xa"));
+        assert!(!regex.is_match(b"xab"));
+        assert!(!regex.is_match(b"caf\xe9a"));
+        let name = Dialect::EMACS
+            .compile(r"/x\|/y", Case::Sensitive)
+            .expect("valid");
+        assert!(name.is_match(b"/y") && !name.is_match(b"/xy"));
+    }
+}

@@ -18,14 +18,18 @@ use serde::{Deserialize, Serialize};
 mod bucket;
 mod children;
 mod json;
+mod links;
 mod rows;
 mod shape;
+mod sitemap;
 mod size;
 mod time;
 mod tokens;
 mod xml;
 
+pub use links::{Links, links};
 pub use shape::Shape;
+pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
 
 /// What one page lists.
 #[derive(Clone, Debug)]
@@ -193,16 +197,40 @@ pub fn parse(
             Ok(listing)
         }
         Format::Xml => xml::read(body, page, limits),
-        Format::Html => {
-            let shape = Shape::of_html(body);
-            if let Some(listing) = html(body, shape, page, limits)? {
-                return Ok(listing);
-            }
-            // It only looks like that server's. No row can fail to be what any row is.
-            let any = html(body, Shape::Generic, page, limits)?;
-            any.ok_or(PageError::NotAListing)
-        }
+        Format::Html => parse_html(body, page, limits, Tokeniser::Quick),
     }
+}
+
+/// [`parse`] of HTML alone, and by no other tokeniser than that of browsers: what the quick one is tested against.
+#[doc(hidden)]
+pub fn parse_as_browsers_do(
+    body: &[u8],
+    page: &Url,
+    limits: PageLimits,
+) -> Result<Listing, PageError> {
+    parse_html(body, page, limits, Tokeniser::OfBrowsers)
+}
+
+fn parse_html(
+    body: &[u8],
+    page: &Url,
+    limits: PageLimits,
+    tokeniser: Tokeniser,
+) -> Result<Listing, PageError> {
+    let shape = Shape::of_html(body);
+    if let Some(listing) = html(body, shape, page, limits, tokeniser)? {
+        return Ok(listing);
+    }
+    // It only looks like that server's. No row can fail to be what any row is.
+    let any = html(body, Shape::Generic, page, limits, tokeniser)?;
+    any.ok_or(PageError::NotAListing)
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Tokeniser {
+    /// The quick one, where it can.
+    Quick,
+    OfBrowsers,
 }
 
 /// Whether a page of this `Content-Type` may be a listing.
@@ -259,9 +287,13 @@ fn html(
     shape: Shape,
     page: &Url,
     limits: PageLimits,
+    tokeniser: Tokeniser,
 ) -> Result<Option<Listing>, PageError> {
     let mut rows = Rows::new(shape, page, limits);
-    tokens::read(body, &mut rows);
+    if tokeniser == Tokeniser::OfBrowsers || tokens::scan(body, &mut rows).is_err() {
+        rows = Rows::new(shape, page, limits);
+        tokens::read(body, &mut rows);
+    }
     if rows.links > limits.links {
         return Err(PageError::TooManyLinks);
     }

@@ -4,7 +4,7 @@
 //! are known; for the others it is searched for what can only be a date and what can only be a size, and nothing is
 //! concluded where there are two of either.
 
-use memchr::memchr2;
+use memchr::memchr;
 use url::Url;
 
 use super::children::Children;
@@ -287,12 +287,13 @@ impl Events for Rows<'_> {
         self.ended |= name == self.shape.last_tag();
     }
 
+    fn wants_text(&self) -> bool {
+        !self.hidden && !self.in_anchor
+    }
+
     fn text(&mut self, mut text: &[u8]) {
-        if self.hidden || self.in_anchor {
-            return;
-        }
         if self.in_pre {
-            while let Some(end) = memchr2(b'\n', b'\r', text) {
+            while let Some(end) = memchr(b'\n', text) {
                 if self.row.anchor.is_some() {
                     self.push_text(&text[..end]);
                 }
