@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Write as _};
@@ -72,6 +73,7 @@ impl Files {
                 let (answer, at_once) = (Arc::clone(&answer), Arc::clone(&at_once));
                 thread::spawn(move || {
                     most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    UNDER_WAY.set(Some(UnderWay(at_once)));
                     let mut reader = BufReader::new(stream);
                     let asked = Asked::parse(&read_head(&mut reader));
                     if !asked.line.is_empty() {
@@ -81,7 +83,7 @@ impl Files {
                         let mut stream = reader.into_inner();
                         answer(&asked, &mut stream);
                     }
-                    at_once.fetch_sub(1, Ordering::SeqCst);
+                    UNDER_WAY.set(None);
                 });
             }
         });
@@ -138,8 +140,26 @@ fn page(hrefs: &[&str]) -> Vec<u8> {
 }
 
 fn send(stream: &mut TcpStream, bytes: &[u8]) {
+    // Once it has the last byte, the client may ask for the next thing before this thread comes to its end.
+    let (most, last) = bytes.split_at(bytes.len().saturating_sub(1));
     // The client may have gone.
-    let _ = stream.write_all(bytes);
+    let _ = stream.write_all(most);
+    UNDER_WAY.set(None);
+    let _ = stream.write_all(last);
+}
+
+thread_local! {
+    /// The exchange of this thread, which counts as long as it is here.
+    static UNDER_WAY: Cell<Option<UnderWay>> = const { Cell::new(None) };
+}
+
+/// One of the exchanges that are under way.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A server of one file, `x.iso`.

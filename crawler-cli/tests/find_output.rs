@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
@@ -304,6 +304,11 @@ fn starts_come_from_a_file_or_from_standard_input() {
     assert_eq!(find(&["--starts-from", "/no/such"]).status.code(), Some(2));
 }
 
+fn wfind(args: &[&str]) -> Output {
+    let output = crawler(&["find", "--compat", "wfind"]).args(args).output();
+    output.expect("the program runs")
+}
+
 #[test]
 fn wfinds_flags_find_what_they_say() {
     let server = Script::start(|request| match request {
@@ -348,17 +353,27 @@ fn wfinds_flags_find_what_they_say() {
             &["sub/Release.gpg"],
         ),
     ] {
-        let output = find(&[&["--compat", "wfind", &url], args].concat());
+        let output = wfind(&[&[url.as_str()], args].concat());
         let expected: Vec<_> = expected
             .iter()
             .map(|path| format!("{url}/{path}"))
             .collect();
-        assert_eq!(lines(&output.stdout), expected, "{args:?}");
+        assert_eq!(
+            lines(&output.stdout),
+            expected,
+            "{args:?} {}",
+            stderr(&output)
+        );
         assert_eq!(output.status.code(), Some(0));
     }
+    let output = find(&[
+        "--json", "-name", "*R*", "--compat", "wfind", &url, "-n", "^R",
+    ]);
+    let objects = json_lines(&output.stdout);
+    assert_eq!(objects.len(), 2, "{objects:?}");
     let late = find(&[&url, "--compat", "wfind"]);
     assert_eq!(late.status.code(), Some(2));
-    let help = find(&["--compat", "wfind", "--help"]);
+    let help = wfind(&["--help"]);
     assert!(String::from_utf8_lossy(&help.stdout).contains("--idle-connection-timeout"));
 }
 

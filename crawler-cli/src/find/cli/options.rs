@@ -68,7 +68,7 @@ pub(crate) enum Set {
     Word,
     /// All that follows is URLs.
     End,
-    /// All that follows is for another tool. Must be the first.
+    /// All that follows is flags of another tool.
     Compat,
     Ask(Ask),
 }
@@ -139,7 +139,6 @@ pub(crate) struct Args {
     pub(crate) output: Options,
     /// The words of the expression.
     words: Parser,
-    is_compat: bool,
     starts: usize,
     /// The file that the search is kept in.
     pub(crate) state: Option<PathBuf>,
@@ -189,7 +188,6 @@ pub(crate) fn parse(
         find: Find::new(),
         output: Options::default(),
         words: Parser::new(SystemTime::now()),
-        is_compat: false,
         starts: 0,
         state: None,
         identity: String::new(),
@@ -197,11 +195,10 @@ pub(crate) fn parse(
         proxy: None,
         no_proxy: None,
     };
+    let mut compat = None;
     let mut args = args.into_iter();
-    let total = args.len();
     while let Some(arg) = args.next() {
         let behind = args.clone();
-        let is_first = args.len() + 1 == total;
         if parsed.words.take(&arg, &mut args)? {
             let used = behind.len() - args.len();
             for word in [arg].into_iter().chain(behind.take(used)) {
@@ -250,19 +247,19 @@ pub(crate) fn parse(
                 if value != "wfind" {
                     return Err(wrong(name, &value, "only wfind is known"));
                 }
-                if !is_first {
-                    return Err(UsageError(format!("{name} must come first")));
+                if parsed.starts > 0 {
+                    return Err(UsageError(format!(
+                        "the URL must come after {name} {value}"
+                    )));
                 }
-                parsed.is_compat = true;
-                if !super::wfind::read(args.by_ref().map(text), &mut parsed)? {
-                    return Ok(Parsed::Ask(Ask::Wfind));
+                let flags: Vec<String> = args.by_ref().map(text).collect::<Result<_, _>>()?;
+                for flag in &flags {
+                    parsed.identify(flag);
                 }
+                compat = Some(flags);
             }
             Set::Ask(ask) => return Ok(Parsed::Ask(ask)),
         }
-    }
-    if parsed.starts == 0 {
-        return Err(UsageError("no URL to start from".into()));
     }
     // The client would say it too, but for each start.
     parsed.tls.build()?;
@@ -282,10 +279,14 @@ pub(crate) fn parse(
             ));
         }
     }
-    parsed.find(|find| find.tls(tls).proxies(proxies));
-    // What the flags of another tool want is in it already.
-    if !parsed.is_compat {
-        parsed.find(|find| find.expression(expression));
+    parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
+    if let Some(flags) = compat
+        && !super::wfind::read(flags, &mut parsed)?
+    {
+        return Ok(Parsed::Ask(Ask::Wfind));
+    }
+    if parsed.starts == 0 {
+        return Err(UsageError("no URL to start from".into()));
     }
     Ok(Parsed::Args(Box::new(parsed)))
 }
@@ -849,8 +850,8 @@ const OPTIONS: &[Opt] = &[
         names: &["--compat"],
         values: &[Val { name: "wfind", hint: Hint::OneOf(&["wfind"]) }],
         group: Group::Other,
-        short: "the flags of wfind from here on; must be the first",
-        long: "Take all that follows for the flags of wfind, with their meaning there. Must be the first argument. --compat wfind --help tells which there are.",
+        short: "the flags of wfind from here on",
+        long: "Take all that follows for the URL and the flags of wfind, with their meaning there. Options such as --json go before it. --compat wfind --help tells which flags there are.",
         default: "",
         env: &[],
         set: Set::Compat,

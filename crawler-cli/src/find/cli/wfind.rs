@@ -42,10 +42,7 @@ enum Set {
 ///
 /// # Errors
 /// The first argument that means nothing, or that `find` cannot mean.
-pub(super) fn read(
-    words: impl Iterator<Item = Result<String, UsageError>>,
-    args: &mut Args,
-) -> Result<bool, UsageError> {
+pub(super) fn read(words: Vec<String>, args: &mut Args) -> Result<bool, UsageError> {
     let mut flags = Flags {
         name: ".+".to_owned(),
         kind: Kind::File,
@@ -55,10 +52,9 @@ pub(super) fn read(
         settings: Vec::new(),
         urls: Vec::new(),
     };
-    let mut words = words.peekable();
+    let mut words = words.into_iter();
     let mut only_urls = false;
     while let Some(word) = words.next() {
-        let word = word?;
         match word.strip_prefix('-') {
             _ if only_urls => flags.urls.push(word),
             None | Some("") => flags.urls.push(word),
@@ -74,7 +70,7 @@ pub(super) fn read(
     Ok(true)
 }
 
-type Words<'w> = &'w mut dyn Iterator<Item = Result<String, UsageError>>;
+type Words<'w> = &'w mut dyn Iterator<Item = String>;
 
 impl Flags {
     /// `name`, `name=value` or `name value`.
@@ -133,7 +129,7 @@ impl Flags {
             Some(value) => value.to_owned(),
             None => words
                 .next()
-                .unwrap_or_else(|| Err(UsageError(format!("{name} needs a value"))))?,
+                .ok_or_else(|| UsageError(format!("{name} needs a value")))?,
         };
         let set = match flag.set {
             Set::Text(set) => set(self, &value),
@@ -169,7 +165,7 @@ impl Flags {
             find = set(find);
         }
         args.find = find;
-        args.output.text_report = self.figures;
+        args.output.text_report |= self.figures;
         Ok(())
     }
 }
