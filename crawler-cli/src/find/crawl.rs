@@ -379,10 +379,12 @@ fn see_to(client: &mut Client, early: &mut VecDeque<Completion>, time: Duration)
     if client.in_flight() == 0 {
         return thread::sleep(time);
     }
+    let began = Instant::now();
     match client.wait(Some(time)) {
-        Ok(done) => early.extend(done),
-        // It will show again when the search goes on.
-        Err(_) => thread::sleep(time),
+        Ok(Some(done)) => early.push_back(done),
+        // A body that can be read ends the wait at once; it is read when the search goes on, which is also when an
+        // error will show again.
+        Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
     }
 }
 
