@@ -1,5 +1,5 @@
-//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in [`Find`]; how it is shown, in
-//! `report`.
+//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in
+//! [`Find`](super::Find); how it is shown, in `report`.
 
 use std::env;
 use std::ffi::OsString;

@@ -162,14 +162,15 @@ impl Crawl<'_> {
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
-            if self.is_done(run) {
-                if let Err(error) = self.keep() {
-                    run.unkept(&error);
-                }
+            // What was stopped in the middle of an answer is made again: it is not kept.
+            if run.events.summary.ending == Ending::Stopped {
                 return;
             }
             if let Err(error) = self.keep() {
                 return run.unkept(&error);
+            }
+            if self.is_done(run) {
+                return;
             }
             self.tell_waiting(run);
             run.turn(counts(&self.hosts), downloads(&self.hosts));

@@ -405,11 +405,11 @@ impl Manner {
     fn client(self, server: &Server, host: HostConfig) -> AnyOf {
         let upstream = Upstream::tcp([server.address()]);
         match self.by {
-            By::HostClient => AnyOf::Host(client_with(server, host)),
-            By::Client => AnyOf::Any(any_client(Config {
+            By::HostClient => AnyOf::Host(client_with(server, host).into()),
+            By::Client => AnyOf::Any(Box::new(any_client(Config {
                 host,
                 ..Config::default()
-            })),
+            }))),
             By::PipelineClient => {
                 // It would wait for the answers of calls that have given up.
                 let late = LatePolicy::Drain {
@@ -428,7 +428,8 @@ impl Manner {
                     },
                     ..PipelineConfig::default()
                 };
-                AnyOf::Pipeline(PipelineClient::new(upstream, config).expect("a readiness queue"))
+                let client = PipelineClient::new(upstream, config);
+                AnyOf::Pipeline(client.expect("a readiness queue").into())
             }
         }
     }
@@ -443,9 +444,9 @@ impl Manner {
 
 /// A client of any kind.
 enum AnyOf {
-    Host(HostClient),
-    Any(Client),
-    Pipeline(PipelineClient),
+    Host(Box<HostClient>),
+    Any(Box<Client>),
+    Pipeline(Box<PipelineClient>),
 }
 
 /// The same of each of them.

@@ -424,7 +424,7 @@ const OPTIONS: &[Opt] = &[
         values: &[file("FILE")],
         group: Group::Search,
         short: "keep the search in a file, to go on from it",
-        long: "Keep the search in this file, an SQLite database, so that the same command goes on where it was cut off, be it by Ctrl-C or a crash. Nothing is searched twice and, if results go to a file (with >>), no result is lost or written twice; on their way through a pipe those of the last moment may come twice. Beyond 100,000 directories, those that wait are in the file alone. It is removed when the search is over. Results that are in order at the end, and files that -fprint and the like write, cannot be gone on with.",
+        long: "Keep the search in this file, an SQLite database, so that the same command goes on where it was cut off, be it by Ctrl-C or a crash. Nothing is searched twice and, if results go to a file (with >>), no result is lost or written twice; on their way through a pipe those of the last moment may come twice, and so may the results and commands of a directory in the middle of which -exec was cut off. Beyond 100,000 directories, those that wait are in the file alone. It is removed when the search is over. Results that are in order at the end, and files that -fprint and the like write, cannot be gone on with.",
         default: "",
         env: &[],
         set: Set::Value(|args, value| {

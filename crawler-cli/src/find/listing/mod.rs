@@ -1,8 +1,8 @@
 //! Directory listings: the bytes of an index page in, the directory's entries out. Pure; no DOM is built.
 //!
 //! The href decides what an entry is called, never the text of a link, which servers cut and mis-declare
-//! ([`children`]). Who wrote the page ([`shape`]) decides what the text beside it means ([`rows`]), how its sizes are
-//! rounded ([`size`]), and when the page is whole. Structured listings are read by [`json`] and [`xml`].
+//! (`children`). Who wrote the page (`shape`) decides what the text beside it means (`rows`), how its sizes are
+//! rounded (`size`), and when the page is whole. Structured listings are read by `json` and `xml`.
 
 use std::error::Error;
 use std::fmt;
