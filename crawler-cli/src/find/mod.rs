@@ -17,7 +17,7 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
+//!             _ => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
