@@ -8,6 +8,7 @@
 pub mod alloc;
 pub mod compare;
 pub mod counts;
+pub mod find;
 pub mod interrupt;
 pub mod limit;
 pub mod load;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{compare, counts, limit, load, memory, scale, serve, soak};
+use crate::{compare, counts, find, limit, load, memory, scale, serve, soak};
 
 /// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
 ///
@@ -38,6 +38,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "limit" => limit::run(&limit::Args::parse_from(args))?,
         "load" => return load::run(&load::Args::parse_from(args)),
         "compare" => compare::run(&compare::Args::parse_from(args))?,
+        "find" => return find::run(&find::Args::parse_from(args)),
         "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),
         "scale" => return scale::run(&scale::Args::parse_from(args)),
@@ -49,12 +50,13 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "serve",
     "limit",
     "load",
     "compare",
     "counts",
+    "find",
     "memory",
     "scale",
     "scale-step",

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Write as _};
@@ -56,7 +57,11 @@ struct Files {
 impl Files {
     /// `answer` has the request and the connection, and writes what it likes.
     fn start(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::start_at("127.0.0.1", answer)
+    }
+
+    fn start_at(ip: &str, answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((ip, 0)).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let log = Arc::new(Mutex::new(Vec::new()));
         let most_at_once = Arc::new(AtomicUsize::new(0));
@@ -68,6 +73,7 @@ impl Files {
                 let (answer, at_once) = (Arc::clone(&answer), Arc::clone(&at_once));
                 thread::spawn(move || {
                     most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    UNDER_WAY.set(Some(UnderWay(at_once)));
                     let mut reader = BufReader::new(stream);
                     let asked = Asked::parse(&read_head(&mut reader));
                     if !asked.line.is_empty() {
@@ -77,7 +83,7 @@ impl Files {
                         let mut stream = reader.into_inner();
                         answer(&asked, &mut stream);
                     }
-                    at_once.fetch_sub(1, Ordering::SeqCst);
+                    UNDER_WAY.set(None);
                 });
             }
         });
@@ -134,8 +140,26 @@ fn page(hrefs: &[&str]) -> Vec<u8> {
 }
 
 fn send(stream: &mut TcpStream, bytes: &[u8]) {
+    // Once it has the last byte, the client may ask for the next thing before this thread comes to its end.
+    let (most, last) = bytes.split_at(bytes.len().saturating_sub(1));
     // The client may have gone.
-    let _ = stream.write_all(bytes);
+    let _ = stream.write_all(most);
+    UNDER_WAY.set(None);
+    let _ = stream.write_all(last);
+}
+
+thread_local! {
+    /// The exchange of this thread, which counts as long as it is here.
+    static UNDER_WAY: Cell<Option<UnderWay>> = const { Cell::new(None) };
+}
+
+/// One of the exchanges that are under way.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A server of one file, `x.iso`.
@@ -158,14 +182,7 @@ fn text(path: &Path) -> &str {
 
 fn download(server: &Files, to: &Path, more: &[&str]) -> Output {
     let url = server.url();
-    let mut args = vec![
-        url.as_str(),
-        "-type",
-        "f",
-        "--robots=off",
-        "--download",
-        text(to),
-    ];
+    let mut args = vec![url.as_str(), "-type", "f", "--download", text(to)];
     args.extend(more);
     find(&args)
 }
@@ -311,7 +328,6 @@ fn several_starts_have_directories_of_their_own() {
         &urls[1],
         "-name",
         "plus+",
-        "--robots=off",
         "--download",
         text(to.path()),
     ]));
@@ -524,17 +540,11 @@ fn after_a_kill_the_next_run_goes_on() {
         }
     });
     let to = directory();
-    let mut child = crawler(&[
-        "find",
-        &server.url(),
-        "--robots=off",
-        "--download",
-        text(to.path()),
-    ])
-    .stdout(Stdio::null())
-    .stderr(Stdio::null())
-    .spawn()
-    .expect("the program runs");
+    let mut child = crawler(&["find", &server.url(), "--download", text(to.path())])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
     let part = to.path().join(".x.iso.courser-part");
     while fs::metadata(&part).map_or(0, |meta| meta.len()) < 30 {
         assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
@@ -576,7 +586,7 @@ fn after_a_kill_a_kept_search_fetches_what_it_had_found() {
     let (to, other) = (directory(), directory());
     let state = other.path().join("state");
     let url = server.url();
-    let args = ["find", &url, "--robots=off", "-j", "2", "-type", "f"];
+    let args = ["find", &url, "-j", "2", "-type", "f"];
     let kept = ["--download", text(to.path()), "--state", text(&state)];
     let mut child = crawler(&[&args[..], &kept].concat())
         .stdout(Stdio::null())
@@ -680,7 +690,6 @@ fn what_was_found_before_the_end_is_downloaded() {
     let to = directory();
     assert_done(&find(&[
         &server.url(),
-        "--robots=off",
         "--download",
         text(to.path()),
         "-name",
@@ -724,6 +733,55 @@ fn a_redirect_below_the_start_is_followed() {
     assert_done(&download(&server, to.path(), &[]));
     assert_eq!(server.requests(), ["GET /", "GET /x.iso", "GET /pool/y"]);
     assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
+#[test]
+fn redirects_lead_elsewhere_only_if_they_may() {
+    let inner = Files::start_at("127.0.0.2", |asked, stream| {
+        send(stream, &file(asked, BODY, "\"v1\""));
+    });
+    let to_inner = format!("Location: {}x\r\n", inner.url());
+    let server = one_file(move |_, stream| send(stream, &response(302, &to_inner, "")));
+    let (span, name) = (
+        &["--span-hosts"][..],
+        &["--domains", "example,127.0.0.2"][..],
+    );
+    for (more, cause) in [
+        (&[][..], "which is on another host"),
+        (span, "127.0.0.2 is a private address, and no start's"),
+        (name, "127.0.0.2 is a private address, and no start's"),
+        (
+            &["--domains", "127.0.0.3", "--allow-private"],
+            "which is on another host",
+        ),
+    ] {
+        let to = directory();
+        assert_failed(&download(&server, to.path(), more), cause);
+        assert_eq!(files(to.path()), BTreeMap::new());
+    }
+    assert_eq!(inner.requests(), [""; 0]);
+    for more in [span, name] {
+        let to = directory();
+        let more = [more, &["--allow-private"]].concat();
+        assert_done(&download(&server, to.path(), &more));
+        assert_eq!(files(to.path()), only("x.iso", BODY));
+    }
+}
+
+#[test]
+fn what_is_excluded_is_not_asked_for() {
+    let server = tree_server();
+    let to = directory();
+    let more = ["--exclude", "*/b/", "--exclude-regex", "/one$"];
+    assert_done(&download(&server, to.path(), &more));
+    let names: Vec<PathBuf> = files(to.path()).into_keys().collect();
+    assert_eq!(names, [PathBuf::from("a/large"), "empty".into()]);
+    assert!(!server.requests().iter().any(|line| line.contains("/b/")));
+    let to = directory();
+    let more = ["--include", "*/plus+", "--include-regex", "/o"];
+    assert_done(&download(&server, to.path(), &more));
+    let names: Vec<PathBuf> = files(to.path()).into_keys().collect();
+    assert_eq!(names, [PathBuf::from("a/b/plus+"), "one".into()]);
 }
 
 // ---- what is there already

@@ -249,7 +249,7 @@ pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Bo
 }
 
 /// All requests, and requests per second; `None` too where wrk saw errors.
-fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
+pub(crate) fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
     if output.contains("Socket errors:") || output.contains("Non-2xx") {
         return None;
     }

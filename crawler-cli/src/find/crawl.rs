@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use courser::proto::ProxyFault;
 use courser::{
-    Call, Client, Codings, Completion, Config, DnsError, ErrorKind, HostConfig, PeerFault, Phase,
-    Proxies, Request, Response, Timeouts, TlsFault, proto,
+    Call, Client, Codings, Completion, Config, DnsError, ErrorKind, HickoryResolver, HostConfig,
+    PeerFault, Phase, Proxies, Request, Response, Timeouts, TlsFault, proto,
 };
 use url::{Position, Url};
 
+use super::address::Guard;
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
 use super::state::{State, StateError};
@@ -81,7 +82,8 @@ impl Host {
 /// Searches the trees of all hosts.
 pub(super) fn search(
     mut hosts: Vec<Host>,
-    transfer: Transfer,
+    client: Result<Client, courser::Error>,
+    transfer: &Transfer,
     state: Option<&Mutex<State>>,
     store: Option<Store>,
     run: &mut Run<'_>,
@@ -95,8 +97,8 @@ pub(super) fn search(
             }
         }
     }
-    let (host_cap, cap) = (transfer.connections.get(), all_connections(&transfer).get());
-    match client(transfer) {
+    let (host_cap, cap) = (transfer.connections.get(), all_connections(transfer).get());
+    match client {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
@@ -377,10 +379,12 @@ fn see_to(client: &mut Client, early: &mut VecDeque<Completion>, time: Duration)
     if client.in_flight() == 0 {
         return thread::sleep(time);
     }
+    let began = Instant::now();
     match client.wait(Some(time)) {
-        Ok(done) => early.extend(done),
-        // It will show again when the search goes on.
-        Err(_) => thread::sleep(time),
+        Ok(Some(done)) => early.push_back(done),
+        // A body that can be read ends the wait at once; it is read when the search goes on, which is also when an
+        // error will show again.
+        Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
     }
 }
 
@@ -412,10 +416,11 @@ fn downloads(hosts: &[Host]) -> DownloadCounts {
     of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
 }
 
-pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
+/// Connects to public addresses and, unless all are allowed, of the others only to those of the given URLs.
+pub(super) fn client(transfer: &Transfer, given: &[Url]) -> Result<Client, courser::Error> {
     let within = |phase: Duration| Some(phase.min(transfer.timeout));
     let mut config = Config {
-        max_connections: all_connections(&transfer),
+        max_connections: all_connections(transfer),
         host: HostConfig {
             max_connections: transfer.connections,
             timeouts: Timeouts {
@@ -426,11 +431,11 @@ pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
                 ..Timeouts::none()
             },
             codings: Codings::all(),
-            user_agent: Some(transfer.user_agent),
+            user_agent: Some(transfer.user_agent.clone()),
             ..HostConfig::default()
         },
-        tls: transfer.tls,
-        proxies: transfer.proxies,
+        tls: transfer.tls.clone(),
+        proxies: transfer.proxies.clone(),
         ..Config::default()
     };
     if let Some(idle) = transfer.idle {
@@ -441,7 +446,28 @@ pub(super) fn client(transfer: Transfer) -> Result<Client, courser::Error> {
     }
     config.host.limits.body_bytes = Some(transfer.max_body);
     config.host.limits.decoded_bytes = Some(transfer.max_body);
-    Client::new(config)
+    if transfer.allow_private {
+        return Client::new(config);
+    }
+    let guard = guard(given, &transfer.proxies);
+    config.addresses = guard.policy();
+    Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
+}
+
+/// For the hosts of these URLs, and the proxies that lead to them.
+fn guard(given: &[Url], proxies: &Proxies) -> Guard {
+    let proxies = given.iter().filter_map(|url| {
+        let url = proto::Url::parse(url.as_str()).ok()?;
+        let proxy = proxies.pick(&url)?;
+        url::Host::parse(proxy.host()).ok()
+    });
+    let proxies: Vec<url::Host> = proxies.collect();
+    let proxies = proxies.iter().map(|host| match host {
+        url::Host::Domain(name) => url::Host::Domain(name.as_str()),
+        url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
+        url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
+    });
+    Guard::new(given.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// As many as the engine has by default, which most systems allow, unless more are asked for one host.
@@ -491,6 +517,10 @@ fn reply(response: &Response) -> Reply<'_> {
 
 fn failure(error: courser::Error, proxy: Option<&str>) -> Failure {
     let blame = blame(&error);
+    if let ErrorKind::Denied(ip) = error.kind() {
+        let cause = Cause::Private(*ip);
+        return Failure { cause, blame };
+    }
     let cause = match proxy {
         Some(proxy) if is_opening(error.phase()) => Cause::Proxy(proxy.to_owned(), Box::new(error)),
         _ => Cause::Transfer(Box::new(error)),
@@ -520,7 +550,7 @@ fn blame(error: &courser::Error) -> Blame {
         ErrorKind::Proxy(ProxyFault::Status(500..) | ProxyFault::Socks(_) | ProxyFault::Closed) => {
             Blame::Host
         }
-        ErrorKind::Proxy(_) => Blame::HostFinal,
+        ErrorKind::Proxy(_) | ErrorKind::Denied(_) => Blame::HostFinal,
         _ => Blame::Final,
     }
 }

@@ -17,7 +17,8 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             _ => {}
+//!             Event::Unkept(error) => eprintln!("{error}"),
+//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -57,7 +58,6 @@ pub mod scope;
 pub mod state;
 pub mod stats;
 
-use crawl::Host;
 use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
@@ -65,7 +65,7 @@ pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
-use scope::Scope;
+use scope::{Pattern, Scope};
 pub use state::{State, StateError};
 use stats::Stats;
 
@@ -76,6 +76,7 @@ pub struct Find {
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
+    scope: Scope,
     download: Option<Destination>,
     overwrite: bool,
     state: Option<Arc<Mutex<State>>>,
@@ -92,6 +93,7 @@ struct Transfer {
     keep_alive: Option<Duration>,
     max_body: u64,
     user_agent: String,
+    allow_private: bool,
     tls: TlsConfig,
     proxies: Proxies,
 }
@@ -118,9 +120,11 @@ impl Find {
                 keep_alive: None,
                 max_body: 64 << 20,
                 user_agent: USER_AGENT.to_owned(),
+                allow_private: false,
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
+            scope: Scope::new(),
             download: None,
             overwrite: false,
             state: None,
@@ -303,6 +307,40 @@ impl Find {
         self
     }
 
+    /// Lets private addresses be connected to that are no start's: redirects can lead there. Default: they are not; see
+    /// [`address`].
+    pub fn allow_private(mut self) -> Self {
+        self.transfer.allow_private = true;
+        self
+    }
+
+    /// Lets redirects of files lead to other hosts; to those of [`domain`](Self::domain) alone, if there is one.
+    pub fn span_hosts(mut self) -> Self {
+        self.scope.span_hosts();
+        self
+    }
+
+    /// Lets redirects of files lead to this host, and to those below it.
+    ///
+    /// # Errors
+    /// It is no host name and no address.
+    pub fn domain(mut self, domain: &str) -> Result<Self, url::ParseError> {
+        self.scope.domain(domain)?;
+        Ok(self)
+    }
+
+    /// Leaves out files whose URL fits none of the patterns that are included.
+    pub fn include(mut self, pattern: Pattern) -> Self {
+        self.scope.include(pattern);
+        self
+    }
+
+    /// Leaves out what fits the pattern; a directory with everything below it, which is not asked for.
+    pub fn exclude(mut self, pattern: Pattern) -> Self {
+        self.scope.exclude(pattern);
+        self
+    }
+
     /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
     /// starts, below a directory for each host. See [`download`].
     ///
@@ -342,10 +380,15 @@ impl Find {
                 return events.summary;
             }
         };
+        let mut scope = self.scope;
+        for start in &self.starts {
+            scope.start(start);
+        }
         let mut policy = self.policy;
         policy.clock = expression.needs_times();
         let mut run = Run {
             expression: &expression,
+            scope: &scope,
             actor,
             events,
             wanted: Vec::new(),
@@ -355,18 +398,17 @@ impl Find {
         let hosts = by_host(&self.starts);
         let hosts = hosts
             .iter()
-            .map(|(origin, starts)| Host::new(origin, starts, policy.clone(), proxies, &mut run))
+            .map(|(origin, starts)| {
+                crawl::Host::new(origin, starts, policy.clone(), proxies, &mut run)
+            })
             .collect();
-        let mut scope = Scope::new();
-        for start in &self.starts {
-            scope.start(start);
-        }
         let overwrite = self.overwrite;
         let store = self
             .download
-            .map(|to| Store::new(to, overwrite, &self.starts, scope));
+            .map(|to| Store::new(to, overwrite, &self.starts, scope.clone()));
         let state = self.state.as_deref();
-        crawl::search(hosts, self.transfer, state, store, &mut run);
+        let client = crawl::client(&self.transfer, &self.starts);
+        crawl::search(hosts, client, &self.transfer, state, store, &mut run);
         run.finish()
     }
 }
@@ -526,6 +568,7 @@ fn same_host(a: &Url, b: &Url) -> bool {
 /// One search under way.
 struct Run<'r> {
     expression: &'r Expression,
+    scope: &'r Scope,
     actor: Actor,
     events: Events<'r>,
     /// Files are to be downloaded.
@@ -555,6 +598,10 @@ impl Run<'_> {
     }
 
     fn found(&mut self, found: Found<'_>, memo: &mut Memo, idle: Idle<'_>) -> Verdict {
+        let is_directory = found.kind == Kind::Directory;
+        if self.scope.judge_spelling(found.url, is_directory).is_err() {
+            return Verdict::Prune;
+        }
         let mut acting = Acting {
             actor: &mut self.actor,
             events: &mut self.events,

@@ -22,6 +22,12 @@ pub(super) fn resolve(
     policy: &Policy,
 ) -> Result<(), ActError> {
     expression.resolve_files()?;
+    let given = expression.references().iter();
+    let given = given.filter_map(|reference| match reference {
+        Reference::Url(url) => Some(url.clone()),
+        _ => None,
+    });
+    let given: Vec<Url> = given.collect();
     let mut client = None;
     for index in 0..expression.references().len() {
         let Reference::Url(url) = &expression.references()[index] else {
@@ -32,7 +38,7 @@ pub(super) fn resolve(
         let client = match &mut client {
             Some(client) => client,
             None => {
-                let opened = crawl::client(transfer.clone());
+                let opened = crawl::client(transfer, &given);
                 client.insert(opened.map_err(|error| failed(Box::new(error)))?)
             }
         };

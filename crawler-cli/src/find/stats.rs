@@ -344,6 +344,7 @@ impl Class {
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)
+            | Cause::Private(_)
             | Cause::SameListing
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,

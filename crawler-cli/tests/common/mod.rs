@@ -24,7 +24,8 @@ pub(crate) fn crawler(args: &[&str]) -> Command {
     }
     let (name, rest) = args.split_at(args.len().min(1));
     command.args(name);
-    if name == ["find"] && !rest.iter().any(|arg| arg.contains("--robots")) {
+    let is_told = |arg: &&str| arg.contains("--robots") || *arg == "--compat";
+    if name == ["find"] && !rest.iter().any(is_told) {
         command.arg("--robots=off");
     }
     command.args(rest).stdin(Stdio::null());

@@ -18,6 +18,7 @@ use super::UsageError;
 use super::words::WORDS;
 use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
+use crate::find::scope::Pattern;
 use crate::find::{Find, USER_AGENT};
 
 /// One option, or one word of an expression.
@@ -430,6 +431,96 @@ const OPTIONS: &[Opt] = &[
             args.state = Some(value.into());
             Ok(())
         }),
+    },
+    Opt {
+        names: &["--include"],
+        values: &[any("GLOB")],
+        group: Group::Search,
+        short: "leave out files whose URL fits no such pattern",
+        long: "Leave out files whose URL fits none of these shell patterns. The pattern is for the whole URL as it is printed, and * stands for / as well. Directories are read all the same. May be given several times, with --include-regex too.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.find(|find| find.include(Pattern::glob(value)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--include-regex"],
+        values: &[any("RE")],
+        group: Group::Search,
+        short: "the same by a regular expression, anywhere in the URL",
+        long: "As --include, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
+            args.find(|find| find.include(pattern));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--exclude"],
+        values: &[any("GLOB")],
+        group: Group::Search,
+        short: "leave out what has a URL that fits the pattern",
+        long: "Leave out files and directories whose URL fits this shell pattern, which is for the whole URL as it is printed, and in which * stands for / as well. The URL of a directory ends in /; what is below one that is left out is not asked for. May be given several times.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            args.find(|find| find.exclude(Pattern::glob(value)));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--exclude-regex"],
+        values: &[any("RE")],
+        group: Group::Search,
+        short: "the same by a regular expression, anywhere in the URL",
+        long: "As --exclude, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
+            args.find(|find| find.exclude(pattern));
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--span-hosts"],
+        values: &[],
+        group: Group::Network,
+        short: "let redirects of downloads lead to other hosts",
+        long: "Let redirects of files that are downloaded lead to other hosts, as those of mirror networks do: to all, or to those of --domains. Without it they must stay below the start.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::span_hosts)),
+    },
+    Opt {
+        names: &["--domains"],
+        values: &[any("LIST")],
+        group: Group::Network,
+        short: "let redirects of downloads lead to these hosts",
+        long: "Let redirects of files that are downloaded lead to these hosts, and to all whose names end in a dot and one of them. Names are separated by commas.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| {
+            for domain in value.split(',').filter(|domain| !domain.is_empty()) {
+                let find = args.find.clone().domain(domain);
+                args.find = find.map_err(|error| format!("{domain}: {error}"))?;
+            }
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--allow-private"],
+        values: &[],
+        group: Group::Network,
+        short: "let redirects lead to private addresses",
+        long: "Let private addresses be connected to. Without it, loopback, private and other addresses that are not public are connected to only if a start or a proxy has them, whatever redirects or name servers say.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::allow_private)),
     },
     Opt {
         names: &["--robots"],

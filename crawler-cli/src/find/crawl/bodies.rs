@@ -1,4 +1,4 @@
-//! Downloads over the engine: moves their requests, heads and bodies between [`Downloads`] and the client. They share
+//! Downloads over the engine: moves their requests, heads and bodies between `Downloads` and the client. They share
 //! the host's connections with the reading of directories, and wait when the host asks for a pause.
 
 use std::collections::{HashMap, VecDeque};

@@ -338,6 +338,17 @@ impl Translation {
 
     /// After the brace; `from` is where the operator begins.
     fn interval(&mut self, from: usize) -> Result<(), String> {
+        if self.atom.is_none() {
+            return match self.syntax.leading_star {
+                // As GNU's matcher has it: only the brace itself is skipped, or is a character.
+                LeadingStar::Skipped => Ok(()),
+                LeadingStar::Literal if !self.syntax.strict_repeats => {
+                    self.literal('{');
+                    Ok(())
+                }
+                _ => Err("an interval has nothing to repeat".to_owned()),
+            };
+        }
         let closing: &[char] = if self.syntax.plain {
             &['}']
         } else {
@@ -347,21 +358,13 @@ impl Translation {
         let end = rest.windows(closing.len()).position(|w| w == closing);
         let bounds = end.and_then(|end| bounds(&rest[..end]).map(|bounds| (end, bounds)));
         let Some((end, (least, most))) = bounds else {
-            if self.syntax.intervals == Intervals::Loose {
+            if self.syntax.intervals == Intervals::Loose && end != Some(0) {
                 self.at = from + 1;
                 self.literal(self.chars[from]);
                 return Ok(());
             }
             return Err("an interval is not of the form {N}, {N,}, {,M} or {N,M}".to_owned());
         };
-        if self.atom.is_none() && self.syntax.leading_star == LeadingStar::Literal {
-            if self.syntax.strict_repeats {
-                return Err("an interval has nothing to repeat".to_owned());
-            }
-            // As GNU's matcher has it: the brace without its backslash, and then the rest.
-            self.literal('{');
-            return Ok(());
-        }
         if most.is_some_and(|most| most < least) {
             return Err(format!("the interval from {least} on ends before it"));
         }
@@ -675,6 +678,11 @@ mod tests {
             ("posix-extended", "a{40000}", "a", None),
             ("posix-extended", "(((a{1000}){1000}){1000})", "a", None),
             ("posix-extended", "a{3,2}", "aa", None),
+            ("posix-awk", "({.)", "{x", None),
+            ("posix-awk", "a{}", "a{}", None),
+            ("posix-awk", "a{x", "a{x", Some(true)),
+            ("egrep", "{2}a", "2}a", Some(true)),
+            ("emacs", "*\\{2\\}", "*{2}", Some(true)),
         ] {
             let dialect = Dialect::named(dialect).expect("a dialect");
             let regex = dialect.compile(pattern, Case::Sensitive);

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::find::download::Fault;
 use crate::find::listing::Shape;
@@ -52,6 +53,8 @@ pub enum Cause {
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
+    /// The host is at this address, which is not public, nor one of a host that was given.
+    Private(IpAddr),
     /// A file that was wanted could not be downloaded.
     Download(Fault),
 }
@@ -118,6 +121,7 @@ impl fmt::Display for Cause {
             Self::Scheme(scheme) => {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
+            Self::Private(ip) => write!(f, "{ip} is a private address, and no start's"),
             Self::Download(fault) => fault.fmt(f),
         }
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 use percent_encoding::{CONTROLS, percent_encode};
 use url::Url;
@@ -29,7 +29,7 @@ pub(super) struct Children<'a> {
     pub(super) entries: Vec<Entry>,
     hasher: RandomState,
     /// Where each name is in `entries`, by its hash, or by the next free number above.
-    by_hash: HashMap<u64, usize>,
+    by_hash: HashMap<u64, usize, BuildHasherDefault<AlreadyHashed>>,
     /// A link to a directory ended in `/`.
     pub(super) marks_directories: bool,
     pub(super) overlong: usize,
@@ -50,7 +50,7 @@ impl<'a> Children<'a> {
             limits,
             entries: Vec::new(),
             hasher: RandomState::new(),
-            by_hash: HashMap::new(),
+            by_hash: HashMap::default(),
             marks_directories: false,
             overlong: 0,
             nameless: 0,
@@ -78,12 +78,18 @@ impl<'a> Children<'a> {
             return None;
         }
         if self.base.is_none()
-            && let Some((segment, slash)) = plain_child(href, self.page.path())
+            && let Some((segment, slash, is_spelled)) = plain_child(href, self.page.path())
         {
+            let segment = if is_spelled {
+                Cow::Borrowed(segment)
+            } else {
+                Cow::Owned(path::normalise_segment(segment))
+            };
             return self.segment(segment, slash);
         }
         let target = self.resolve(href)?;
         let (segment, slash) = self.child(&target)?;
+        let segment = Cow::Owned(path::normalise_segment(segment));
         self.segment(segment, slash)
     }
 
@@ -123,12 +129,7 @@ impl<'a> Children<'a> {
         Some((segment, slash))
     }
 
-    fn segment(&mut self, raw: &str, slash: bool) -> Option<usize> {
-        let segment = if raw.bytes().all(is_same_when_spelled) {
-            Cow::Borrowed(raw)
-        } else {
-            Cow::Owned(path::normalise_segment(raw))
-        };
+    fn segment(&mut self, segment: Cow<'_, str>, slash: bool) -> Option<usize> {
         if self.is_overlong(segment.len() + usize::from(slash)) {
             return None;
         }
@@ -143,10 +144,10 @@ impl<'a> Children<'a> {
     }
 
     fn add(&mut self, segment: Cow<'_, str>, kind: EntryKind) -> Option<usize> {
-        let name = if segment.contains('%') {
-            path::decode(&segment)
-        } else {
-            segment.as_bytes().to_vec()
+        // Only what had to be spelled can hold an escape.
+        let name = match &segment {
+            Cow::Borrowed(spelled) => spelled.as_bytes().to_vec(),
+            Cow::Owned(segment) => path::decode(segment),
         };
         if name == b"." || name == b".." {
             return None;
@@ -156,7 +157,7 @@ impl<'a> Children<'a> {
             self.nameless += 1;
             return None;
         }
-        let mut key = self.hasher.hash_one(&name);
+        let mut key = self.hasher.hash_one(name.as_slice());
         while let Some(&at) = self.by_hash.get(&key) {
             let entry = &mut self.entries[at];
             if entry.name == name {
@@ -180,9 +181,29 @@ impl<'a> Children<'a> {
     }
 }
 
+/// Hashes what is a keyed hash already.
+#[derive(Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+}
+
 /// The segment that `href` is, relative to `directory` or below it by its absolute path, if that can be told without
-/// resolving it; and whether a `/` follows.
-fn plain_child<'h>(href: &'h [u8], directory: &str) -> Option<(&'h str, bool)> {
+/// resolving it; whether a `/` follows, and whether it is spelled as [`path::normalise_segment`] would spell it.
+fn plain_child<'h>(href: &'h [u8], directory: &str) -> Option<(&'h str, bool, bool)> {
     if !directory.ends_with('/') {
         return None;
     }
@@ -198,22 +219,42 @@ fn plain_child<'h>(href: &'h [u8], directory: &str) -> Option<(&'h str, bool)> {
         Some(segment) => (segment, true),
         None => (rest, false),
     };
-    let is_plain = |&byte: &u8| match byte {
-        b'/' | b'\\' | b'?' | b'#' => false,
-        b':' => colon,
-        _ => byte.is_ascii_graphic(),
-    };
-    if segment.is_empty() || !segment.iter().all(is_plain) {
+    let class = segment
+        .iter()
+        .fold(0, |class, &byte| class | CLASSES[usize::from(byte)]);
+    if segment.is_empty() || class & NOT_PLAIN != 0 || (class & COLON != 0 && !colon) {
         return None;
     }
     let segment = std::str::from_utf8(segment).ok()?;
-    Some((segment, slash))
+    Some((segment, slash, class == 0))
 }
 
-/// Whether a byte of a segment is what [`path::normalise_segment`] leaves alone, for most.
-fn is_same_when_spelled(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte)
-}
+/// What each byte of a segment asks for; nothing, for those that stay as they are.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0u8;
+    loop {
+        classes[byte as usize] = match byte {
+            b'/' | b'\\' | b'?' | b'#' => NOT_PLAIN,
+            b':' => COLON,
+            b'-' | b'.' | b'_' | b'~' | b'+' => 0,
+            _ if byte.is_ascii_alphanumeric() => 0,
+            _ if byte.is_ascii_graphic() => SPELL,
+            _ => NOT_PLAIN,
+        };
+        if byte == u8::MAX {
+            break classes;
+        }
+        byte += 1;
+    }
+};
+
+/// Only a URL parser knows.
+const NOT_PLAIN: u8 = 1;
+/// Plain where no scheme can be.
+const COLON: u8 = 2;
+/// An escape, or to be escaped.
+const SPELL: u8 = 4;
 
 /// Links that no directory holds, and that may be long.
 fn has_other_scheme(href: &[u8]) -> bool {

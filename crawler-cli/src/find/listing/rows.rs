@@ -4,7 +4,7 @@
 //! are known; for the others it is searched for what can only be a date and what can only be a size, and nothing is
 //! concluded where there are two of either.
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 use url::Url;
 
 use super::children::Children;
@@ -369,8 +369,8 @@ fn size(text: &[u8], style: Style) -> Said {
             ..Said::default()
         };
     }
-    let separate_unit = rest.strip_prefix(b" ").map(|rest| word(trim_start(rest)).0);
-    let size = separate_unit
+    let unit = trim_start(rest.strip_prefix(b" ").unwrap_or_default());
+    let size = Some(word(unit).0)
         .filter(|unit| unit.first().is_some_and(u8::is_ascii_alphabetic))
         .and_then(|unit| style.read(&[first, b" ", unit].concat()))
         .or_else(|| style.read(first));
@@ -484,18 +484,20 @@ impl Search {
 
 /// The first word of `text`, and the rest.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
-    let is_end = |at: usize| {
-        let byte = text[at];
-        byte == BREAK || byte.is_ascii_whitespace() || text[at..].starts_with(NO_BREAK_SPACE)
-    };
-    let end = (0..text.len()).find(|&at| is_end(at));
-    text.split_at(end.unwrap_or(text.len()))
+    let is_end = |&byte: &u8| matches!(byte, BREAK | b' ' | b'\t' | b'\n' | b'\r' | 0x0C);
+    let end = text.iter().position(is_end).unwrap_or(text.len());
+    // Some put a no-break space behind a number.
+    let end = memmem::find(&text[..end], NO_BREAK_SPACE).unwrap_or(end);
+    text.split_at(end)
 }
 
 fn trim_start(mut text: &[u8]) -> &[u8] {
     loop {
+        // Columns are padded with many of these.
+        let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
+        text = &text[spaces..];
         match text {
-            [first, rest @ ..] if *first == BREAK || first.is_ascii_whitespace() => text = rest,
+            [BREAK | b'\t' | b'\n' | b'\r' | 0x0C, rest @ ..] => text = rest,
             [0xC2, 0xA0, rest @ ..] => text = rest,
             _ => return text,
         }

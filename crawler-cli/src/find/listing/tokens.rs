@@ -78,7 +78,7 @@ pub(super) fn scan(body: &[u8], events: &mut impl Events) -> Result<(), NotPlain
 struct Scanner<'b> {
     body: &'b [u8],
     at: usize,
-    /// A tag's name in lower case, and a value or a text without references.
+    /// A name in lower case, and a value or a text without references.
     name: Vec<u8>,
     decoded: Vec<u8>,
 }
@@ -101,8 +101,9 @@ impl<'b> Scanner<'b> {
     fn start_tag(&mut self, events: &mut impl Events) -> Result<(), NotPlain> {
         self.at += 1;
         let name = self.tag_name()?;
-        let raw = raw_text(self.lower(name)?)?;
-        events.open(&self.name);
+        let name = lower(name, &mut self.name)?;
+        let raw = raw_text(name)?;
+        events.open(name);
         loop {
             self.skip_blanks();
             match self.body.get(self.at).ok_or(NotPlain)? {
@@ -126,13 +127,10 @@ impl<'b> Scanner<'b> {
         let is_end = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>' | b'=');
         let length = self.body[start..].iter().position(is_end).ok_or(NotPlain)?;
         let name = &self.body[start..start + length];
-        if name.is_empty() || name.iter().any(|byte| b"\"'<\0".contains(byte)) {
-            return Err(NotPlain);
-        }
         self.at += length;
         self.skip_blanks();
         if self.body.get(self.at) != Some(&b'=') {
-            return Ok(());
+            return lower(name, &mut self.name).map(|_| ());
         }
         self.at += 1;
         self.skip_blanks();
@@ -151,6 +149,7 @@ impl<'b> Scanner<'b> {
                 &rest[..end]
             }
         };
+        let name = lower(name, &mut self.name)?;
         if value.is_empty() {
             return Ok(());
         }
@@ -163,15 +162,6 @@ impl<'b> Scanner<'b> {
                 _ => {}
             }
         }
-        if name.iter().any(u8::is_ascii_uppercase) {
-            self.name.clear();
-            self.name.extend(name.iter().map(u8::to_ascii_lowercase));
-        }
-        let name = if name.iter().any(u8::is_ascii_uppercase) {
-            &self.name
-        } else {
-            name
-        };
         if has_references {
             self.decoded.clear();
             decode(value, Place::Attribute, &mut self.decoded)?;
@@ -194,8 +184,7 @@ impl<'b> Scanner<'b> {
             return Err(NotPlain);
         }
         self.at += 1;
-        self.lower(name)?;
-        events.close(&self.name);
+        events.close(lower(name, &mut self.name)?);
         Ok(())
     }
 
@@ -274,15 +263,6 @@ impl<'b> Scanner<'b> {
         Ok(&rest[..length])
     }
 
-    fn lower(&mut self, name: &[u8]) -> Result<&[u8], NotPlain> {
-        if name.contains(&0) {
-            return Err(NotPlain);
-        }
-        self.name.clear();
-        self.name.extend(name.iter().map(u8::to_ascii_lowercase));
-        Ok(&self.name)
-    }
-
     fn skip_blanks(&mut self) {
         while self.body.get(self.at).is_some_and(|&byte| is_blank(byte)) {
             self.at += 1;
@@ -294,6 +274,20 @@ impl<'b> Scanner<'b> {
         let found = memmem::find(&self.body[self.at..], end);
         self.at = found.map_or(self.body.len(), |at| self.at + at + end.len());
     }
+}
+
+/// A name of a tag or an attribute in lower case, in `buffer` if it is not so already.
+fn lower<'n>(name: &'n [u8], buffer: &'n mut Vec<u8>) -> Result<&'n [u8], NotPlain> {
+    if !name.is_empty() && name.iter().all(u8::is_ascii_lowercase) {
+        return Ok(name);
+    }
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'_');
+    if name.is_empty() || !name.iter().all(is_plain) {
+        return Err(NotPlain);
+    }
+    buffer.clear();
+    buffer.extend(name.iter().map(u8::to_ascii_lowercase));
+    Ok(buffer)
 }
 
 /// The element, if its content is text without tags, which is not shown.

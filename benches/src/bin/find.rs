@@ -1,0 +1,5 @@
+//! See [`benches::find`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("find")
+}
