@@ -125,7 +125,7 @@ impl Page {
         page.section(
             &format!("Not read: {}", thousands(summary.counts.unread)),
             "",
-            &self.unread_table(),
+            &self.unread_table(summary),
         );
         page.add("</main></body></html>\n");
         page.0
@@ -149,9 +149,12 @@ impl Page {
         table + "</tbody></table>"
     }
 
-    fn unread_table(&self) -> String {
+    fn unread_table(&self, summary: &Summary) -> String {
         if self.unread.is_empty() {
-            return "<p class=\"good\">Everything was read.</p>".to_owned();
+            return match summary.is_complete() {
+                true => "<p class=\"good\">Everything was read.</p>".to_owned(),
+                false => "<p>The search ended before everything was read.</p>".to_owned(),
+            };
         }
         let mut table =
             String::from("<table><thead><tr><th>URL</th><th>Cause</th></tr></thead><tbody>");
@@ -772,6 +775,12 @@ mod tests {
         assert_well_formed(&html);
         assert!(html.contains("Everything was read.") && html.contains("No answers."));
         assert!(html.contains("<h2>Files by directory</h2>"));
+        nothing.ending = Ending::Stopped;
+        assert!(
+            !page
+                .html(&nothing, "today")
+                .contains("Everything was read.")
+        );
     }
 
     #[test]
