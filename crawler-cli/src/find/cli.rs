@@ -113,7 +113,7 @@ fn keep(path: &Path, identity: &str) -> Result<Arc<Mutex<State>>, String> {
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
     report::write_rest(&unwritten.0, unwritten.1)
         .map_err(|error| format!("{}: the last results: {error}", path.display()))?;
-    state.commit(&[], None).map_err(|error| error.to_string())?;
+    state.note_written().map_err(|error| error.to_string())?;
     Ok(Arc::new(Mutex::new(state)))
 }
 

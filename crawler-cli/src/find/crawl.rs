@@ -114,7 +114,10 @@ pub(super) fn search(
             crawl.run(run);
             hosts = crawl.hosts;
         }
-        Err(error) => abandon(&mut hosts, Cause::Transfer(Box::new(error)), run),
+        Err(error) => {
+            abandon(&mut hosts, Cause::Transfer(Box::new(error)), run);
+            run.broken(state.is_some());
+        }
     }
     run.turn(counts(&hosts), downloads(&hosts));
 }
@@ -178,7 +181,8 @@ impl Crawl<'_> {
                 return;
             }
             if let Err(error) = self.wait(run) {
-                return abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
+                abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
+                return run.broken(self.state.is_some());
             }
         }
     }
@@ -219,9 +223,9 @@ impl Crawl<'_> {
     }
 
     /// The earliest time when a host has something to do although nothing came, if it has room for it.
-    fn due(&mut self, now: Instant, index: usize) -> Option<Instant> {
+    fn due(&mut self, now: Instant, index: usize, pages: bool) -> Option<Instant> {
         let (page, file) = (
-            self.has_room_for_page(index),
+            pages && self.has_room_for_page(index),
             self.has_room_for_download(index),
         );
         let host = &mut self.hosts[index];
@@ -291,7 +295,8 @@ impl Crawl<'_> {
             return Ok(());
         }
         let now = Instant::now();
-        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index));
+        let pages = run.events.summary.ending == Ending::Finished;
+        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index, pages));
         let due = due.min();
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));

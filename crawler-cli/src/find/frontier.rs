@@ -66,6 +66,8 @@ pub struct Frontier {
     /// for, one more after [`GOOD_REPLIES`] replies in a row without complaint.
     window: usize,
     good_replies: u32,
+    /// When the last answer came that was no complaint.
+    good_at: Option<Instant>,
     /// A reply has come, ever.
     has_replied: bool,
     /// Pauses since the last reply because the host was away.
@@ -80,6 +82,8 @@ pub struct Frontier {
     robots_asked: bool,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
     heads: bool,
+    /// It has answered one well.
+    heads_proven: bool,
     clock: Clock,
     /// Listings that wait for answers about their files.
     held: VecDeque<Held>,
@@ -180,6 +184,7 @@ impl Frontier {
             paused_until: None,
             window: usize::MAX,
             good_replies: 0,
+            good_at: None,
             has_replied: false,
             absences: 0,
             counts: Counts::default(),
@@ -188,6 +193,7 @@ impl Frontier {
             robots: None,
             robots_asked: false,
             heads: true,
+            heads_proven: false,
             clock: Clock::Unknown,
             held: VecDeque::new(),
             undecided: 0,
@@ -251,7 +257,7 @@ impl Frontier {
         task.first_sent_at.get_or_insert(now);
         task.sent_at = Some(now);
         self.counts.requests += 1;
-        self.counts.retries += u64::from(task.attempts > 1);
+        self.counts.retries += u64::from(task.attempts + task.throttles > 1);
         let id = FetchId(self.number());
         let ask = task.ask(self.heads);
         let (task, ask) = self
@@ -273,7 +279,7 @@ impl Frontier {
             return None;
         }
         let due = match self.postponed.first_key_value() {
-            _ if !self.ready.is_empty() && !self.awaits_robots() => None,
+            _ if self.has_ready() => None,
             Some((&(due, _), _)) => Some(due),
             None => return None,
         };
@@ -304,6 +310,7 @@ impl Frontier {
         self.has_replied = true;
         self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
+            self.good_at = Some(now);
             self.widen();
         }
         match (reply.status, ask) {
@@ -315,13 +322,17 @@ impl Frontier {
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
             (200..=299, Ask::Probe | Ask::First) => {
-                // A server of which `HEAD` cannot be had is asked no more of them.
+                // A server of which `HEAD` cannot be had is asked no more of them. One that has answered is believed.
                 self.heads &= !task.by_get;
+                self.heads_proven |= ask == Ask::Probe;
                 self.exists(now, task, Told::by(reply, ask), sink);
             }
             (200 | 203, Ask::List) => self.page(now, task, reply, sink),
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
+            (status @ (401 | 403 | 404), Ask::Probe) if self.heads_proven => {
+                self.give_up(now, task, &Cause::Status(status), sink);
+            }
             // Many a server knows no `HEAD`, and says so in all kinds of ways.
             (_, Ask::Probe) => self.queue(Task {
                 by_get: true,
@@ -527,7 +538,12 @@ impl Frontier {
             ..Item::of(task.directory(), Kind::Directory, task.start)
         };
         match self.look(item, &mut open.memo, sink) {
-            Verdict::Prune | Verdict::Quit => return,
+            // No redirect shall lead there, either.
+            Verdict::Prune | Verdict::Quit => {
+                let fingerprint = self.fingerprint(&canonical);
+                self.known.insert(fingerprint);
+                return self.note_known(fingerprint);
+            }
             Verdict::Go => {}
             // A directory is not asked about, but read: that costs its server no more, and tells all there is to know.
             Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
@@ -624,10 +640,14 @@ impl Frontier {
         }
         if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
             // The start was given without its final slash.
-            return self.queue(Task {
+            let start = Task {
                 redirects: task.redirects + 1,
                 ..Task::new(target, TaskKind::Start, task.start, 0)
-            });
+            };
+            return match self.is_allowed(&start.target) {
+                true => self.queue(start),
+                false => self.give_up(now, start, &Cause::Robots, sink),
+            };
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
             let told = Told::default();
@@ -678,6 +698,19 @@ impl Frontier {
 
 /// What is next.
 impl Frontier {
+    /// So many listings wait for answers about their files that no more are asked for.
+    fn is_clogged(&self) -> bool {
+        self.held.len() >= MOST_HELD
+    }
+
+    /// Whether something is there that [`next_task`](Self::next_task) gives.
+    fn has_ready(&self) -> bool {
+        match self.is_clogged() {
+            true => self.ready.iter().any(|task| task.kind == TaskKind::File),
+            false => !self.ready.is_empty() && !self.awaits_robots(),
+        }
+    }
+
     fn next_task(&mut self, now: Instant) -> Option<Task> {
         if self.awaits_robots() {
             // Nothing else was asked for yet, so that nothing else is postponed.
@@ -688,12 +721,17 @@ impl Frontier {
             if let Some(task) = self.ready.pop_if(redirected) {
                 return Some(task);
             }
-        } else if let Some(task) = self.ready.pop() {
-            return Some(task);
         }
-        let (&(due, _), _) = self.postponed.first_key_value()?;
-        if due > now {
-            return None;
+        // What has waited long enough goes first: its time runs.
+        match self.postponed.first_key_value() {
+            Some((&(due, _), _)) if due <= now => {}
+            _ if self.awaits_robots() => return None,
+            _ if self.is_clogged() => {
+                let file = |task: &Task| task.kind == TaskKind::File;
+                let at = self.ready.iter().rposition(file)?;
+                return Some(self.ready.remove(at));
+            }
+            _ => return self.ready.pop(),
         }
         self.postponed.pop_first().map(|(_, task)| task)
     }
@@ -809,6 +847,9 @@ impl Frontier {
         self.next_number
     }
 }
+
+/// Listings that may wait for answers about their files. Each may be as large as a page.
+const MOST_HELD: usize = 64;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {

@@ -632,6 +632,14 @@ impl Run<'_> {
         }
     }
 
+    /// The client cannot go on. A search that is kept can be gone on with, and is not over.
+    fn broken(&mut self, kept: bool) {
+        self.events.summary.failed += 1;
+        if kept {
+            self.events.summary.ending = Ending::Stopped;
+        }
+    }
+
     /// The search ends, because it cannot be kept.
     fn unkept(&mut self, error: &StateError) {
         self.events.summary.failed += 1;

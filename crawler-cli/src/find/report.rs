@@ -247,6 +247,14 @@ impl Report {
     }
 
     fn flush(&mut self) {
+        if self.state.is_some() && !self.messages.is_empty() {
+            // Before the turn is kept, which then is not made again; and before it is seen where results go, which may
+            // be the same file.
+            let messages = std::mem::take(&mut self.messages);
+            self.live.suspend(|| {
+                let _ = io::stderr().write_all(&messages);
+            });
+        }
         if let Some(state) = &self.state
             && self.failure.is_none()
             && let Err(error) = lock(state).commit(&self.results, place_in_file())

@@ -27,6 +27,8 @@ pub struct State {
     resumed: bool,
     /// Whether the transaction of this turn has begun.
     in_turn: bool,
+    /// Something could not be kept.
+    is_broken: bool,
 }
 
 impl State {
@@ -77,11 +79,16 @@ impl State {
                 db.execute(insert, [identity]).map_err(sql)?;
             }
         }
+        let turns: i64 = db
+            .query_row("SELECT count(*) FROM host", [], |row| row.get(0))
+            .map_err(sql)?;
+        let resumed = stored.is_some() && turns > 0;
         Ok(Self {
             path: path.to_owned(),
             db,
-            resumed: stored.is_some(),
+            resumed,
             in_turn: false,
+            is_broken: false,
         })
     }
 
@@ -170,11 +177,13 @@ impl State {
     /// What has changed in a frontier is part of this turn. Before the turn's end it may leave URLs to the file alone,
     /// and take some back.
     pub(super) fn stage(&mut self, host: usize, frontier: &mut Frontier) -> Result<(), StateError> {
-        self.staged(host, frontier)
-            .map_err(|error| self.sql(error))?
-            .map_or(Ok(()), |text| {
-                Err(StateError::new(&self.path, What::Damaged(text)))
-            })
+        let what = match self.staged(host, frontier) {
+            Ok(None) => return Ok(()),
+            Ok(Some(text)) => What::Damaged(text),
+            Err(error) => What::Sqlite(error),
+        };
+        self.give_up();
+        Err(StateError::new(&self.path, what))
     }
 
     fn staged(&mut self, host: usize, frontier: &mut Frontier) -> rusqlite::Result<Option<String>> {
@@ -326,6 +335,25 @@ impl State {
         Ok(())
     }
 
+    /// Nothing of this turn is kept, nor of those that may come.
+    fn give_up(&mut self) {
+        self.is_broken = true;
+        if self.in_turn {
+            // SQLite may have done so by itself.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// The results that were to be written are.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn note_written(&mut self) -> Result<(), StateError> {
+        let update = "UPDATE search SET results = x'', place = NULL";
+        let updated = self.db.execute(update, []);
+        updated.map(drop).map_err(|error| self.sql(error))
+    }
+
     fn begin(&mut self) -> rusqlite::Result<()> {
         if !std::mem::replace(&mut self.in_turn, true) {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
@@ -338,6 +366,9 @@ impl State {
     /// # Errors
     /// The file cannot be written: the results must not be, either.
     pub fn commit(&mut self, results: &[u8], place: Option<u64>) -> Result<(), StateError> {
+        if self.is_broken {
+            return Err(StateError::new(&self.path, What::Broken));
+        }
         let commit = |own: &mut Self| {
             if !own.in_turn && results.is_empty() {
                 return Ok(());
@@ -382,6 +413,7 @@ enum What {
     Foreign,
     OtherSearch(String),
     Damaged(String),
+    Broken,
 }
 
 impl StateError {
@@ -412,6 +444,7 @@ impl fmt::Display for StateError {
             What::Foreign => f.write_str("not the state of a search of this version"),
             What::OtherSearch(identity) => write!(f, "the state of another search: {identity}"),
             What::Damaged(text) => write!(f, "damaged: {text}"),
+            What::Broken => f.write_str("not all that was done could be kept"),
         }
     }
 }

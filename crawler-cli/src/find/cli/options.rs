@@ -273,6 +273,12 @@ pub(crate) fn parse(
                 "--state: results in order (--sort, --tree) cannot be gone on with".into(),
             ));
         }
+        if expression.gathers() {
+            return Err(UsageError(
+                "--state: what -exec ... + has gathered cannot be gone on with; use -exec ... ;"
+                    .into(),
+            ));
+        }
         if expression.writes_files() {
             return Err(UsageError(
                 "--state: files of -fprint, -fprintf and -fls cannot be gone on with".into(),

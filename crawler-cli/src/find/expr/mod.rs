@@ -93,6 +93,11 @@ impl Expression {
         }
     }
 
+    /// Whether it gathers URLs for commands.
+    pub fn gathers(&self) -> bool {
+        !self.batches.is_empty()
+    }
+
     /// Whether it writes into files of its own.
     pub fn writes_files(&self) -> bool {
         !self.files.is_empty()

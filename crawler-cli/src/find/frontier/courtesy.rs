@@ -33,7 +33,11 @@ impl Frontier {
     }
 
     pub(super) fn postpone(&mut self, due: Instant, task: Task) {
-        let task = self.written(task);
+        // It is asked for anew by whoever goes on with the crawl.
+        let task = match task.kind {
+            TaskKind::Robots => task,
+            _ => self.written(task),
+        };
         let number = self.number();
         self.postponed.insert((due, number), task);
     }
@@ -54,21 +58,25 @@ impl Frontier {
 
     /// This one, and everything that waits.
     pub(super) fn give_up_all(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
-        // What waits for robots.txt is not told that it is missing, but why.
-        if task.kind != TaskKind::Robots {
-            self.give_up(now, task, cause, sink);
+        match task.kind {
+            // What waits for it is not told that it is missing, but why.
+            TaskKind::Robots => self.robots = Some(Robots::disallow_all()),
+            _ => self.give_up(now, task, cause, sink),
         }
         self.give_up_waiting(now, cause, sink);
     }
 
     pub(super) fn give_up_waiting(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
-        let ready = mem::take(&mut self.ready);
-        let postponed = mem::take(&mut self.postponed);
-        for task in ready.into_iter().chain(postponed.into_values()) {
-            self.forget(task.number);
-            self.give_up(now, task, cause, sink);
+        // Listings of which a part was not looked at bring more.
+        while !self.ready.is_empty() || !self.postponed.is_empty() || !self.held.is_empty() {
+            let ready = mem::take(&mut self.ready);
+            let postponed = mem::take(&mut self.postponed);
+            for task in ready.into_iter().chain(postponed.into_values()) {
+                self.forget(task.number);
+                self.give_up(now, task, cause, sink);
+            }
+            self.give_up_held(now, sink);
         }
-        self.give_up_held(now, sink);
     }
 
     /// The host asked for less: no attempt of the URL's, but everything waits. Its complaints about requests from
@@ -81,8 +89,14 @@ impl Frontier {
         sink: Sink<'_>,
     ) {
         let cause = Cause::Status(reply.status);
-        task.attempts = task.attempts.saturating_sub(1);
         task.throttles += 1;
+        let before = task.throttled_at.replace(now);
+        if reply.status == 503 && task.throttles > FREE_THROTTLES && self.good_at > before {
+            // Others have been answered all the while: it is not the host that has no time, but this URL that fails.
+            let wait = self.back_off(task.throttles);
+            return self.retry(now, task, cause, wait, sink);
+        }
+        task.attempts = task.attempts.saturating_sub(1);
         let wait = self.wait_asked_for(&task, reply);
         if self.is_news(&task) {
             let under_way = self.in_flight.len() + 1;
@@ -90,9 +104,8 @@ impl Frontier {
         }
         self.good_replies = 0;
         self.pause(now, wait);
-        if task.throttles >= MOST_THROTTLES {
-            return self.give_up(now, task, &cause, sink);
-        }
+        // Others first: whether they are answered tells if it is the host or this URL.
+        let wait = wait + self.policy.first_pause;
         self.retry(now, task, cause, wait, sink);
     }
 
@@ -123,12 +136,13 @@ impl Frontier {
             .min(self.policy.longest_pause)
     }
 
-    /// What `Retry-After` says, or else the usual pause.
+    /// What `Retry-After` says, but no less than the usual pause: a host that says 0 again and again means something else.
     fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
         reply
             .retry_after
             .and_then(|value| parse_retry_after(value, reply.date))
-            .unwrap_or_else(|| self.back_off(task.throttles))
+            .unwrap_or(Duration::ZERO)
+            .max(self.back_off(task.throttles.max(1)))
             .min(self.policy.longest_pause)
     }
 
@@ -299,5 +313,5 @@ impl Frontier {
 /// no URL is likely to meet many complaints by this trial.
 const GOOD_REPLIES: u32 = 100;
 
-/// Complaints about one URL before it is given up, whatever time is left: each came after a pause.
-const MOST_THROTTLES: u32 = 100;
+/// 503s for one URL that are taken for the host's, although others are answered.
+const FREE_THROTTLES: u32 = 4;

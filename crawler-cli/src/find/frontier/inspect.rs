@@ -139,6 +139,8 @@ impl Frontier {
                     let limit = self.policy.limits.directories;
                     if self.ready.len() >= limit {
                         self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
+                    } else if !self.is_allowed(&task.target) {
+                        self.unread(&task.target, &Cause::Robots, sink);
                     } else {
                         self.queue(task);
                     }
@@ -262,9 +264,11 @@ impl Frontier {
                 return;
             }
             if let Some(held) = self.held.pop_front() {
+                let outer = self.set_aside();
                 self.begin(held.task.number);
                 self.entries(now, held, sink);
                 self.end();
+                self.take_up(outer);
             }
         }
     }

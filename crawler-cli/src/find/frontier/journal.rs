@@ -205,6 +205,15 @@ impl Frontier {
         self.journal.current = Some((number, false));
     }
 
+    /// Another one is looked at in between.
+    pub(super) fn set_aside(&mut self) -> Option<(u64, bool)> {
+        self.journal.current.take()
+    }
+
+    pub(super) fn take_up(&mut self, current: Option<(u64, bool)>) {
+        self.journal.current = current;
+    }
+
     fn keep(&mut self, number: u64) {
         if let Some((current, kept)) = &mut self.journal.current {
             *kept |= *current == number;
@@ -346,7 +355,8 @@ impl Frontier {
 
     /// How many of the spilled URLs it can do with now.
     pub fn wants_back(&self) -> usize {
-        match self.journal.spilled > 0 && self.ready.len() < FEW_READY {
+        // What waits for its time is in memory, too.
+        match self.journal.spilled > 0 && self.ready.len() + self.postponed.len() < FEW_READY {
             true => MOST_READY / 2,
             false => 0,
         }

@@ -27,6 +27,8 @@ pub(super) struct Task {
     pub(super) attempts: u32,
     /// Answers that asked for fewer requests.
     pub(super) throttles: u32,
+    /// When the last of them came.
+    pub(super) throttled_at: Option<Instant>,
     pub(super) redirects: u32,
     /// `HEAD` has failed; see [`Ask::First`].
     pub(super) by_get: bool,
@@ -50,6 +52,7 @@ impl Task {
             depth,
             attempts: 0,
             throttles: 0,
+            throttled_at: None,
             redirects: 0,
             by_get: false,
             first_sent_at: None,
