@@ -437,7 +437,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
     });
     let (master, terminal) = pseudo_terminal();
     // The terminal is handed over whole: once the program has ended, no writer is left.
-    let mut child = crawler(&["find", &server.url("/"), "--retries", "1"])
+    let mut child = crawler(&["find", &server.url("/"), "--patience", "3"])
         .stdout(terminal.try_clone().expect("a copy"))
         .stderr(terminal)
         .env("TERM", "xterm")
@@ -447,7 +447,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
     let mut open = Some(open);
     let screen = watch(master, |screen| {
         let text = rows(screen);
-        if text.contains("2/4 directories · ") && text.contains("× status 503") {
+        if text.contains("2/4 directories · ") && text.contains("status 503") {
             views.push(text);
             // The view was seen: now the last answer may come.
             open.take();
