@@ -136,7 +136,11 @@ fn a_crawl_stays_below_its_start() {
     assert!(!found.is_empty());
     assert!(found.iter().all(|path| path.starts_with(b"a b.txt/")));
     let lines = server.stop();
-    assert_eq!(lines.len(), 2, "the start and its one directory: {lines:?}");
+    assert_eq!(
+        lines.len(),
+        3,
+        "robots.txt, the start and its one directory: {lines:?}"
+    );
 }
 
 fn finds_the_tree(kind: &Kind, hidden: Hidden) {
@@ -201,7 +205,11 @@ fn assert_same(found: &Paths, expected: &Paths) {
     );
 }
 
+/// One for each directory, and one for robots.txt.
 fn assert_one_request_each(lines: &[Vec<u8>], directories: &Paths) {
+    let mut directories = directories.clone();
+    directories.insert(b"robots.txt".to_vec());
+    let directories = &directories;
     let mut requests: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     for line in lines {
         let target = line
