@@ -196,7 +196,7 @@ impl Server {
             config,
             "daemon off; worker_processes 1; pid {pid}; error_log {errors};\n\
              events {{ worker_connections 4096; }}\n\
-             http {{ access_log {log} buffer=64k flush=1s; keepalive_requests 100000000;\n\
+             http {{ access_log {log} combined buffer=64k flush=1s; keepalive_requests 100000000;\n\
              server {{ listen 127.0.0.1:{port}; root {root}; autoindex on; }} }}",
             pid = place.join("pid").display(),
             errors = place.join("errors.log").display(),
@@ -215,7 +215,7 @@ impl Server {
         };
         let mut command = Command::new(nginx);
         command.arg("-p").arg(place).arg("-c").arg(&file);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null());
         let child = spawn_on(core, &mut command)?;
         let server = Self {
             child,
