@@ -1126,5 +1126,5 @@ impl io::Read for Source {
     }
 }
 
-/// Ten times what the longest of a million runs took.
+/// So many that only a run that gets nowhere comes to them.
 const MOST_TURNS: u32 = 100_000;

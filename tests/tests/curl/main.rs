@@ -13,19 +13,18 @@ mod tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use known::Part;
 use scenario::{LIMITS, Outcome, Scenario};
+use tests::program::PROGRAM;
 
 #[test]
 #[ignore = "needs curl"]
 fn the_same_as_curl() {
-    let program = build();
     let only = env::var("SCENARIO").ok();
     let mut scenarios = cases::all();
     let names: BTreeSet<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
@@ -48,7 +47,7 @@ fn the_same_as_curl() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(complaint) = compare(scenario, &program, only.is_some()) {
+                    if let Err(complaint) = compare(scenario, &PROGRAM, only.is_some()) {
                         let mut complaints = complaints.lock().expect("no thread panics");
                         complaints.insert(scenario.name.clone(), complaint);
                     }
@@ -144,22 +143,6 @@ fn files(outcome: &Outcome) -> String {
         let _ = write!(text, "\n    {name}: {}", bytes.escape_ascii());
     }
     text
-}
-
-/// Builds the program under test like this test: in the same target directory and profile.
-fn build() -> PathBuf {
-    let test = env::current_exe().expect("the path of this test");
-    let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
-    let target = profile.parent().expect("TARGET/PROFILE");
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "crawler-cli"]);
-    cargo.arg("--target-dir").arg(target);
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
-    assert!(cargo.status().expect("run cargo").success());
-    profile.join("crawler-cli")
 }
 
 /// More than cores: a run spends much of its time in waiting.
