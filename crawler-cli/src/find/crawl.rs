@@ -264,19 +264,25 @@ impl Crawl<'_> {
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
                 Ask::List | Ask::First | Ask::Robots => "GET",
+                Ask::Properties => "PROPFIND",
                 Ask::Probe => "HEAD",
             });
             request.set_target(&self.url);
             request.clear_headers();
+            request.no_body();
             match fetch.ask {
                 Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
                 Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
                 Ask::First => request.header("Range", "bytes=0-0"),
+                Ask::Properties => request
+                    .header("Depth", "1")
+                    .header("Content-Type", "application/xml")
+                    .body(PROPERTIES),
                 Ask::Probe => &mut request,
             };
             // What is asked for is the length of the file, not that of a coding of it.
             request.decode(match fetch.ask {
-                Ask::List | Ask::Robots => Codings::all(),
+                Ask::List | Ask::Properties | Ask::Robots => Codings::all(),
                 Ask::Probe | Ask::First => Codings::none(),
             });
             let call = Call::new(request, response).tag(tags.join(index, fetch.id));
@@ -568,6 +574,10 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
+
+/// What is asked of a WebDAV server about each member of a directory.
+const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+    <propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>\n";
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

@@ -259,7 +259,7 @@ impl Frontier {
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts + task.throttles > 1);
         let id = FetchId(self.number());
-        let ask = task.ask(self.heads);
+        let ask = task.ask(self.heads, self.policy.dav);
         let (task, ask) = self
             .in_flight
             .entry(id)
@@ -316,7 +316,7 @@ impl Frontier {
         match (reply.status, ask) {
             (429 | 503, _) => self.throttle(now, task, reply, sink),
             (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
-            (500.., Ask::List | Ask::First) => {
+            (500.., Ask::List | Ask::Properties | Ask::First) => {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
@@ -327,7 +327,7 @@ impl Frontier {
                 self.heads_proven |= ask == Ask::Probe;
                 self.exists(now, task, Told::by(reply, ask), sink);
             }
-            (200 | 203, Ask::List) => self.page(now, task, reply, sink),
+            (200 | 203, Ask::List) | (207, Ask::Properties) => self.page(now, task, reply, sink),
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
             (status @ (401 | 403 | 404), Ask::Probe) if self.heads_proven => {

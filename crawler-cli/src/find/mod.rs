@@ -307,6 +307,12 @@ impl Find {
         self
     }
 
+    /// Lists directories by WebDAV's `PROPFIND` (RFC 4918), and not by their pages. Default: no.
+    pub fn dav(mut self) -> Self {
+        self.policy.dav = true;
+        self
+    }
+
     /// Lets private addresses be connected to that are no start's: redirects can lead there. Default: they are not; see
     /// [`address`].
     pub fn allow_private(mut self) -> Self {

@@ -439,6 +439,16 @@ const OPTIONS: &[Opt] = &[
         }),
     },
     Opt {
+        names: &["--dav"],
+        values: &[],
+        group: Group::Search,
+        short: "list directories by WebDAV's PROPFIND",
+        long: "List directories by WebDAV's PROPFIND with Depth: 1 (RFC 4918), and not by reading their pages. It tells exact sizes and times. Servers without WebDAV answer 405, or 501.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::dav)),
+    },
+    Opt {
         names: &["--include"],
         values: &[any("GLOB")],
         group: Group::Search,

@@ -30,6 +30,8 @@ pub struct FetchId(pub u64);
 pub enum Ask {
     /// `GET`: the listing of a directory.
     List,
+    /// `PROPFIND` with `Depth: 1` (RFC 4918 §9.1): the same.
+    Properties,
     /// `HEAD`: what a name without a final `/` is. A redirect to the name with `/` proves a directory; of a file, the
     /// size and the time are told.
     Probe,

@@ -28,6 +28,8 @@ pub struct Policy {
     pub rate: Option<Rate>,
     /// The least time between two requests to the host. Default 0.
     pub min_delay: Duration,
+    /// Whether directories are listed by WebDAV's `PROPFIND`, and not by their pages. Default: no.
+    pub dav: bool,
     /// Whether the zone of a listing's times is found out before a file with one is looked at, and not only once a test
     /// depends on it. Default: no.
     pub clock: bool,
@@ -47,6 +49,7 @@ impl Default for Policy {
             agent: "Courser".to_owned(),
             rate: None,
             min_delay: Duration::ZERO,
+            dav: false,
             clock: false,
             limits: Limits::default(),
         }

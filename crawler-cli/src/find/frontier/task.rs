@@ -62,12 +62,13 @@ impl Task {
         }
     }
 
-    /// How it is asked for next; `heads` tells whether the server can be trusted with `HEAD`.
-    pub(super) fn ask(&self, heads: bool) -> Ask {
+    /// How it is asked for next; `heads` tells whether the server can be trusted with `HEAD`, `dav` whether directories
+    /// are listed by WebDAV.
+    pub(super) fn ask(&self, heads: bool, dav: bool) -> Ask {
         match self.kind {
             TaskKind::Robots => Ask::Robots,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
-                Ask::List
+                if dav { Ask::Properties } else { Ask::List }
             }
             _ if heads && !self.by_get => Ask::Probe,
             _ => Ask::First,
