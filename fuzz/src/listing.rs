@@ -49,7 +49,7 @@ pub fn listing(data: &[u8]) {
 fn as_web_page(body: &[u8], page: &Url, limits: PageLimits) {
     if let Ok(links) = links(body, page, limits) {
         assert!(links.urls.len() + links.overlong <= limits.links);
-        for url in &links.urls {
+        for url in links.urls.iter().map(|reference| &reference.url) {
             assert!(matches!(url.scheme(), "http" | "https") && url.fragment().is_none());
             assert!(url.as_str().len() <= limits.url_bytes);
         }

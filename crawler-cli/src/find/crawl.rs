@@ -1,7 +1,7 @@
 //! The crawl over the engine, of all hosts at the same time: moves requests from the frontiers to the client and
 //! replies back, and translates between their words. It decides nothing itself.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,9 @@ use url::{Position, Url};
 
 use super::address::Guard;
 use super::download::{DownloadCounts, Downloads, Store};
-use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
+use super::frontier::{
+    Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Frontier, LinkKind, Policy, Reply,
+};
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
@@ -41,29 +43,14 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The host of `origin` with the starts on it.
-    pub(super) fn new(
-        origin: &Url,
-        starts: &[Url],
-        policy: Policy,
-        proxies: &Proxies,
-        run: &mut Run<'_>,
-    ) -> Self {
-        let downloads = Downloads::new(&policy);
-        let mut frontier = Frontier::new(origin, policy);
-        for start in starts {
-            frontier.add_start(&start[Position::BeforePath..Position::AfterQuery]);
-        }
-        if !matches!(origin.scheme(), "http" | "https") {
-            let cause = Cause::Scheme(origin.scheme().to_owned());
-            frontier.abandon(Instant::now(), &cause, &mut |finding| {
-                run.finding(finding, &mut thread::sleep)
-            });
-        }
+    /// The host of `origin`, with nothing to search yet.
+    fn new(origin: &Url, plan: &Plan<'_>, run: &mut Run<'_>) -> Self {
+        let downloads = Downloads::new(&plan.policy);
+        let frontier = Frontier::new(origin, plan.policy.clone());
         let base = &origin[..Position::BeforePath];
         run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
-        let proxy = url.and_then(|url| proxies.pick(&url));
+        let proxy = url.and_then(|url| plan.transfer.proxies.pick(&url));
         Self {
             frontier,
             downloads,
@@ -77,31 +64,125 @@ impl Host {
     fn is_done(&self) -> bool {
         self.frontier.is_done() && self.downloads.is_done()
     }
+
+    /// Keeps what is done, from the beginning on.
+    fn keep(&mut self, downloads: bool) {
+        self.frontier.keep_journal();
+        if downloads {
+            self.downloads.keep_journal();
+        }
+    }
+}
+
+/// The hosts of a search, in the order in which they were first met.
+struct Hosts {
+    all: Vec<Host>,
+    /// Where each is, by the URL of its root.
+    places: HashMap<Url, usize>,
+}
+
+impl Hosts {
+    /// Those that have starts.
+    fn of_starts(plan: &Plan<'_>, run: &mut Run<'_>) -> Self {
+        let mut hosts = Self {
+            all: Vec::new(),
+            places: HashMap::new(),
+        };
+        let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
+        for start in plan.starts {
+            hosts
+                .of(start, plan, run)
+                .frontier
+                .add_start(&target(start));
+        }
+        for sitemap in plan.sitemaps {
+            hosts
+                .of(sitemap, plan, run)
+                .frontier
+                .add_sitemap(&target(sitemap));
+        }
+        for (root, &place) in &hosts.places {
+            if !matches!(root.scheme(), "http" | "https") {
+                let cause = Cause::Scheme(root.scheme().to_owned());
+                abandon(&mut hosts.all[place..=place], &cause, run);
+            }
+        }
+        hosts
+    }
+
+    /// That of a URL, which may be new.
+    fn of(&mut self, url: &Url, plan: &Plan<'_>, run: &mut Run<'_>) -> &mut Host {
+        let root = root_of(url);
+        let place = self.places.get(&root).copied().unwrap_or_else(|| {
+            let place = self.all.len();
+            self.all.push(Host::new(&root, plan, run));
+            self.places.insert(root, place);
+            place
+        });
+        &mut self.all[place]
+    }
+
+    /// Has them go on where an earlier run was cut off, and those that links had led to.
+    fn restore(
+        &mut self,
+        state: &mut State,
+        plan: &Plan<'_>,
+        bodies: Option<&Bodies>,
+        run: &mut Run<'_>,
+    ) -> Result<(), StateError> {
+        for root in state.further_hosts(self.all.len())? {
+            self.of(&root, plan, run);
+        }
+        for (number, host) in self.all.iter_mut().enumerate() {
+            restore(state, number, host, bodies)?;
+        }
+        Ok(())
+    }
+}
+
+/// The URL with the path `/` and nothing else.
+fn root_of(url: &Url) -> Url {
+    let mut root = url.clone();
+    // Neither fails for a URL with a host.
+    let _ = root.set_username("");
+    let _ = root.set_password(None);
+    root.set_path("/");
+    root.set_query(None);
+    root.set_fragment(None);
+    root
+}
+
+/// What is to be searched, and how.
+pub(super) struct Plan<'s> {
+    pub(super) starts: &'s [Url],
+    pub(super) sitemaps: &'s [Url],
+    pub(super) policy: Policy,
+    pub(super) transfer: &'s Transfer,
+    /// Where it is kept.
+    pub(super) state: Option<&'s Mutex<State>>,
+    /// Where downloads go.
+    pub(super) store: Option<Store>,
 }
 
 /// Searches the trees of all hosts.
-pub(super) fn search(
-    mut hosts: Vec<Host>,
-    client: Result<Client, courser::Error>,
-    transfer: &Transfer,
-    state: Option<&Mutex<State>>,
-    store: Option<Store>,
-    run: &mut Run<'_>,
-) {
+pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
+    let transfer = plan.transfer;
+    let store = plan.store.take();
     let bodies = store.map(|store| Bodies::new(store, transfer.timeout));
-    if let Some(state) = state {
-        for (number, host) in hosts.iter_mut().enumerate() {
-            let restored = restore(&mut lock(state), number, host, bodies.as_ref());
-            if let Err(error) = restored {
-                return run.unkept(&error);
-            }
+    let mut hosts = Hosts::of_starts(&plan, run);
+    if let Some(state) = plan.state {
+        let restored = hosts.restore(&mut lock(state), &plan, bodies.as_ref(), run);
+        if let Err(error) = restored {
+            return run.unkept(&error);
         }
     }
+    let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
     let (host_cap, cap) = (transfer.connections.get(), all_connections(transfer).get());
-    match client {
+    let hosts = match client(transfer, &given) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
+                plan,
                 client,
                 bodies,
                 host_cap,
@@ -109,17 +190,17 @@ pub(super) fn search(
                 url: String::new(),
                 spare: Vec::new(),
                 early: VecDeque::new(),
-                state,
             };
             crawl.run(run);
-            hosts = crawl.hosts;
+            crawl.hosts
         }
         Err(error) => {
-            abandon(&mut hosts, Cause::Transfer(Box::new(error)), run);
-            run.broken(state.is_some());
+            abandon(&mut hosts.all, &Cause::Transfer(Box::new(error)), run);
+            run.broken(plan.state.is_some());
+            hosts
         }
-    }
-    run.turn(counts(&hosts), downloads(&hosts));
+    };
+    run.turn(counts(&hosts.all), downloads(&hosts.all));
 }
 
 /// Has a host go on where an earlier run was cut off.
@@ -140,7 +221,8 @@ fn restore(
 }
 
 struct Crawl<'s> {
-    hosts: Vec<Host>,
+    hosts: Hosts,
+    plan: Plan<'s>,
     client: Client,
     /// If files are downloaded.
     bodies: Option<Bodies>,
@@ -155,14 +237,12 @@ struct Crawl<'s> {
     spare: Vec<(Request, Response)>,
     /// What was completed while a command ran. No more than was in flight: nothing is submitted meanwhile.
     early: VecDeque<Completion>,
-    /// Where it is kept.
-    state: Option<&'s Mutex<State>>,
 }
 
 impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
-            for host in 0..self.hosts.len() {
+            for host in 0..self.hosts.all.len() {
                 self.submit(host, run);
             }
             // What was stopped in the middle of an answer is made again: it is not kept.
@@ -176,13 +256,13 @@ impl Crawl<'_> {
                 return;
             }
             self.tell_waiting(run);
-            run.turn(counts(&self.hosts), downloads(&self.hosts));
+            run.turn(counts(&self.hosts.all), downloads(&self.hosts.all));
             if self.is_done(run) {
                 return;
             }
             if let Err(error) = self.wait(run) {
-                abandon(&mut self.hosts, Cause::Transfer(Box::new(error)), run);
-                return run.broken(self.state.is_some());
+                abandon(&mut self.hosts.all, &Cause::Transfer(Box::new(error)), run);
+                return run.broken(self.plan.state.is_some());
             }
         }
     }
@@ -190,19 +270,19 @@ impl Crawl<'_> {
     /// What was found before the expression ended the search is downloaded all the same.
     fn is_done(&self, run: &Run<'_>) -> bool {
         match run.events.summary.ending {
-            Ending::Finished => self.hosts.iter().all(Host::is_done),
-            Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
+            Ending::Finished => self.hosts.all.iter().all(Host::is_done),
+            Ending::Quit => self.hosts.all.iter().all(|host| host.downloads.is_done()),
             Ending::Stopped => true,
         }
     }
 
     /// What the frontiers have done in this turn goes to the file with the results of this turn.
     fn keep(&mut self) -> Result<(), StateError> {
-        let Some(state) = self.state else {
+        let Some(state) = self.plan.state else {
             return Ok(());
         };
         let mut state = lock(state);
-        for (number, host) in self.hosts.iter_mut().enumerate() {
+        for (number, host) in self.hosts.all.iter_mut().enumerate() {
             state.stage(number, &mut host.frontier)?;
             state.stage_downloads(number, &mut host.downloads)?;
         }
@@ -216,7 +296,7 @@ impl Crawl<'_> {
     /// What each host waits for.
     fn tell_waiting(&mut self, run: &mut Run<'_>) {
         let now = Instant::now();
-        for (index, host) in self.hosts.iter_mut().enumerate() {
+        for (index, host) in self.hosts.all.iter_mut().enumerate() {
             let waiting = host.frontier.waiting(now);
             run.events.summary.stats.handle_waiting(index, waiting);
         }
@@ -228,7 +308,7 @@ impl Crawl<'_> {
             pages && self.has_room_for_page(index),
             self.has_room_for_download(index),
         );
-        let host = &mut self.hosts[index];
+        let host = &mut self.hosts.all[index];
         let held = host.frontier.held_until(now);
         let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
         let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
@@ -237,13 +317,13 @@ impl Crawl<'_> {
 
     /// Not while so many files wait that more of them would only take memory.
     fn has_room_for_page(&self, index: usize) -> bool {
-        let host = &self.hosts[index];
+        let host = &self.hosts.all[index];
         let others = host.downloads.in_flight();
         self.has_room(host) && !host.downloads.is_full() && host.frontier.has_room(others)
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
-        if self.hosts[index].pages_first {
+        if self.hosts.all[index].pages_first {
             self.submit_pages(index, run);
             self.submit_downloads(index, run);
         } else {
@@ -254,8 +334,7 @@ impl Crawl<'_> {
 
     fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
         while self.has_room_for_page(index) && !run.is_over() {
-            let tags = Tags::of(&self.hosts);
-            let host = &mut self.hosts[index];
+            let host = &mut self.hosts.all[index];
             let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
                 return;
             };
@@ -263,7 +342,7 @@ impl Crawl<'_> {
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
             request.set_method(match fetch.ask {
-                Ask::List | Ask::First | Ask::Robots => "GET",
+                Ask::List | Ask::First | Ask::Page | Ask::Sitemap | Ask::Robots => "GET",
                 Ask::Properties => "PROPFIND",
                 Ask::Probe => "HEAD",
             });
@@ -271,7 +350,8 @@ impl Crawl<'_> {
             request.clear_headers();
             request.no_body();
             match fetch.ask {
-                Ask::List => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::List | Ask::Page => request.header("Accept", "text/html,*/*;q=0.1"),
+                Ask::Sitemap => request.header("Accept", "application/xml,text/plain,*/*;q=0.1"),
                 Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
                 Ask::First => request.header("Range", "bytes=0-0"),
                 Ask::Properties => request
@@ -282,10 +362,12 @@ impl Crawl<'_> {
             };
             // What is asked for is the length of the file, not that of a coding of it.
             request.decode(match fetch.ask {
-                Ask::List | Ask::Properties | Ask::Robots => Codings::all(),
+                Ask::List | Ask::Properties | Ask::Page | Ask::Sitemap | Ask::Robots => {
+                    Codings::all()
+                }
                 Ask::Probe | Ask::First => Codings::none(),
             });
-            let call = Call::new(request, response).tag(tags.join(index, fetch.id));
+            let call = Call::new(request, response).tag(tag(index, fetch.id));
             self.client.submit(call);
             host.in_flight += 1;
             host.pages_first = false;
@@ -302,7 +384,7 @@ impl Crawl<'_> {
         }
         let now = Instant::now();
         let pages = run.events.summary.ending == Ending::Finished;
-        let due = (0..self.hosts.len()).filter_map(|index| self.due(now, index, pages));
+        let due = (0..self.hosts.all.len()).filter_map(|index| self.due(now, index, pages));
         let due = due.min();
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
@@ -331,8 +413,8 @@ impl Crawl<'_> {
         if done.tag & bodies::DOWNLOAD != 0 {
             return self.answer_download(done, run);
         }
-        let (index, id) = Tags::of(&self.hosts).split(done.tag);
-        let host = &mut self.hosts[index];
+        let (index, id) = untag(done.tag);
+        let host = &mut self.hosts.all[index];
         host.in_flight -= 1;
         let now = Instant::now();
         let path = done.request.target().strip_prefix(host.base.as_str());
@@ -356,31 +438,51 @@ impl Crawl<'_> {
             }
         }
         self.spare.push((done.request, done.response));
+        self.take_links(index, now, run);
         self.take_wanted(index, run);
         index
     }
+
+    /// Hands the links that were found to other hosts to their frontiers.
+    fn take_links(&mut self, from: usize, now: Instant, run: &mut Run<'_>) {
+        for link in std::mem::take(&mut run.links) {
+            let is_new = !self.hosts.places.contains_key(&root_of(&link.url));
+            if is_new && self.hosts.all.len() >= MOST_HOSTS {
+                let cause = Cause::TooManyHosts(MOST_HOSTS);
+                let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
+                self.hosts.all[from]
+                    .frontier
+                    .leave_out(link.url.as_str(), &cause, sink);
+                continue;
+            }
+            let root = run.scope.root(&link.url).to_owned();
+            let host = self.hosts.of(&link.url, &self.plan, run);
+            if is_new && self.plan.state.is_some() {
+                host.keep(self.bodies.is_some());
+            }
+            if link.kind != LinkKind::Start {
+                host.frontier.add_root(&root);
+            }
+            let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
+            host.frontier.add_link(now, &link, sink);
+        }
+    }
 }
 
-/// Host and fetch in one number. Fetches are counted from 1 on, so that no crawl lives to see it overflow.
-#[derive(Clone, Copy)]
-struct Tags {
-    hosts: usize,
+/// The tag of a call: host and fetch in one number. Fetches are counted from 1 on, and hosts are few: no crawl lives to
+/// see either overflow.
+fn tag(host: usize, id: FetchId) -> u64 {
+    ((host as u64) << FETCH_BITS) | id.0
 }
 
-impl Tags {
-    fn of(hosts: &[Host]) -> Self {
-        Self { hosts: hosts.len() }
-    }
-
-    fn join(self, host: usize, id: FetchId) -> u64 {
-        id.0 * self.hosts as u64 + host as u64
-    }
-
-    fn split(self, tag: u64) -> (usize, FetchId) {
-        let hosts = self.hosts as u64;
-        ((tag % hosts) as usize, FetchId(tag / hosts))
-    }
+/// The host and the fetch of a call that is no download.
+fn untag(tag: u64) -> (usize, FetchId) {
+    let id = tag & ((1 << FETCH_BITS) - 1);
+    ((tag >> FETCH_BITS) as usize, FetchId(id))
 }
+
+/// One more tells downloads apart.
+const FETCH_BITS: u32 = 40;
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -414,12 +516,12 @@ fn counts(hosts: &[Host]) -> Counts {
     of_each.fold(Counts::default(), |sum, counts| sum + counts)
 }
 
-fn abandon(hosts: &mut [Host], cause: Cause, run: &mut Run<'_>) {
+fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink =
             &mut |finding: super::frontier::Finding<'_>| run.finding(finding, &mut thread::sleep);
-        host.frontier.abandon(Instant::now(), &cause, sink);
-        bodies::abandon(host, &cause, run);
+        host.frontier.abandon(Instant::now(), cause, sink);
+        bodies::abandon(host, cause, run);
     }
 }
 
@@ -574,6 +676,9 @@ fn is_opening(phase: Phase) -> bool {
         Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
     )
 }
+
+/// Hosts that links may lead to. Each is remembered for good.
+const MOST_HOSTS: usize = 10_000;
 
 /// What is asked of a WebDAV server about each member of a directory.
 const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\

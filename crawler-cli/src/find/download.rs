@@ -53,7 +53,9 @@ pub(super) struct Store {
     to: Destination,
     /// What differs from the server's files is replaced.
     overwrite: bool,
-    layout: Layout,
+    /// The host of the only start: its files are named relative to that. Of other hosts, each URL has its host and its
+    /// whole path.
+    host: Option<String>,
     /// Where redirects may lead.
     scope: Scope,
     claims: Claims,
@@ -64,18 +66,27 @@ pub(super) struct Store {
 impl Store {
     /// For a crawl from these starts.
     pub(super) fn new(to: Destination, overwrite: bool, starts: &[Url], scope: Scope) -> Self {
-        let layout = match starts {
-            [_] => Layout::BelowStart,
-            _ => Layout::WholeUrl,
+        let host = match starts {
+            [start] => Some(names::host(start.as_str()).to_owned()),
+            _ => None,
         };
         Self {
             to,
             overwrite,
-            layout,
+            host,
             scope,
             claims: Claims::default(),
             broken: None,
         }
+    }
+
+    /// Where a file goes.
+    fn name(&self, wanted: &Wanted) -> Name {
+        let layout = match self.host.as_deref() == Some(names::host(&wanted.url)) {
+            true => Layout::BelowStart,
+            false => Layout::WholeUrl,
+        };
+        Name::of(&wanted.url, wanted.depth, layout)
     }
 
     fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
@@ -326,7 +337,7 @@ impl Downloads {
     /// Takes up a file that an earlier run has left.
     pub(super) fn add_back(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
-        let name = Name::of(&wanted.url, wanted.depth, store.layout);
+        let name = store.name(&wanted);
         self.waiting.push_back(Task {
             wanted,
             name,

@@ -25,6 +25,7 @@ mod cause;
 mod courtesy;
 mod inspect;
 mod journal;
+mod links;
 mod messages;
 mod policy;
 mod task;
@@ -35,10 +36,12 @@ pub use cause::Cause;
 use inspect::{Clock, Held, Told};
 use journal::Journal;
 pub use journal::{Change, Place, Saved, Summit};
+use links::is_web_page;
+pub use links::{Link, LinkKind};
 pub use messages::{
     Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
 };
-pub use policy::{Limits, Policy};
+pub use policy::{Follow, Limits, Policy};
 use task::{Above, Open, Task, TaskKind};
 
 /// The crawl of one host.
@@ -103,6 +106,8 @@ struct Start {
     directory: String,
     /// The same, decoded.
     path: Vec<u8>,
+    /// It is one of the things to be found; and not only the place that links may lead to.
+    is_found: bool,
 }
 
 /// Something found, before its URL is spelled out.
@@ -211,12 +216,20 @@ impl Frontier {
         own
     }
 
-    /// Adds a start before the crawl begins. One that is already there is not added again.
+    /// Adds a start. One that is already there is not added again.
     ///
     /// A start inside the tree of another one keeps its own depth 0, and what is below it belongs to it alone.
     ///
     /// With a query, it is the listing of the directory of its path.
     pub fn add_start(&mut self, target: &str) {
+        self.add_start_at(target, None);
+    }
+
+    /// The same at the end of a chain of redirects.
+    fn add_start_at(&mut self, target: &str, chain: Option<Arc<Above>>) {
+        if self.policy.follow == Follow::Pages {
+            return self.add_page(target, chain);
+        }
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
@@ -227,19 +240,24 @@ impl Frontier {
         if !directory.ends_with('/') {
             directory.push('/');
         }
-        if self.starts.iter().any(|start| start.directory == directory) {
+        let same = |start: &Start| start.is_found && start.directory == directory;
+        if self.starts.iter().any(same) {
             return;
         }
         self.mark(&directory);
-        // The queue is last in, first out; the first start given goes first.
         let path = path::decode(&directory);
-        let mut task = Task::new(target, TaskKind::Start, self.starts.len(), 0);
+        let task = Task::new(target, TaskKind::Start, self.starts.len(), 0);
+        let mut task = task.redirected(chain);
         if let Some(query) = query {
             task.path = Some(directory.clone());
             task.target = format!("{}?{query}", task.target);
         }
-        self.ready.insert(0, task);
-        self.starts.push(Start { directory, path });
+        self.starts.push(Start {
+            directory,
+            path,
+            is_found: true,
+        });
+        self.queue_first(task);
     }
 
     /// The next request, if one may be sent at `now`.
@@ -296,6 +314,11 @@ impl Frontier {
             && !self.is_spilled()
     }
 
+    /// Whose crawl it is: a URL with the path `/`.
+    pub fn origin(&self) -> &Url {
+        &self.origin
+    }
+
     /// How far the crawl is.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -316,11 +339,19 @@ impl Frontier {
         match (reply.status, ask) {
             (429 | 503, _) => self.throttle(now, task, reply, sink),
             (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
-            (500.., Ask::List | Ask::Properties | Ask::First) => {
+            (500.., Ask::List | Ask::Properties | Ask::First | Ask::Page | Ask::Sitemap) => {
                 let wait = self.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
+            // There are links in it.
+            (200..=299, Ask::Probe) if task.kind == TaskKind::Link && is_web_page(reply) => {
+                self.heads_proven = true;
+                self.queue(Task {
+                    by_get: true,
+                    ..task
+                });
+            }
             (200..=299, Ask::Probe | Ask::First) => {
                 // A server of which `HEAD` cannot be had is asked no more of them. One that has answered is believed.
                 self.heads &= !task.by_get;
@@ -328,6 +359,8 @@ impl Frontier {
                 self.exists(now, task, Told::by(reply, ask), sink);
             }
             (200 | 203, Ask::List) | (207, Ask::Properties) => self.page(now, task, reply, sink),
+            (200 | 203, Ask::Page) => self.linked_page(now, task, reply, sink),
+            (200 | 203, Ask::Sitemap) => self.sitemap(now, task, reply, sink),
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
             (status @ (401 | 403 | 404), Ask::Probe) if self.heads_proven => {
@@ -527,7 +560,8 @@ impl Frontier {
         sink: Sink<'_>,
     ) {
         let canonical = path::canonical(task.directory());
-        if self.starts.iter().any(|start| start.directory == canonical) {
+        let same = |start: &Start| start.is_found && start.directory == canonical;
+        if self.starts.iter().any(same) {
             return;
         }
         let item = Item {
@@ -577,7 +611,8 @@ impl Frontier {
 
     /// It will not be asked for; what the expression has left open is decided as it is.
     fn close(&mut self, now: Instant, mut task: Task, sink: Sink<'_>) {
-        if task.open.is_some() {
+        // A link alone is no sign that there is something.
+        if task.open.is_some() && task.kind != TaskKind::Link {
             let kind = match task.kind {
                 TaskKind::File => Kind::File,
                 _ => Kind::Directory,
@@ -590,6 +625,9 @@ impl Frontier {
     fn exists(&mut self, now: Instant, task: Task, told: Told, sink: Sink<'_>) {
         match task.kind {
             TaskKind::File => self.inspected(now, task, told, sink),
+            TaskKind::Link => {
+                self.linked_file(now, task, told, sink);
+            }
             _ => self.name(now, task, told, sink),
         }
     }
@@ -604,17 +642,28 @@ impl Frontier {
     }
 
     fn redirect(&mut self, now: Instant, mut task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+        if matches!(task.kind, TaskKind::Link | TaskKind::Sitemap) {
+            return self.linked_redirect(now, task, reply, sink);
+        }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
         let told = Told::nothing(reply);
         let target = match self.redirect_target(&task, reply.location) {
             Ok(target) => target,
             // A name that leads elsewhere is no directory here, but it is there.
             Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, told, sink),
+            Err(cause @ Cause::Elsewhere(_)) => {
+                return match self.moves_elsewhere(&task, reply.location, sink) {
+                    Ok(true) => self.moved(now, task, sink),
+                    Ok(false) => self.give_up(now, task, &cause, sink),
+                    Err(cause) => self.give_up(now, task, &cause, sink),
+                };
+            }
             Err(cause) => return self.give_up(now, task, &cause, sink),
         };
         let canonical = path::canonical(&target);
         if named {
-            if canonical != format!("{}/", path::canonical(&task.target)) {
+            let is_same = canonical == format!("{}/", path::canonical(&task.target));
+            if !is_same || self.policy.follow == Follow::Pages {
                 return self.exists(now, task, told, sink);
             }
             let open = task.open.take();
@@ -666,6 +715,14 @@ impl Frontier {
             ..Task::new(target, TaskKind::Directory, start, depth)
         };
         self.enqueue(now, next, &canonical, sink);
+    }
+
+    /// A start or a directory is searched elsewhere.
+    fn moved(&mut self, now: Instant, mut task: Task, sink: Sink<'_>) {
+        self.counts.directories_done += 1;
+        if task.open.is_some() {
+            self.settle(now, &mut task, Kind::Directory, Told::default(), None, sink);
+        }
     }
 
     /// Where a redirect leads, as a path, if the crawl may go there.
@@ -742,8 +799,9 @@ impl Frontier {
     /// Has the expression look at something.
     fn look(&mut self, item: Item<'_>, memo: &mut Memo, sink: Sink<'_>) -> Verdict {
         let target = item.target;
-        let trimmed = match target.strip_suffix('/') {
-            Some("") | None => target,
+        let path = target.split('?').next().unwrap_or(target);
+        let trimmed = match path.strip_suffix('/') {
+            Some("") | None => path,
             Some(trimmed) => trimmed,
         };
         path::decode_into(trimmed, &mut self.path);
@@ -787,19 +845,24 @@ impl Frontier {
                 }
                 return;
             }
-            TaskKind::Start | TaskKind::Directory => self.counts.directories_done += 1,
-            TaskKind::Page | TaskKind::Unknown(_) | TaskKind::File => {}
+            TaskKind::Start | TaskKind::Directory | TaskKind::Link => {
+                self.counts.directories_done += 1;
+            }
+            TaskKind::Page | TaskKind::Unknown(_) | TaskKind::File | TaskKind::Sitemap => {}
         }
         self.unread(&task.target, cause, sink);
         self.close(now, task, sink);
     }
 
     fn unread(&mut self, target: &str, cause: &Cause, sink: Sink<'_>) {
+        let url = self.url(target);
+        self.leave_out(&url, cause, sink);
+    }
+
+    /// Reports a URL, perhaps of another host, that will not be read.
+    pub fn leave_out(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
         self.counts.unread += 1;
-        sink(Finding::Unread(Unread {
-            url: &self.url(target),
-            cause,
-        }));
+        sink(Finding::Unread(Unread { url, cause }));
     }
 
     fn url(&self, target: &str) -> String {
@@ -814,11 +877,18 @@ impl Frontier {
             .map(|(index, _)| index)
     }
 
-    fn mark(&mut self, canonical: &str) {
+    /// Adds one to the directories, or pages, to read. Tells whether it is new.
+    fn mark(&mut self, canonical: &str) -> bool {
+        let is_new = self.know(canonical);
+        self.counts.directories += u64::from(is_new);
+        is_new
+    }
+
+    /// Tells whether it is new.
+    fn know(&mut self, canonical: &str) -> bool {
         let fingerprint = self.fingerprint(canonical);
-        self.known.insert(fingerprint);
         self.note_known(fingerprint);
-        self.counts.directories += 1;
+        self.known.insert(fingerprint)
     }
 
     fn is_known(&self, canonical: &str) -> bool {

@@ -61,11 +61,12 @@ pub mod stats;
 use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
-pub use frontier::{Cause, Counts, Found, Kind, Policy, Unread};
+use frontier::LinkKind;
+pub use frontier::{Cause, Counts, Follow, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
-use scope::{Pattern, Scope};
+use scope::{Outside, Pattern, Scope};
 pub use state::{State, StateError};
 use stats::Stats;
 
@@ -73,6 +74,7 @@ use stats::Stats;
 #[derive(Clone, Debug)]
 pub struct Find {
     starts: Vec<Url>,
+    sitemaps: Vec<Url>,
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
@@ -109,6 +111,7 @@ impl Find {
     pub fn new() -> Self {
         Self {
             starts: Vec::new(),
+            sitemaps: Vec::new(),
             expression: Expression::default(),
             policy: Policy::default(),
             transfer: Transfer {
@@ -138,6 +141,23 @@ impl Find {
     pub fn start(mut self, url: &str) -> Result<Self, StartError> {
         self.starts.push(check_start(url)?);
         Ok(self)
+    }
+
+    /// Adds a sitemap (sitemaps.org): XML or plain text, also compressed by gzip, or an index of such. What it names at or
+    /// below its directory is found; directories are read, and so are pages, if [links](Self::follow) of pages are
+    /// followed.
+    ///
+    /// # Errors
+    /// `url` is not an absolute URL with a host, or has credentials.
+    pub fn sitemap(mut self, url: &str) -> Result<Self, StartError> {
+        self.sitemaps.push(check_url(url)?);
+        Ok(self)
+    }
+
+    /// What leads from one URL to the next. Default: [`Follow::Listings`].
+    pub fn follow(mut self, follow: Follow) -> Self {
+        self.policy.follow = follow;
+        self
     }
 
     /// Wants what the expression says, and does what it says. Replaces what was wanted before; the methods below add
@@ -320,13 +340,14 @@ impl Find {
         self
     }
 
-    /// Lets redirects of files lead to other hosts; to those of [`domain`](Self::domain) alone, if there is one.
+    /// Lets links of pages, locations of sitemaps and redirects lead to other hosts; to those of
+    /// [`domain`](Self::domain) alone, if there is one.
     pub fn span_hosts(mut self) -> Self {
         self.scope.span_hosts();
         self
     }
 
-    /// Lets redirects of files lead to this host, and to those below it.
+    /// Lets links of pages, locations of sitemaps and redirects lead to this host, and to those below it.
     ///
     /// # Errors
     /// It is no host name and no address.
@@ -348,7 +369,7 @@ impl Find {
     }
 
     /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
-    /// starts, below a directory for each host. See [`download`].
+    /// starts, and from other hosts than the start's, below a directory for each host. See [`download`].
     ///
     /// # Errors
     /// The directory cannot be created, or no file in it.
@@ -387,7 +408,7 @@ impl Find {
             }
         };
         let mut scope = self.scope;
-        for start in &self.starts {
+        for start in self.starts.iter().chain(&self.sitemaps) {
             scope.start(start);
         }
         let mut policy = self.policy;
@@ -398,23 +419,21 @@ impl Find {
             actor,
             events,
             wanted: Vec::new(),
+            links: Vec::new(),
             downloads: self.download.is_some(),
         };
-        let proxies = &self.transfer.proxies;
-        let hosts = by_host(&self.starts);
-        let hosts = hosts
-            .iter()
-            .map(|(origin, starts)| {
-                crawl::Host::new(origin, starts, policy.clone(), proxies, &mut run)
-            })
-            .collect();
         let overwrite = self.overwrite;
-        let store = self
-            .download
-            .map(|to| Store::new(to, overwrite, &self.starts, scope.clone()));
-        let state = self.state.as_deref();
-        let client = crawl::client(&self.transfer, &self.starts);
-        crawl::search(hosts, client, &self.transfer, state, store, &mut run);
+        let plan = crawl::Plan {
+            store: self
+                .download
+                .map(|to| Store::new(to, overwrite, &self.starts, scope.clone())),
+            starts: &self.starts,
+            sitemaps: &self.sitemaps,
+            policy,
+            transfer: &self.transfer,
+            state: self.state.as_deref(),
+        };
+        crawl::search(plan, &mut run);
         run.finish()
     }
 }
@@ -529,7 +548,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-fn check_start(text: &str) -> Result<Url, StartError> {
+fn check_url(text: &str) -> Result<Url, StartError> {
     let mut url = match Url::parse(text) {
         Ok(url) if url.has_host() => url,
         _ => return Err(StartError::NotAbsolute(text.to_owned())),
@@ -539,6 +558,12 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn check_start(text: &str) -> Result<Url, StartError> {
+    let mut url = check_url(text)?;
     match url.query() {
         Some(query) if listing::is_listing_query(query) => {}
         Some(query) if !listing::is_sort_query(query) => {
@@ -546,23 +571,7 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         }
         _ => url.set_query(None),
     }
-    url.set_fragment(None);
     Ok(url)
-}
-
-/// The starts of each host, hosts in the order in which they first appear.
-fn by_host(starts: &[Url]) -> Vec<(Url, Vec<Url>)> {
-    let mut hosts: Vec<(Url, Vec<Url>)> = Vec::new();
-    for start in starts {
-        match hosts
-            .iter_mut()
-            .find(|(origin, _)| same_host(origin, start))
-        {
-            Some((_, starts)) => starts.push(start.clone()),
-            None => hosts.push((start.clone(), vec![start.clone()])),
-        }
-    }
-    hosts
 }
 
 fn same_host(a: &Url, b: &Url) -> bool {
@@ -581,6 +590,8 @@ struct Run<'r> {
     downloads: bool,
     /// Those that nobody has taken up yet.
     wanted: Vec<Wanted>,
+    /// Links to other hosts that nobody has followed yet.
+    links: Vec<frontier::Link>,
 }
 
 impl Run<'_> {
@@ -599,14 +610,32 @@ impl Run<'_> {
                 self.events.summary.stats.handle_unread(unread.cause);
                 self.events.emit(Event::Unread(unread));
             }
+            frontier::Finding::Link(link) => return self.link(link),
+        }
+        Verdict::Go
+    }
+
+    /// Whether a link belongs to the search.
+    fn link(&mut self, link: &frontier::Link) -> Verdict {
+        match self.scope.judge(&link.url) {
+            Ok(()) => {}
+            // Only files are left out by that.
+            Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
+            Err(_) => return Verdict::Prune,
+        }
+        if link.elsewhere {
+            self.links.push(link.clone());
         }
         Verdict::Go
     }
 
     fn found(&mut self, found: Found<'_>, memo: &mut Memo, idle: Idle<'_>) -> Verdict {
         let is_directory = found.kind == Kind::Directory;
-        if self.scope.judge_spelling(found.url, is_directory).is_err() {
-            return Verdict::Prune;
+        match self.scope.judge_spelling(found.url, is_directory) {
+            Ok(()) => {}
+            // It may lead to what is.
+            Err(Outside::NotIncluded) => return Verdict::Go,
+            Err(_) => return Verdict::Prune,
         }
         let mut acting = Acting {
             actor: &mut self.actor,

@@ -117,6 +117,18 @@ impl Scope {
         self.judge_spelling(url.as_str(), url.path().ends_with('/'))
     }
 
+    /// The path below which a URL that belongs to the crawl may lead further on its host: the directory of the start that
+    /// holds it, or `/` on a host without starts.
+    pub fn root(&self, url: &Url) -> &str {
+        let path = path::canonical(url.path());
+        let holding = self
+            .starts
+            .iter()
+            .filter(|start| start.is_host_of(url) && start.holds(&path));
+        let innermost = holding.max_by_key(|start| start.directory.len());
+        innermost.map_or("/", |start| &start.directory)
+    }
+
     /// The part of [`judge`](Self::judge) that is about patterns alone, for what a directory in the scope lists: it is
     /// below a start without saying.
     ///

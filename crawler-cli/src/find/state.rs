@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
+use url::Url;
 
 use super::download::{self, Downloads, Wanted};
 use super::frontier::{Change, Frontier, Place, Saved, Summit};
@@ -113,6 +114,25 @@ impl State {
             .map_err(|error| self.sql(error))
     }
 
+    /// The hosts that links have led to, beyond the first ones, which have starts: each by its URL.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn further_hosts(&self, first: usize) -> Result<Vec<Url>, StateError> {
+        let further = || {
+            let query = "SELECT origin FROM host WHERE host >= ?1 ORDER BY host";
+            let mut rows = self.db.prepare(query)?;
+            let rows = rows.query_map([signed(first as u64)], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        let further = further().map_err(|error| self.sql(error))?;
+        let url = |text: String| {
+            let damaged = |_| StateError::new(&self.path, What::Damaged(text.clone()));
+            Url::parse(&text).map_err(damaged)
+        };
+        further.into_iter().map(url).collect()
+    }
+
     /// Has a frontier go on where it was, or begins to keep it. `host` is its number.
     ///
     /// # Errors
@@ -196,6 +216,7 @@ impl State {
         let (db, host) = (&self.db, signed(host as u64));
         for change in changes {
             match change {
+                Change::Begun => {}
                 Change::Queued(number, text) => {
                     let insert = "INSERT INTO queued (host, number, task) VALUES (?1, ?2, ?3)";
                     db.prepare_cached(insert)?
@@ -257,9 +278,10 @@ impl State {
                 return Ok(Some(text));
             }
         }
-        let replace = "INSERT OR REPLACE INTO host (host, summit) VALUES (?1, ?2)";
+        let replace = "INSERT OR REPLACE INTO host (host, origin, summit) VALUES (?1, ?2, ?3)";
+        let origin = frontier.origin().as_str();
         db.prepare_cached(replace)?
-            .execute(params![host, text(&frontier.summit())])?;
+            .execute(params![host, origin, text(&frontier.summit())])?;
         Ok(None)
     }
 
@@ -470,7 +492,7 @@ const VERSION: i64 = 1;
 const SCHEMA: &str = "
     BEGIN;
     CREATE TABLE search (identity TEXT NOT NULL, results BLOB NOT NULL DEFAULT x'', place INTEGER);
-    CREATE TABLE host (host INTEGER PRIMARY KEY, summit TEXT NOT NULL);
+    CREATE TABLE host (host INTEGER PRIMARY KEY, origin TEXT NOT NULL, summit TEXT NOT NULL);
     CREATE TABLE queued (host INTEGER, number INTEGER, task TEXT NOT NULL, spilled INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (host, number)) WITHOUT ROWID;
     CREATE TABLE held (host INTEGER, number INTEGER, listing TEXT NOT NULL, place TEXT NOT NULL,

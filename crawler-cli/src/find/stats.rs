@@ -333,7 +333,7 @@ impl Class {
             Cause::Proxy(..) => Self::Proxy,
             Cause::Status(status) => Self::Status(*status),
             Cause::CutShort(_) => Self::CutShort,
-            Cause::NotHtml(_) | Cause::Encoded(_) => Self::NotListing,
+            Cause::NotHtml(_) | Cause::Encoded(_) | Cause::Sitemap(_) => Self::NotListing,
             Cause::Elsewhere(_)
             | Cause::NoLocation
             | Cause::RedirectLoop
@@ -346,6 +346,10 @@ impl Class {
             | Cause::Loop(_)
             | Cause::Private(_)
             | Cause::SameListing
+            | Cause::BadLocations(_)
+            | Cause::SitemapElsewhere(_)
+            | Cause::NothingBelow
+            | Cause::TooManyHosts(_)
             | Cause::TooManyDirectories(_) => Self::Limit,
             Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
             Cause::Download(_) => Self::Download,

@@ -19,7 +19,7 @@ use super::words::WORDS;
 use crate::find::expr::Parser;
 use crate::find::report::{Format, Options, Progress, SummaryForm};
 use crate::find::scope::Pattern;
-use crate::find::{Find, USER_AGENT};
+use crate::find::{Find, Follow, USER_AGENT};
 
 /// One option, or one word of an expression.
 pub(crate) struct Opt {
@@ -158,6 +158,14 @@ impl Args {
     pub(crate) fn start(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).start(url)?;
         self.starts += 1;
+        self.identify(url);
+        Ok(())
+    }
+
+    fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
+        self.find = std::mem::take(&mut self.find).sitemap(url)?;
+        self.starts += 1;
+        self.identify("--sitemap");
         self.identify(url);
         Ok(())
     }
@@ -439,6 +447,36 @@ const OPTIONS: &[Opt] = &[
         }),
     },
     Opt {
+        names: &["--links"],
+        values: &[Val { name: "listing|page", hint: Hint::OneOf(&["listing", "page"]) }],
+        group: Group::Search,
+        short: "follow listings of directories, or the links of pages",
+        long: "What leads from one URL to the next. listing: pages are listings of directories, and only what is directly below is an entry. page: pages are web pages, and all their links are followed that stay below the start, or lead where --span-hosts and --domains say; what they embed (images, scripts) is found, too. A link's target is found once it has answered: a page after its GET, anything else after a HEAD; what pages embed is not asked for, unless a test needs to know more. -prune ends the following of a page's links. The depth is that of the path, not the number of links.",
+        default: "listing",
+        env: &[],
+        set: Set::Value(|args, value| {
+            let follow = match value {
+                "listing" => Follow::Listings,
+                "page" => Follow::Pages,
+                _ => return Err("either listing or page".into()),
+            };
+            args.find(|find| find.follow(follow));
+            args.identify("--links");
+            args.identify(value);
+            Ok(())
+        }),
+    },
+    Opt {
+        names: &["--sitemap"],
+        values: &[any("URL")],
+        group: Group::Search,
+        short: "start from what a sitemap names as well",
+        long: "Start from what this sitemap names at or below its own directory as well: XML or plain text, also compressed by gzip, or an index of sitemaps (sitemaps.org). Its URLs are found, with the times it gives; those that end in / are read as directories. With --links page, all are read as pages. May be given several times, and instead of a start.",
+        default: "",
+        env: &[],
+        set: Set::Value(|args, value| args.sitemap(value).map_err(|error| error.0)),
+    },
+    Opt {
         names: &["--dav"],
         values: &[],
         group: Group::Search,
@@ -506,8 +544,8 @@ const OPTIONS: &[Opt] = &[
         names: &["--span-hosts"],
         values: &[],
         group: Group::Network,
-        short: "let redirects of downloads lead to other hosts",
-        long: "Let redirects of files that are downloaded lead to other hosts, as those of mirror networks do: to all, or to those of --domains. Without it they must stay below the start.",
+        short: "go to other hosts",
+        long: "Go to other hosts where links of pages (--links page), locations of sitemaps and redirects lead there, be it of directories or, as in mirror networks, of files to download: to all, or to those of --domains. Each host is asked for its own robots.txt, and -maxdepth counts from its root. Without it, what is searched stays below the starts; the same host with https in place of http at the usual ports counts as the same. No more than 10,000 hosts are searched.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.find(Find::span_hosts)),
@@ -516,8 +554,8 @@ const OPTIONS: &[Opt] = &[
         names: &["--domains"],
         values: &[any("LIST")],
         group: Group::Network,
-        short: "let redirects of downloads lead to these hosts",
-        long: "Let redirects of files that are downloaded lead to these hosts, and to all whose names end in a dot and one of them. Names are separated by commas.",
+        short: "go to these other hosts",
+        long: "As --span-hosts, but only to these hosts, and to all whose names end in a dot and one of them. Names are separated by commas.",
         default: "",
         env: &[],
         set: Set::Value(|args, value| {
@@ -671,7 +709,7 @@ const OPTIONS: &[Opt] = &[
         values: &[file("DIR")],
         group: Group::Output,
         short: "download the files that are found",
-        long: "Download the files that are found into this directory, each at its path below the start; with several starts, below directories for host and path. A file gets its name when it is complete, and its time is that of the server. What was cut short is gone on with, in another run too, if the server says that it is still the same file. A file that is there already is compared with the server's by size and time; one that differs is an error, and left as it is.",
+        long: "Download the files that are found into this directory, each at its path below the start; with several starts, and from other hosts than the start's, below directories for host and path. A file gets its name when it is complete, and its time is that of the server. What was cut short is gone on with, in another run too, if the server says that it is still the same file. A file that is there already is compared with the server's by size and time; one that differs is an error, and left as it is.",
         default: "",
         env: &[],
         set: Set::Value(|args, value| {

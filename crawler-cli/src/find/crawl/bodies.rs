@@ -9,7 +9,7 @@ use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeou
 use super::super::download::{Body, Complaint, Head, Outcome, Store};
 use super::super::frontier::{Cause, FetchId};
 use super::super::stats::{Class, Exchange};
-use super::{Crawl, Host, Run, Tags, exchange, failure};
+use super::{Crawl, Host, Run, exchange, failure, tag, untag};
 
 /// The bodies that are being read, and where they go.
 pub(super) struct Bodies {
@@ -59,7 +59,7 @@ impl Crawl<'_> {
         let Some(bodies) = &self.bodies else {
             return;
         };
-        let host = &mut self.hosts[index];
+        let host = &mut self.hosts.all[index];
         for wanted in std::mem::take(&mut run.wanted) {
             let target = wanted.url.get(host.base.len()..).unwrap_or("/");
             if host.frontier.is_allowed(target) {
@@ -73,7 +73,7 @@ impl Crawl<'_> {
 
     /// While directories are read, half of the connections are left for them.
     pub(super) fn has_room_for_download(&self, index: usize) -> bool {
-        let host = &self.hosts[index];
+        let host = &self.hosts.all[index];
         let goes_on = !host.frontier.is_done() && !host.downloads.is_full();
         let most = if goes_on {
             self.host_cap.div_ceil(2)
@@ -91,13 +91,12 @@ impl Crawl<'_> {
     pub(super) fn submit_downloads(&mut self, index: usize, run: &mut Run<'_>) {
         let now = Instant::now();
         while self.has_room_for_download(index)
-            && self.hosts[index].frontier.held_until(now).is_none()
+            && self.hosts.all[index].frontier.held_until(now).is_none()
         {
             let Some(bodies) = &mut self.bodies else {
                 return;
             };
-            let tags = Tags::of(&self.hosts);
-            let host = &mut self.hosts[index];
+            let host = &mut self.hosts.all[index];
             let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
             let Some(get) = host.downloads.poll_request(now, &mut bodies.store, sink) else {
                 return;
@@ -118,7 +117,7 @@ impl Crawl<'_> {
                 ..Timeouts::none()
             };
             let call = Call::new(request, Response::new())
-                .tag(tags.join(index, get.id) | DOWNLOAD)
+                .tag(tag(index, get.id) | DOWNLOAD)
                 .timeouts(timeouts)
                 .streaming(get.method == "GET");
             self.client.submit(call);
@@ -132,11 +131,11 @@ impl Crawl<'_> {
 
     /// The head of an answer, or a failure before there was one. Tells which host it was.
     pub(super) fn answer_download(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
-        let (index, id) = Tags::of(&self.hosts).split(done.tag & !DOWNLOAD);
+        let (index, id) = untag(done.tag & !DOWNLOAD);
         let Some(bodies) = &mut self.bodies else {
             return index;
         };
-        let host = &mut self.hosts[index];
+        let host = &mut self.hosts.all[index];
         let now = Instant::now();
         let exchange = exchange(&done.report, false);
         let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
@@ -213,7 +212,7 @@ impl Crawl<'_> {
         let bodies = self.bodies.as_mut()?;
         let call = bodies.readable.pop_front()?;
         let stream = bodies.streams.get_mut(&call)?;
-        let host = &mut self.hosts[stream.host];
+        let host = &mut self.hosts.all[stream.host];
         let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
         let mut is_over = false;
         for _ in 0..BUFFERS_AT_ONCE {
@@ -262,7 +261,7 @@ impl Crawl<'_> {
     fn end_download(&mut self, stream: &Stream, run: &mut Run<'_>) {
         let stats = &mut run.events.summary.stats;
         stats.handle_answer(Instant::now(), stream.host, stream.status, &stream.exchange);
-        self.hosts[stream.host].in_flight -= 1;
+        self.hosts.all[stream.host].in_flight -= 1;
         if let Some(bodies) = &mut self.bodies {
             bodies.in_flight -= 1;
         }

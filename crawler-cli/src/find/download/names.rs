@@ -27,14 +27,22 @@ pub(super) enum Layout {
     WholeUrl,
 }
 
+/// Host and port of a URL.
+pub(super) fn host(url: &str) -> &str {
+    let rest = after_scheme(url);
+    rest.split(['/', '?']).next().unwrap_or(rest)
+}
+
+fn after_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
 impl Name {
     /// For what is so many levels below its start; the start itself has its last segment.
     pub(super) fn of(url: &str, depth: u32, layout: Layout) -> Self {
-        let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let (host, target) = match after_scheme.find('/') {
-            Some(at) => (&after_scheme[..at], &after_scheme[at + 1..]),
-            None => (after_scheme, ""),
-        };
+        let host = host(url);
+        let target = &after_scheme(url)[host.len()..];
+        let target = target.strip_prefix('/').unwrap_or(target);
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),

@@ -136,7 +136,7 @@ impl Expression {
         });
         let verdict = match outcome {
             Err(verdict) => verdict,
-            Ok(()) if look.pruned && found.kind == Kind::Directory => Verdict::Prune,
+            Ok(()) if look.pruned => Verdict::Prune,
             Ok(()) => Verdict::Go,
         };
         Evaluation {
@@ -220,7 +220,7 @@ impl Default for Evaluation {
 pub enum Verdict {
     /// Go on. A directory is read.
     Go,
-    /// Nothing below the entry is wanted, so that no request is sent for it: `-prune`.
+    /// Nothing below the entry, or linked by it, is wanted, so that no request is sent for that: `-prune`.
     Prune,
     /// The listing leaves a test open. The server is to be asked by `HEAD`; then the expression looks again, with
     /// [`asked`](super::Found::asked) set and the same memo.

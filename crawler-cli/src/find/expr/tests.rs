@@ -102,7 +102,8 @@ fn verdicts() {
     let before = ["-newermt", "2001-01-01"];
     for (words, found, verdict) in [
         (&["-true"][..], &FILE, Verdict::Go),
-        (&["-prune"], &FILE, Verdict::Go),
+        // A page has links.
+        (&["-prune"], &FILE, Verdict::Prune),
         (&["-prune"], &DIRECTORY, Verdict::Prune),
         (&["-name", "d", "-prune"], &DIRECTORY, Verdict::Prune),
         (&["-name", "x", "-prune"], &DIRECTORY, Verdict::Go),

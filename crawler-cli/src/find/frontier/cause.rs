@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::find::download::Fault;
-use crate::find::listing::Shape;
+use crate::find::listing::{Shape, SitemapError};
 
 /// Why a URL could not be read.
 #[derive(Debug)]
@@ -55,6 +55,16 @@ pub enum Cause {
     Scheme(String),
     /// The host is at this address, which is not public, nor one of a host that was given.
     Private(IpAddr),
+    /// What came is no sitemap that can be read.
+    Sitemap(SitemapError),
+    /// The sitemap names this one, which is not below it.
+    SitemapElsewhere(String),
+    /// So many of the sitemap's locations are no URLs that can be used.
+    BadLocations(usize),
+    /// Nothing of what the sitemap names belongs to the search.
+    NothingBelow,
+    /// Links lead to more hosts than this.
+    TooManyHosts(usize),
     /// A file that was wanted could not be downloaded.
     Download(Fault),
 }
@@ -66,6 +76,12 @@ impl fmt::Display for Cause {
             Self::Proxy(proxy, error) => write!(f, "through {proxy}: {error}"),
             Self::Status(407) => f.write_str("the proxy asks for credentials (status 407)"),
             Self::Status(status) => write!(f, "the server answered {status}"),
+            Self::CutShort(Shape::Page) => {
+                f.write_str("the page was cut short: the connection closed before </html>")
+            }
+            Self::CutShort(Shape::Sitemap) => {
+                f.write_str("the sitemap was cut short: the connection closed before its end")
+            }
             Self::CutShort(Shape::Generic) => {
                 f.write_str("the listing was cut short: the connection closed before </html>")
             }
@@ -122,6 +138,15 @@ impl fmt::Display for Cause {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
             Self::Private(ip) => write!(f, "{ip} is a private address, and no start's"),
+            Self::Sitemap(error) => error.fmt(f),
+            Self::SitemapElsewhere(to) => {
+                write!(f, "names {to}, a sitemap that is not part of the search")
+            }
+            Self::BadLocations(count) => {
+                write!(f, "{count} locations left out: they are no URLs that can be used")
+            }
+            Self::NothingBelow => f.write_str("nothing of what it names is part of the search"),
+            Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }
     }

@@ -197,12 +197,17 @@ impl Frontier {
         }
         let mut task = held.task.below(&entry.segment, TaskKind::File);
         task.open = Some(Box::new(Open::of(&entry, memo, held.shape)));
+        self.ask_about(now, task, sink);
+        None
+    }
+
+    /// The server is to tell more about a file.
+    pub(super) fn ask_about(&mut self, now: Instant, task: Task, sink: Sink<'_>) {
         self.undecided += 1;
         match self.is_allowed(&task.target) {
             true => self.queue(task),
             false => self.give_up(now, task, &Cause::Robots, sink),
         }
-        None
     }
 
     /// The server was asked about a file, and this is what it said.

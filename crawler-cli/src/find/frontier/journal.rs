@@ -11,14 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use super::inspect::{Clock, Held};
 use super::task::{Above, Open, Task, TaskKind};
-use super::{Counts, Frontier};
+use super::{Counts, Frontier, Start};
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
+use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Numbers name what is to be done, each once in the life of a crawl.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
+    /// The crawl begins.
+    Begun,
     /// This is to be asked for.
     Queued(u64, String),
     /// It is done, or given up.
@@ -39,7 +42,7 @@ pub struct Place {
 }
 
 /// What a frontier needs to go on beside its URLs.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Summit {
     /// Keys of the fingerprints.
     seeds: [u64; 2],
@@ -47,6 +50,8 @@ pub struct Summit {
     clock: Option<i64>,
     heads: bool,
     counts: Counts,
+    /// The directories that were added to what is searched by links, and whether each is one of the things to be found.
+    starts: Vec<(String, bool)>,
 }
 
 /// What was written down.
@@ -74,6 +79,8 @@ pub(super) struct Journal {
     current: Option<(u64, bool)>,
     /// URLs that are on disk only.
     spilled: u64,
+    /// Starts that were given, and not added by links.
+    given: usize,
 }
 
 /// A [`Task`], written down.
@@ -250,6 +257,8 @@ impl Frontier {
     /// Keeps a journal from now on; what is there already is in it.
     pub fn keep_journal(&mut self) {
         self.journal.on = true;
+        self.journal.given = self.starts.len();
+        self.journal.changes.push(Change::Begun);
         for task in mem::take(&mut self.ready) {
             let task = self.written(Task { number: 0, ..task });
             self.ready.push(task);
@@ -274,6 +283,10 @@ impl Frontier {
             clock: self.clock.ahead(),
             heads: self.heads,
             counts: self.counts,
+            starts: self.starts[self.journal.given..]
+                .iter()
+                .map(|start| (start.directory.clone(), start.is_found))
+                .collect(),
         }
     }
 
@@ -284,6 +297,13 @@ impl Frontier {
     pub fn restore(&mut self, saved: Saved) -> Result<(), String> {
         self.journal.on = true;
         self.journal.spilled = saved.spilled;
+        self.journal.given = self.starts.len();
+        let added = saved.summit.starts.into_iter();
+        self.starts.extend(added.map(|(directory, is_found)| Start {
+            path: path::decode(&directory),
+            directory,
+            is_found,
+        }));
         self.seeds = saved.summit.seeds;
         self.next_number = saved.summit.next_number;
         self.clock = saved.summit.clock.map_or(Clock::Unknown, Clock::Ahead);

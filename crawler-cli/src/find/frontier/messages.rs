@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Cause;
+use super::{Cause, Link};
 use crate::find::expr::Memo;
 use crate::find::listing::Shape;
 use crate::find::range::{SizeRange, TimeRange};
@@ -37,6 +37,10 @@ pub enum Ask {
     Probe,
     /// `GET` with `Range: bytes=0-0`: the same of a server that does not answer `HEAD` as it should.
     First,
+    /// `GET`: a web page, for its links.
+    Page,
+    /// `GET`: a sitemap.
+    Sitemap,
     /// `GET`: robots.txt.
     Robots,
 }
@@ -109,6 +113,9 @@ pub enum Finding<'a> {
     Found(Found<'a>, &'a mut Memo),
     /// A URL could not be read, or not wholly.
     Unread(Unread<'a>),
+    /// Something leads there. [`Verdict::Go`](crate::find::expr::Verdict::Go) says that it belongs to the search; what
+    /// is elsewhere is then [added](super::Frontier::add_link) to the crawl of that host.
+    Link(&'a Link),
 }
 
 /// A file or directory.

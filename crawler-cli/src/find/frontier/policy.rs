@@ -28,6 +28,8 @@ pub struct Policy {
     pub rate: Option<Rate>,
     /// The least time between two requests to the host. Default 0.
     pub min_delay: Duration,
+    /// What leads from one URL to the next. Default: listings.
+    pub follow: Follow,
     /// Whether directories are listed by WebDAV's `PROPFIND`, and not by their pages. Default: no.
     pub dav: bool,
     /// Whether the zone of a listing's times is found out before a file with one is looked at, and not only once a test
@@ -49,11 +51,22 @@ impl Default for Policy {
             agent: "Courser".to_owned(),
             rate: None,
             min_delay: Duration::ZERO,
+            follow: Follow::Listings,
             dav: false,
             clock: false,
             limits: Limits::default(),
         }
     }
+}
+
+/// What leads from one URL to the next.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Follow {
+    /// Pages are listings of directories: only what is directly below is an entry.
+    #[default]
+    Listings,
+    /// Pages are web pages: all links lead on, and what they embed is found too.
+    Pages,
 }
 
 /// Bounds on what a server can make the crawl remember or repeat. What exceeds one is reported as unread.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::Ask;
 use crate::find::expr::Memo;
-use crate::find::listing::{Entry, Shape};
+use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One URL to ask for.
@@ -37,7 +37,7 @@ pub(super) struct Task {
     pub(super) sent_at: Option<Instant>,
     /// What its listing said, if the expression wants to know more.
     pub(super) open: Option<Box<Open>>,
-    /// What the directories above it list.
+    /// What the directories above it list; after redirects from elsewhere, the URLs that led here.
     pub(super) above: Option<Arc<Above>>,
 }
 
@@ -67,6 +67,9 @@ impl Task {
     pub(super) fn ask(&self, heads: bool, dav: bool) -> Ask {
         match self.kind {
             TaskKind::Robots => Ask::Robots,
+            TaskKind::Sitemap => Ask::Sitemap,
+            TaskKind::Link if self.by_get || listing::is_page_name(&self.target) => Ask::Page,
+            TaskKind::Link if !heads => Ask::Page,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
                 if dav { Ask::Properties } else { Ask::List }
             }
@@ -82,6 +85,14 @@ impl Task {
     /// The path of a directory.
     pub(super) fn directory(&self) -> &str {
         self.path.as_deref().unwrap_or(&self.target)
+    }
+
+    /// The same, at the end of a chain of redirects.
+    pub(super) fn redirected(mut self, chain: Option<Arc<Above>>) -> Self {
+        let redirects = Above::listings(chain.as_ref()).count();
+        self.redirects = u32::try_from(redirects).unwrap_or(u32::MAX);
+        self.above = chain;
+        self
     }
 
     /// What is listed in this directory.
@@ -115,6 +126,10 @@ pub(super) enum TaskKind {
     Unknown(Shape),
     /// A file of which the expression wants to know more than its listing says.
     File,
+    /// A start or a link of a crawl that follows pages.
+    Link,
+    /// A sitemap.
+    Sitemap,
 }
 
 /// What a listing said of an entry about which the expression has not decided.
@@ -139,7 +154,7 @@ impl Open {
     }
 }
 
-/// What a directory lists, and those above it: by their fingerprints.
+/// What a directory lists, and those above it, or URLs that redirect one to the other: by their fingerprints.
 #[derive(Debug)]
 pub(super) struct Above {
     pub(super) listing: u64,

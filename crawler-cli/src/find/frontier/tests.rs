@@ -144,6 +144,7 @@ fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outc
                     .unread
                     .push((unread.url.to_owned(), unread.cause.to_string()));
             }
+            Finding::Link(_) => return Verdict::Prune,
         }
         Verdict::Go
     };

@@ -12,10 +12,37 @@ use super::{PageError, PageLimits};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Links {
     /// The URLs, http and https, without fragments, each once, in the order of the page.
-    pub urls: Vec<Url>,
+    pub urls: Vec<Reference>,
     /// Links that were left out because their URL is longer than the limit.
     pub overlong: usize,
 }
+
+/// What a page refers to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reference {
+    /// Where.
+    pub url: Url,
+    /// Whether it is a part of the page, such as an image; and not a place to go to.
+    pub is_embedded: bool,
+}
+
+/// Whether a request target, by its name alone, is most likely that of a page.
+pub fn is_page_name(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or(target);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.') {
+        Some((_, extension)) => PAGES
+            .iter()
+            .any(|page| page.eq_ignore_ascii_case(extension)),
+        None => true,
+    }
+}
+
+/// Extensions of pages.
+const PAGES: [&str; 14] = [
+    "html", "htm", "xhtml", "xht", "shtml", "shtm", "php", "asp", "aspx", "jsp", "jspx", "cgi",
+    "cfm", "do",
+];
 
 /// All that `page` refers to: links, and what it embeds.
 ///
@@ -45,6 +72,7 @@ struct Scan<'a> {
     is_base: bool,
     /// Says to whom to connect, and not what to get.
     is_hint: bool,
+    is_embedded: bool,
     seen: HashSet<Url>,
     links: Links,
 }
@@ -60,6 +88,7 @@ impl<'a> Scan<'a> {
             reference: Vec::new(),
             is_base: false,
             is_hint: false,
+            is_embedded: false,
             seen: HashSet::new(),
             links: Links::default(),
         }
@@ -97,7 +126,10 @@ impl<'a> Scan<'a> {
         if url.as_str().len() > self.limits.url_bytes {
             self.links.overlong += 1;
         } else if self.seen.insert(url.clone()) {
-            self.links.urls.push(url);
+            self.links.urls.push(Reference {
+                url,
+                is_embedded: self.is_embedded,
+            });
         }
     }
 }
@@ -107,6 +139,7 @@ impl Events for Scan<'_> {
         self.end_tag();
         self.is_base = name == b"base";
         self.is_hint = false;
+        self.is_embedded = !matches!(name, b"a" | b"area" | b"iframe" | b"frame");
         self.wanted = match name {
             b"a" | b"area" | b"base" | b"link" => b"href",
             b"img" | b"script" | b"iframe" | b"frame" | b"source" | b"video" | b"audio"
@@ -148,7 +181,12 @@ mod tests {
     fn read(body: &str, page: &str) -> Vec<String> {
         let page = Url::parse(page).expect("a valid URL");
         let links = links(body.as_bytes(), &page, PageLimits::default()).expect("few links");
-        links.urls.into_iter().map(String::from).collect()
+        let urls = links.urls.into_iter();
+        urls.map(|reference| match reference.is_embedded {
+            true => format!("+{}", reference.url),
+            false => reference.url.into(),
+        })
+        .collect()
     }
 
     #[test]
@@ -162,15 +200,15 @@ mod tests {
         assert_eq!(
             read(body, "http://h/p/index.html?q=1"),
             [
-                "http://h/s.css",
-                "http://h/p/s.js",
+                "+http://h/s.css",
+                "+http://h/p/s.js",
                 "http://h/up/",
                 "http://h/p/index.html?q=1",
                 "http://h/p/x.html",
-                "http://h/p/i.png?a=1&b=2",
+                "+http://h/p/i.png?a=1&b=2",
                 "https://other/x",
                 "http://h/p/f.html",
-                "http://h/p/d.pdf",
+                "+http://h/p/d.pdf",
             ]
         );
     }

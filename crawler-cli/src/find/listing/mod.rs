@@ -27,7 +27,7 @@ mod time;
 mod tokens;
 mod xml;
 
-pub use links::{Links, links};
+pub use links::{Links, Reference, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
 
@@ -236,6 +236,11 @@ enum Tokeniser {
 /// Whether a page of this `Content-Type` may be a listing.
 pub fn is_listing_type(content_type: &[u8]) -> bool {
     essence(content_type).is_empty() || Format::of_type(content_type).is_some()
+}
+
+/// Whether this `Content-Type` is that of web pages.
+pub fn is_html_type(content_type: &[u8]) -> bool {
+    Format::of_type(content_type) == Some(Format::Html)
 }
 
 /// How a page is written.

@@ -36,6 +36,10 @@ pub enum Shape {
     Webdav,
     /// Any other page: all its links that pass the child test.
     Generic,
+    /// A web page whose links lead anywhere.
+    Page,
+    /// A sitemap (sitemaps.org).
+    Sitemap,
 }
 
 impl Shape {
@@ -56,6 +60,8 @@ impl Shape {
             Self::Azure => "azure",
             Self::Webdav => "webdav",
             Self::Generic => "generic",
+            Self::Page => "page",
+            Self::Sitemap => "sitemap",
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Sitemap {
     pub sitemaps: Vec<Located>,
     /// Locations that are no http or https URL, or too long.
     pub unusable: usize,
+    /// Whether its end tag was seen, so that nothing is missing; plain text has none.
+    pub ended: bool,
 }
 
 /// A location in a sitemap.
@@ -153,6 +155,7 @@ impl Found {
             }
         }
         if document.is_whole {
+            self.sitemap.ended = true;
             Ok(())
         } else {
             Err(SitemapError::NotASitemap)

@@ -1,0 +1,542 @@
+//! `crawler-cli find` where URLs lead anywhere: links of web pages, sitemaps, redirects to other hosts.
+
+mod common;
+
+use std::io::Write as _;
+use std::process::Output;
+use std::sync::{Arc, OnceLock};
+
+use common::{Script, crawler, find, lines, page, response, stderr};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+fn html(body: &str) -> Vec<u8> {
+    let body = format!("<!doctype html><html><body>{body}</body></html>");
+    response(200, "Content-Type: text/html\r\n", body)
+}
+
+fn text(body: &str) -> Vec<u8> {
+    response(200, "Content-Type: text/plain\r\n", body)
+}
+
+fn moved(to: &str) -> Vec<u8> {
+    response(301, &format!("Location: {to}\r\n"), "")
+}
+
+/// A search that follows pages, with these arguments; what it printed, without the server's address, and all the rest.
+fn pages(site: &Script, start: &str, args: &[&str]) -> (Vec<String>, String, Option<i32>) {
+    searched(
+        site,
+        &[&[&site.url(start), "--links", "page"], args].concat(),
+    )
+}
+
+/// Without the line of the summary.
+fn quiet(args: &[&str]) -> Output {
+    find(&[&["--summary", "none"], args].concat())
+}
+
+fn searched(site: &Script, args: &[&str]) -> (Vec<String>, String, Option<i32>) {
+    let output = quiet(args);
+    let host = site.url("");
+    let errors = stderr(&output).replace(&host, "");
+    let found = lines(&output.stdout);
+    let found = found.into_iter().map(|line| line.replace(&host, ""));
+    (found.collect(), errors, output.status.code())
+}
+
+fn sorted(mut requests: Vec<String>) -> Vec<String> {
+    requests.sort();
+    requests
+}
+
+#[test]
+fn all_links_below_the_start_are_followed_once() {
+    let site = Script::start(|request| match request {
+        "GET /docs/" => html(
+            "<a href=guide>1</a><a href='guide#part'>2</a><a href=/docs/api/>3</a><a href='../up.html'>up</a>\
+             <a href=//elsewhere.example/docs/>out</a><a href='guide?v=2&amp;w=3'>4</a><a href='?C=N;O=D'>sort</a>\
+             <img src=logo.png><script src=/docs/x.js></script><a href=manual.pdf>5</a><a href=mailto:a@b>m</a>",
+        ),
+        "GET /docs/guide" => {
+            html("<base href=/docs/deep/><a href=page.html>6</a><a href=/docs/>home</a>")
+        }
+        "GET /docs/guide?v=2&w=3" => html("<a href=./>home</a><a href=caf%c3%a9>7</a>"),
+        "GET /docs/api/" => {
+            html("<iframe src=frame.php></iframe><a href=v1.2/>8</a><a href=../guide>9</a>")
+        }
+        "GET /docs/deep/page.html" | "GET /docs/api/frame.php" | "GET /docs/caf%C3%A9" => html(""),
+        // The type tells, and not the name.
+        "HEAD /docs/api/v1.2/" => panic!("a directory is no file"),
+        "GET /docs/api/v1.2/" => text("not a page, <a href=no>no</a>"),
+        "HEAD /docs/manual.pdf" => response(200, "Content-Type: application/pdf\r\n", ""),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "/docs/", &[]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert_eq!(
+        found,
+        [
+            "/docs/",
+            "/docs/api/",
+            "/docs/api/frame.php",
+            "/docs/api/v1.2/",
+            "/docs/caf%C3%A9",
+            "/docs/deep/page.html",
+            "/docs/guide",
+            "/docs/guide?v=2&w=3",
+            "/docs/logo.png",
+            "/docs/manual.pdf",
+            "/docs/x.js",
+        ]
+    );
+    assert_eq!(site.requests().len(), 9, "{:?}", site.requests());
+}
+
+#[test]
+fn a_name_that_could_be_a_page_is_asked_about_first() {
+    let site = Script::start(|request| {
+        match request {
+        "GET /" => html("<a href=release-1.2>1</a><a href=big.iso>2</a><a href=old.iso>3</a><a href=no.iso>4</a>"),
+        "HEAD /release-1.2" => response(200, "Content-Type: text/html\r\n", ""),
+        "GET /release-1.2" => html("<a href=notes>5</a>"),
+        "GET /notes" => html(""),
+        "HEAD /big.iso" => {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 7000000000\r\nContent-Type: application/octet-stream\r\nConnection: close\r\n\r\n".to_vec()
+        }
+        // A server whose HEAD is not proven is asked by GET as well.
+        "HEAD /no.iso" | "HEAD /old.iso" | "GET /no.iso" | "GET /old.iso" => response(404, "", ""),
+        other => panic!("{other} was asked for"),
+    }
+    });
+    let (found, errors, code) = pages(&site, "/", &["-printf", "%p %s\n"]);
+    assert_eq!(code, Some(1));
+    let broken = lines(errors.as_bytes());
+    assert_eq!(broken.len(), 2, "{errors}");
+    assert!(
+        broken[0].contains("/no.iso") && broken[0].contains("404"),
+        "{errors}"
+    );
+    assert!(broken[1].contains("/old.iso"), "{errors}");
+    assert_eq!(
+        found[1..],
+        ["/big.iso 7000000000", "/notes 41", "/release-1.2 60"]
+    );
+}
+
+#[test]
+fn redirects_are_followed_within_the_search_and_found_where_they_leave_it() {
+    let site = Script::start(|request| match request {
+        "GET /a/" => html(
+            "<a href=new>1</a><a href=old>2</a><a href=out>3</a><a href=x>4</a><a href=self>5</a>",
+        ),
+        "GET /a/new" => html(""),
+        "GET /a/old" => moved("/a/new#part"),
+        "GET /a/out" => moved("/b/"),
+        "GET /a/x" => moved("/a/y"),
+        "GET /a/y" => moved("x"),
+        "GET /a/self" => moved("/a/self"),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "/a/", &[]);
+    assert_eq!(found, ["/a/", "/a/new", "/a/out"]);
+    assert_eq!(code, Some(1));
+    let loops = lines(errors.as_bytes());
+    assert_eq!(loops.len(), 2, "{errors}");
+    assert!(
+        loops
+            .iter()
+            .all(|line| line.contains("redirects to itself")),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_is_pruned_or_excluded_leads_no_further() {
+    let site = Script::start(|request| match request {
+        "GET /" => html("<a href=a>1</a><a href=b>2</a><a href=c/>3</a><a href=d.html>4</a>"),
+        "GET /a" => html("<a href=hidden>5</a>"),
+        "GET /d.html" => html("<a href=e.html>6</a>"),
+        "GET /e.html" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let exclude = ["--exclude", "*/b", "--exclude", "*/c/"];
+    let (found, _, code) = pages(
+        &site,
+        "/",
+        &[&exclude[..], &["-name", "a", "-prune", "-o", "-print"]].concat(),
+    );
+    assert_eq!(
+        (found, code),
+        (
+            sorted(vec!["/".into(), "/d.html".into(), "/e.html".into()]),
+            Some(0)
+        )
+    );
+    // What is not included is read for its links all the same.
+    let include = ["--include", "*/e.html", "-type", "f", "-name", "*.html"];
+    let (found, ..) = pages(
+        &site,
+        "/",
+        &[&exclude[..], &["--exclude", "*/a"], &include].concat(),
+    );
+    assert_eq!(found, ["/e.html"]);
+}
+
+#[test]
+fn depth_kind_and_parser_of_pages_are_told() {
+    let site = Script::start(|request| match request {
+        "GET /s/" => html("<a href=d/>1</a><a href=d/e/f>2</a><img src=i.png>"),
+        "GET /s/d/" | "GET /s/d/e/f" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, ..) = pages(&site, "/s/", &["-maxdepth", "1", "-printf", "%d %y %p\n"]);
+    assert_eq!(found, ["0 d /s/", "1 d /s/d/", "1 f /s/i.png"]);
+    let (found, ..) = pages(&site, "/s/", &["-type", "f", "--json"]);
+    assert_eq!(found.len(), 2);
+    assert!(
+        found
+            .iter()
+            .all(|line| line.contains(r#""listing":"page""#)),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn pages_cut_short_are_asked_for_again() {
+    let site = Script::start({
+        let first = OnceLock::new();
+        move |request| {
+            match request {
+            "GET /" if first.set(()).is_ok() => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html><a href=a>1</a>".to_vec()
+            }
+            "GET /" => b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html><a href=a>1</a><a href=b>2</a></HTML>\n".to_vec(),
+            "GET /a" | "GET /b" => html(""),
+            other => panic!("{other} was asked for"),
+        }
+        }
+    });
+    let (found, _, code) = pages(&site, "/", &[]);
+    assert_eq!(
+        (found, code),
+        (sorted(vec!["/".into(), "/a".into(), "/b".into()]), Some(0))
+    );
+}
+
+/// Two hosts whose pages lead to each other.
+fn two_hosts() -> (Script, Arc<OnceLock<String>>, Script) {
+    let other = Arc::new(OnceLock::new());
+    let first = Script::start({
+        let other = Arc::clone(&other);
+        move |request| match request {
+            "GET /robots.txt" => response(404, "", ""),
+            "GET /in/" => {
+                let other: &String = other.get().expect("it is up");
+                html(&format!(
+                    "<a href={other}/>1</a><a href={other}/private/x>2</a><img src={other}/i.png>"
+                ))
+            }
+            "GET /in/back" => html(""),
+            unknown => panic!("{unknown} was asked for"),
+        }
+    });
+    let second = Script::start({
+        let first = first.url("");
+        move |request| match request {
+            "GET /robots.txt" => text("User-agent: *\nDisallow: /private/\n"),
+            "GET /" => html(&format!(
+                "<a href={first}/in/back>1</a><a href={first}/out>2</a><a href=sub/page>3</a>"
+            )),
+            "GET /sub/page" => html(""),
+            unknown => panic!("{unknown} was asked for"),
+        }
+    });
+    other.set(second.url("")).expect("not yet");
+    (first, other, second)
+}
+
+#[test]
+fn other_hosts_are_searched_only_if_they_may_be() {
+    for (args, spans) in [
+        (&[][..], false),
+        (&["--domains", "example.org"], false),
+        (&["--span-hosts"], true),
+        (&["--domains", "127.0.0.1"], true),
+    ] {
+        let (first, _, second) = two_hosts();
+        let start = first.url("/in/");
+        let output = find(&[&[start.as_str(), "--links", "page", "--robots=on"], args].concat());
+        let mut expected = vec![start];
+        if spans {
+            let of_second = ["/", "/i.png", "/sub/page"].map(|path| second.url(path));
+            expected.extend(of_second.into_iter().chain([first.url("/in/back")]));
+            let errors = stderr(&output);
+            assert!(
+                errors.contains("/private/x: not read: robots.txt"),
+                "{errors}"
+            );
+            assert_eq!(output.status.code(), Some(1));
+        } else {
+            assert_eq!(second.requests(), [""; 0], "{args:?}");
+            assert_eq!(output.status.code(), Some(0));
+        }
+        assert_eq!(lines(&output.stdout), sorted(expected), "{args:?}");
+    }
+}
+
+#[test]
+fn a_start_and_a_directory_that_were_moved_are_searched_where_they_are() {
+    let second = Script::start(|request| match request {
+        "GET /mirror/" => page(&["a/", "x"]),
+        "GET /mirror/a/" => page(&["y"]),
+        "GET /sub/" => page(&["z"]),
+        other => panic!("{other} was asked for"),
+    });
+    let to = second.url("");
+    let first = Script::start(move |request| match request {
+        "GET /pub/" => moved(&format!("{to}/mirror/")),
+        "GET /top/" => page(&["sub/"]),
+        "GET /top/sub/" => moved(&format!("{to}/sub/")),
+        other => panic!("{other} was asked for"),
+    });
+    let output = quiet(&[&first.url("/pub/"), "--span-hosts"]);
+    assert_eq!(stderr(&output), "");
+    let expected =
+        ["/mirror/", "/mirror/a/", "/mirror/a/y", "/mirror/x"].map(|path| second.url(path));
+    assert_eq!(lines(&output.stdout), expected);
+    let output = quiet(&[&first.url("/top/"), "--span-hosts"]);
+    assert_eq!(stderr(&output), "");
+    let expected = [
+        first.url("/top/"),
+        first.url("/top/sub/"),
+        second.url("/sub/z"),
+    ];
+    assert_eq!(lines(&output.stdout), sorted(expected.to_vec()));
+    // Without leave it is said where it is.
+    let output = quiet(&[&first.url("/pub/")]);
+    assert!(stderr(&output).contains(&format!("redirects to {}", second.url("/mirror/"))));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn starts_that_are_moved_in_a_circle_end() {
+    let back = Arc::new(OnceLock::<String>::new());
+    let second = Script::start({
+        let back = Arc::clone(&back);
+        move |_| moved(back.get().expect("it is up"))
+    });
+    let to = second.url("/b/");
+    let first = Script::start(move |_| moved(&to));
+    back.set(first.url("/a/")).expect("not yet");
+    for links in ["listing", "page"] {
+        let output = quiet(&[&first.url("/a/"), "--span-hosts", "--links", links]);
+        let errors = stderr(&output);
+        assert!(errors.contains("/b/: redirects to itself"), "{errors}");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    }
+}
+
+const MAP: &str = "<?xml version=\"1.0\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\
+    <url><loc>SITE/cat/a.html</loc><lastmod>2024-05-06</lastmod></url>\
+    <url><loc>SITE/cat/b.iso</loc><lastmod>2020-01-01T00:00:00Z</lastmod></url>\
+    <url><loc>SITE/cat/dir/</loc></url><url><loc>SITE/above</loc></url>\
+    <url><loc>http://elsewhere.example/cat/x</loc></url></urlset>";
+
+/// A site with a sitemap in each form.
+fn mapped() -> (Script, Arc<OnceLock<String>>) {
+    let own = Arc::new(OnceLock::<String>::new());
+    let site = Script::start({
+        let own = Arc::clone(&own);
+        move |request| {
+            let own = own.get().expect("it is up");
+            let map = MAP.replace("SITE", own);
+            match request {
+                "GET /cat/map.xml" => response(200, "Content-Type: application/xml\r\n", map),
+                "GET /cat/map.xml.gz" => {
+                    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+                    packed.write_all(map.as_bytes()).expect("memory");
+                    response(
+                        200,
+                        "Content-Type: application/gzip\r\n",
+                        packed.finish().expect("memory"),
+                    )
+                }
+                "GET /cat/map.txt" => text(&format!(
+                    "{own}/cat/a.html\r\n{own}/cat/b.iso\n{own}/cat/dir/\n"
+                )),
+                "GET /cat/index.xml" => response(
+                    200,
+                    "",
+                    format!(
+                        "<sitemapindex><sitemap><loc>{own}/cat/map.xml</loc></sitemap>\
+                         <sitemap><loc>{own}/cat/index.xml</loc></sitemap></sitemapindex>"
+                    ),
+                ),
+                "GET /cat/moved.xml" => moved("map.xml"),
+                "GET /cat/foreign.xml" => response(
+                    200,
+                    "",
+                    "<urlset><url><loc>http://elsewhere.example/</loc></url></urlset>",
+                ),
+                "GET /cat/broken.xml" => response(200, "", "<urlset><url><loc>http://x/"),
+                "GET /cat/dir/" => page(&["in-dir"]),
+                "GET /cat/a.html" => html("<a href=linked>1</a>"),
+                "HEAD /cat/b.iso" => text(""),
+                "GET /cat/linked" => html(""),
+                other => panic!("{other} was asked for"),
+            }
+        }
+    });
+    own.set(site.url("")).expect("not yet");
+    (site, own)
+}
+
+#[test]
+fn sitemaps_in_all_their_forms_are_starts() {
+    for map in ["map.xml", "map.xml.gz", "map.txt", "index.xml", "moved.xml"] {
+        let (site, _) = mapped();
+        let url = site.url(&format!("/cat/{map}"));
+        let (found, errors, code) = searched(&site, &["--sitemap", &url]);
+        assert_eq!((errors.as_str(), code), ("", Some(0)), "{map}");
+        assert_eq!(
+            found,
+            ["/cat/a.html", "/cat/b.iso", "/cat/dir/", "/cat/dir/in-dir"],
+            "{map}"
+        );
+        let more = usize::from(matches!(map, "index.xml" | "moved.xml"));
+        assert_eq!(site.requests().len(), 2 + more, "{map}");
+    }
+}
+
+#[test]
+fn a_sitemap_tells_times_and_leads_to_pages() {
+    let (site, _) = mapped();
+    let map = site.url("/cat/map.xml");
+    let newer = ["-type", "f", "-newermt", "2022-01-01"];
+    let (found, ..) = searched(
+        &site,
+        &[&["--sitemap", &map, "--exclude", "*/dir/"], &newer[..]].concat(),
+    );
+    assert_eq!(found, ["/cat/a.html"]);
+    assert_eq!(site.requests().len(), 1);
+    let (found, errors, _) = searched(
+        &site,
+        &["--sitemap", &map, "--links", "page", "--exclude", "*/dir/"],
+    );
+    assert_eq!(errors, "");
+    assert_eq!(found, ["/cat/a.html", "/cat/b.iso", "/cat/linked"]);
+}
+
+#[test]
+fn sitemaps_that_tell_nothing_are_reported() {
+    let (site, _) = mapped();
+    for (map, message) in [
+        (
+            "foreign.xml",
+            "nothing of what it names is part of the search",
+        ),
+        ("broken.xml", "no whole sitemap"),
+    ] {
+        let url = site.url(&format!("/cat/{map}"));
+        let (found, errors, code) = searched(&site, &["--sitemap", &url]);
+        assert_eq!((found.len(), code), (0, Some(1)), "{map}");
+        assert!(
+            errors.contains(&format!("/cat/{map}: ")) && errors.contains(message),
+            "{errors}"
+        );
+    }
+    let output = find(&["--sitemap", "map.xml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("map.xml: not an absolute URL"));
+}
+
+/// Killed on the other host, it goes on there.
+#[test]
+fn a_search_over_several_hosts_goes_on_where_it_was_cut_off() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    let child = Arc::new(std::sync::Mutex::new(None::<std::process::Child>));
+    let second = Script::start({
+        let child = Arc::clone(&child);
+        move |request| {
+            if request == "GET /c"
+                && let Some(mut child) = child.lock().expect("no test panicked here").take()
+            {
+                child.kill().expect("SIGKILL");
+                child.wait().expect("a child");
+            }
+            match request {
+                "GET /b" => html("<a href=c>1</a><a href=d>2</a>"),
+                "GET /c" | "GET /d" => html("<a href=b>1</a><img src=i.png>"),
+                other => panic!("{other} was asked for"),
+            }
+        }
+    });
+    let to = second.url("/b");
+    let first = Script::start(move |request| match request {
+        "GET /a" => html(&format!("<a href={to}>1</a>")),
+        other => panic!("{other} was asked for"),
+    });
+    let search = || {
+        let mut command = crawler(&[
+            "find",
+            &first.url("/a"),
+            "--links",
+            "page",
+            "--span-hosts",
+            "-j1",
+        ]);
+        let out = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&out);
+        command.arg("--state").arg(&state);
+        command
+            .stdout(out.expect("a file for results"))
+            .stderr(std::process::Stdio::null());
+        command.spawn().expect("the program runs")
+    };
+    // Locked, so that not even a fast search finds nobody to kill.
+    let mut running = child.lock().expect("no test panicked here");
+    *running = Some(search());
+    drop(running);
+    while child.lock().expect("no test panicked here").is_some() {
+        std::thread::yield_now();
+    }
+    assert!(state.exists());
+    assert_eq!(search().wait().expect("a child").code(), Some(0));
+    let expected = ["/b", "/c", "/d", "/i.png"].map(|path| second.url(path));
+    let expected = sorted([&[first.url("/a")][..], &expected].concat());
+    assert_eq!(lines(&std::fs::read(&out).expect("results")), expected);
+}
+
+#[test]
+fn files_of_other_hosts_are_downloaded_below_their_names() {
+    let second = Script::start(|request| match request {
+        "HEAD /x/file.bin" | "GET /x/file.bin" => text("theirs"),
+        other => panic!("{other} was asked for"),
+    });
+    let to = second.url("/x/file.bin");
+    let first = Script::start(move |request| match request {
+        "GET /a/" => html(&format!("<a href={to}>1</a><a href=d/own.html>2</a>")),
+        "GET /a/d/own.html" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let output = quiet(&[
+        &first.url("/a/"),
+        "--links",
+        "page",
+        "--span-hosts",
+        "--download",
+        place.path().to_str().expect("UTF-8"),
+    ]);
+    assert_eq!(stderr(&output), "");
+    let theirs = place
+        .path()
+        .join(second.address.to_string())
+        .join("x/file.bin");
+    assert_eq!(std::fs::read(theirs).expect("a file"), b"theirs");
+    assert!(place.path().join("d/own.html").exists());
+}
