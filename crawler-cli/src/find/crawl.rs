@@ -162,6 +162,9 @@ struct Crawl<'s> {
 impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
+            if let Err(error) = self.take_back(run) {
+                return run.unkept(&error);
+            }
             for host in 0..self.hosts.len() {
                 self.submit(host, run);
             }
@@ -194,6 +197,29 @@ impl Crawl<'_> {
             Ending::Quit => self.hosts.iter().all(|host| host.downloads.is_done()),
             Ending::Stopped => true,
         }
+    }
+
+    /// Some of the URLs that the frontiers have left to the file, for those that can do with them.
+    fn take_back(&mut self, run: &mut Run<'_>) -> Result<(), StateError> {
+        let Some(state) = self.state.filter(|_| !run.is_over()) else {
+            return Ok(());
+        };
+        for index in 0..self.hosts.len() {
+            let frontier = &mut self.hosts[index].frontier;
+            let wanted = frontier.wants_back();
+            if wanted == 0 {
+                continue;
+            }
+            let back = lock(state).take_back(index, wanted)?;
+            let (client, early) = (&mut self.client, &mut self.early);
+            let sink = &mut |finding: super::frontier::Finding<'_>| {
+                run.finding(finding, &mut |time| see_to(client, early, time))
+            };
+            let added = frontier.add_back(Instant::now(), back, sink);
+            added.map_err(|text| lock(state).damaged(text))?;
+            self.take_wanted(index, run);
+        }
+        Ok(())
     }
 
     /// What the frontiers have done in this turn goes to the file with the results of this turn.
@@ -229,6 +255,9 @@ impl Crawl<'_> {
             self.has_room_for_download(index),
         );
         let host = &mut self.hosts[index];
+        if pages && host.frontier.wants_back() > 0 {
+            return Some(now);
+        }
         let held = host.frontier.held_until(now);
         let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
         let page = page.then(|| host.frontier.poll_timeout(now)).flatten();

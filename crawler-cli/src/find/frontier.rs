@@ -80,6 +80,8 @@ pub struct Frontier {
     /// What robots.txt says, once that is known.
     robots: Option<Robots>,
     robots_asked: bool,
+    /// Why the host was given up, and with it what comes back from the disk.
+    given_up: Option<Arc<Cause>>,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
     heads: bool,
     /// It has answered one well.
@@ -192,6 +194,7 @@ impl Frontier {
             delayed_by_robots: false,
             robots: None,
             robots_asked: false,
+            given_up: None,
             heads: true,
             heads_proven: false,
             clock: Clock::Unknown,
@@ -368,7 +371,7 @@ impl Frontier {
                 self.retry(now, task, failure.cause, wait, sink);
             }
             Blame::HostFinal if !self.has_replied => {
-                self.give_up_all(now, task, &failure.cause, sink);
+                self.give_up_all(now, task, failure.cause, sink);
             }
             Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
         }
@@ -779,13 +782,8 @@ impl Frontier {
     fn give_up(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
         match task.kind {
             TaskKind::Robots => {
-                self.robots = Some(Robots::disallow_all());
-                for start in mem::take(&mut self.ready) {
-                    self.forget(start.number);
-                    let cause = Cause::RobotsUnread(cause.to_string());
-                    self.give_up(now, start, &cause, sink);
-                }
-                return;
+                let cause = Cause::RobotsUnread(cause.to_string());
+                return self.give_up_rest(now, cause, sink);
             }
             TaskKind::Start | TaskKind::Directory => self.counts.directories_done += 1,
             TaskKind::Page | TaskKind::Unknown(_) | TaskKind::File => {}

@@ -259,8 +259,7 @@ impl Frontier {
     /// Goes on with the listings that waited, if they can go on.
     pub(super) fn resume(&mut self, now: Instant, sink: Sink<'_>) {
         for _ in 0..self.held.len() {
-            let can = self.clock != Clock::Asked && self.undecided < MOST_UNDECIDED / 2;
-            if !can {
+            if !self.can_resume() {
                 return;
             }
             if let Some(held) = self.held.pop_front() {
@@ -271,6 +270,11 @@ impl Frontier {
                 self.take_up(outer);
             }
         }
+    }
+
+    /// Whether listings that wait can go on.
+    pub(super) fn can_resume(&self) -> bool {
+        self.clock != Clock::Asked && self.undecided < MOST_UNDECIDED / 2
     }
 
     /// The entries that no answer will come for any more, as their listings have them.

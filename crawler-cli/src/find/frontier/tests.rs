@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::find::listing::PageLimits;
 
+mod kept;
+
 /// What the scripted host does with a request.
 #[derive(Clone)]
 enum Answer {
@@ -54,6 +56,20 @@ struct Outcome {
 }
 
 impl Outcome {
+    fn note(&mut self, finding: Finding<'_>) -> Verdict {
+        match finding {
+            Finding::Found(found, _) => {
+                let found = (found.url.to_owned(), found.kind, found.depth);
+                self.found.push(found);
+            }
+            Finding::Unread(unread) => {
+                let unread = (unread.url.to_owned(), unread.cause.to_string());
+                self.unread.push(unread);
+            }
+        }
+        Verdict::Go
+    }
+
     fn urls(&self) -> Vec<&str> {
         let mut urls: Vec<&str> = self.found.iter().map(|(url, ..)| url.as_str()).collect();
         urls.sort_unstable();
@@ -132,21 +148,7 @@ impl<'a> Crawl<'a> {
 }
 
 fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
-    let sink = &mut |finding: Finding<'_>| {
-        match finding {
-            Finding::Found(found, _) => {
-                outcome
-                    .found
-                    .push((found.url.to_owned(), found.kind, found.depth));
-            }
-            Finding::Unread(unread) => {
-                outcome
-                    .unread
-                    .push((unread.url.to_owned(), unread.cause.to_string()));
-            }
-        }
-        Verdict::Go
-    };
+    let sink = &mut |finding: Finding<'_>| outcome.note(finding);
     let body;
     let mut reply = Reply {
         status: 200,
@@ -361,6 +363,50 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
                 .is_some_and(|&(at, ..)| (3_500..5_000).contains(&at))
         );
     }
+}
+
+/// The trap: listings that wait for requests under way are waited for while nothing is done about these.
+#[test]
+fn a_host_is_given_up_with_any_number_of_requests_under_way() {
+    let origin = Url::parse("http://h/").expect("valid");
+    let policy = Policy {
+        attempts: std::num::NonZeroU32::MIN,
+        ..plain()
+    };
+    let mut frontier = Frontier::new(&origin, policy);
+    frontier.add_start("/");
+    let now = Instant::now();
+    let names: Vec<String> = (0..5000).map(|i| format!("f{i}")).collect();
+    let body = nginx(&names);
+    let reply = Reply {
+        status: 200,
+        body: body.as_bytes(),
+        ..Reply::default()
+    };
+    let mut unread = 0;
+    // Each file is asked about.
+    let mut sink = |finding: Finding<'_>| match finding {
+        Finding::Found(found, _) if found.kind == Kind::File && !found.asked => Verdict::Head,
+        Finding::Found(..) => Verdict::Go,
+        Finding::Unread(_) => {
+            unread += 1;
+            Verdict::Go
+        }
+    };
+    let id = frontier.poll_request(now).expect("the start").id;
+    frontier.handle_reply(now, id, &reply, &mut sink);
+    let mut under_way = Vec::new();
+    while let Some(fetch) = frontier.poll_request(now) {
+        under_way.push(fetch.id);
+    }
+    assert!(under_way.len() < names.len(), "some have to wait");
+    for id in under_way {
+        let cause = Cause::Transfer("connection reset".into());
+        let blame = Blame::Host;
+        frontier.handle_failure(now, id, Failure { cause, blame }, &mut sink);
+    }
+    assert!(frontier.is_done());
+    assert_eq!(unread, names.len());
 }
 
 /// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
