@@ -709,9 +709,15 @@ impl Frontier {
     /// Whether something is there that [`next_task`](Self::next_task) gives.
     fn has_ready(&self) -> bool {
         match self.is_clogged() {
+            _ if self.asks_nothing_new() => false,
             true => self.ready.iter().any(|task| task.kind == TaskKind::File),
-            false => !self.ready.is_empty() && !self.awaits_robots(),
+            false => !self.ready.is_empty(),
         }
+    }
+
+    /// Only what waits to be asked for again is.
+    fn asks_nothing_new(&self) -> bool {
+        self.awaits_robots() || self.postponed.len() >= MOST_POSTPONED
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
@@ -728,7 +734,7 @@ impl Frontier {
         // What has waited long enough goes first: its time runs.
         match self.postponed.first_key_value() {
             Some((&(due, _), _)) if due <= now => {}
-            _ if self.awaits_robots() => return None,
+            _ if self.asks_nothing_new() => return None,
             _ if self.is_clogged() => {
                 let file = |task: &Task| task.kind == TaskKind::File;
                 let at = self.ready.iter().rposition(file)?;
@@ -848,6 +854,10 @@ impl Frontier {
 
 /// Listings that may wait for answers about their files. Each may be as large as a page.
 const MOST_HELD: usize = 64;
+
+/// URLs that may wait to be asked for again before no further ones are asked for: where all fail, they would all end up
+/// in memory.
+const MOST_POSTPONED: usize = 10_000;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {

@@ -177,13 +177,13 @@ impl Frontier {
             true => Reason::Robots,
             false => Reason::Rate,
         };
-        if !self.ready.is_empty()
+        if self.has_ready()
             && let Some(at) = self.pace_at(now).and_then(until)
         {
             return waiting(reason, at);
         }
         match self.postponed.first_key_value() {
-            Some((&(due, _), _)) if self.ready.is_empty() && self.in_flight.is_empty() => {
+            Some((&(due, _), _)) if !self.has_ready() && self.in_flight.is_empty() => {
                 waiting(Reason::BackOff, until(due)?)
             }
             _ => None,

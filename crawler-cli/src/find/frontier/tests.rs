@@ -409,6 +409,34 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     assert_eq!(unread, names.len());
 }
 
+/// The trap: where every URL fails once, they all wait in memory, and make room for more from the disk.
+#[test]
+fn what_waits_to_be_asked_for_again_is_bounded() {
+    let names: Vec<String> = (0..30_000).map(|i| format!("d{i}/")).collect();
+    let mut failed = BTreeSet::new();
+    let (mut waiting, mut most) = (0usize, 0);
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.first_pause = crawl.policy.longest_pause;
+    let outcome = crawl.run(|_, _, target| {
+        if target == "/" {
+            return Answer::Page(names.clone());
+        }
+        match failed.insert(target.to_owned()) {
+            true => {
+                waiting += 1;
+                most = most.max(waiting);
+                Answer::Fail(Blame::Request)
+            }
+            false => {
+                waiting -= 1;
+                page(&[])
+            }
+        }
+    });
+    assert_eq!(most, MOST_POSTPONED);
+    assert_eq!((outcome.unread.len(), outcome.found.len()), (0, 30_001));
+}
+
 /// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
 #[test]
 fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
