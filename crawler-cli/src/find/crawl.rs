@@ -18,6 +18,7 @@ use url::{Position, Url};
 use super::address::Guard;
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{Ask, Blame, BodyEnd, Cause, Failure, FetchId, Frontier, Policy, Reply};
+use super::listing::next_link;
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
@@ -547,6 +548,7 @@ fn reply(response: &Response) -> Reply<'_> {
         content_range: response.header("Content-Range"),
         last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
+        next: response.header_all("Link").find_map(next_link),
         end: if framed {
             BodyEnd::Framed
         } else {

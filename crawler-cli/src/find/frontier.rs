@@ -409,7 +409,7 @@ impl Frontier {
         let limits = self.policy.limits.page;
         let page = self.origin.join(&task.target);
         let page = page.map_err(|_| Cause::NoLocation)?;
-        let listing =
+        let mut listing =
             listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
                 match error {
                     PageError::TooManyLinks => Cause::TooManyLinks(limits.links),
@@ -418,6 +418,10 @@ impl Frontier {
                     }
                 }
             })?;
+        listing.next = listing.next.or_else(|| {
+            let next = std::str::from_utf8(reply.next?).ok()?;
+            listing::next_page(&page.join(next).ok()?, &page)
+        });
         // A known server always ends its page; of an unknown one only the framing tells.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);

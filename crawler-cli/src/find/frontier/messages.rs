@@ -62,6 +62,8 @@ pub struct Reply<'a> {
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
     pub content_encoding: Option<&'a [u8]>,
+    /// Where `Link` says that the next page is; see [`next_link`](crate::find::listing::next_link).
+    pub next: Option<&'a [u8]>,
     /// How the end of the body showed.
     pub end: BodyEnd,
     /// The whole body.

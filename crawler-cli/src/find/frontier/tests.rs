@@ -21,6 +21,8 @@ enum Answer {
     Later(u16, &'static str),
     Redirect(u16, &'static str),
     Fail(Blame),
+    /// A page with this next one, by `Link`, and this href.
+    Linked(&'static str, &'static str),
     /// Status 200 with this content type.
     Typed(&'static str),
 }
@@ -159,6 +161,11 @@ fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outc
         Answer::Page(hrefs) => {
             body = nginx(&hrefs);
             reply.body = body.as_bytes();
+        }
+        Answer::Linked(next, href) => {
+            body = nginx(&[href.to_owned()]);
+            reply.body = body.as_bytes();
+            reply.next = Some(next.as_bytes());
         }
         Answer::Html(text, end) => {
             reply.body = text.as_bytes();
@@ -572,6 +579,20 @@ fn a_crawl_never_leaves_its_start() {
             "http://h:8080/pub/deb/a/x"
         ]
     );
+}
+
+/// By `Link`, what is elsewhere is no part of the listing.
+#[test]
+fn further_pages_are_read_by_their_link() {
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => Answer::Linked("?page=2", "a"),
+        "/?page=2" => Answer::Linked("/?page=3", "b"),
+        "/?page=3" => Answer::Linked("/?page=2", "d/"),
+        "/d/" => Answer::Linked("http://h:8080/e/?page=2", "x"),
+        other => panic!("{other} was asked for"),
+    });
+    assert_eq!(outcome.urls().len(), 5);
+    assert_eq!(outcome.unread, []);
 }
 
 #[test]
