@@ -48,6 +48,8 @@ pub struct Frontier {
     origin: Url,
     policy: Policy,
     starts: Vec<Start>,
+    /// By their directories.
+    start_at: HashMap<Arc<str>, usize>,
     /// Fingerprints of the canonical paths of all directories that were ever queued.
     known: HashSet<u128>,
     /// Those of the further pages of directories.
@@ -55,7 +57,7 @@ pub struct Frontier {
     /// Keys of the fingerprints.
     seeds: [u64; 2],
     /// Last in, first out: the queue stays as small as the tree is deep times wide.
-    ready: Vec<Task>,
+    ready: VecDeque<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
     postponed: BTreeMap<(Instant, u64), Task>,
     in_flight: HashMap<FetchId, (Task, Ask)>,
@@ -102,7 +104,7 @@ pub struct Frontier {
 #[derive(Debug)]
 struct Start {
     /// The directory's canonical path, ending in `/`.
-    directory: String,
+    directory: Arc<str>,
     /// The same, decoded.
     path: Vec<u8>,
 }
@@ -175,11 +177,12 @@ impl Frontier {
             origin,
             policy,
             starts: Vec::new(),
+            start_at: HashMap::new(),
             known: HashSet::new(),
             pages: HashSet::new(),
             // As random as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
             next_number: 0,
@@ -230,7 +233,7 @@ impl Frontier {
         if !directory.ends_with('/') {
             directory.push('/');
         }
-        if self.starts.iter().any(|start| start.directory == directory) {
+        if self.start_at.contains_key(directory.as_str()) {
             return;
         }
         self.mark(&directory);
@@ -241,7 +244,10 @@ impl Frontier {
             task.path = Some(directory.clone());
             task.target = format!("{}?{query}", task.target);
         }
-        self.ready.insert(0, task);
+        self.ready.push_front(task);
+        let directory: Arc<str> = directory.into();
+        self.start_at
+            .insert(Arc::clone(&directory), self.starts.len());
         self.starts.push(Start { directory, path });
     }
 
@@ -534,7 +540,7 @@ impl Frontier {
         sink: Sink<'_>,
     ) {
         let canonical = path::canonical(task.directory());
-        if self.starts.iter().any(|start| start.directory == canonical) {
+        if self.start_at.contains_key(canonical.as_str()) {
             return;
         }
         let item = Item {
@@ -645,7 +651,7 @@ impl Frontier {
             directory.above = task.above;
             return self.directory(now, directory, open, answered, sink);
         }
-        if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
+        if task.kind == TaskKind::Start && *canonical == *self.starts[task.start].directory {
             // The start was given without its final slash.
             let start = Task {
                 redirects: task.redirects + 1,
@@ -725,14 +731,14 @@ impl Frontier {
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if self.awaits_robots() {
+        if self.awaits_robots() && !self.is_done() {
             // Nothing else was asked for yet, so that nothing else is postponed.
             if !mem::replace(&mut self.robots_asked, true) {
                 return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
             }
-            let redirected = |task: &mut Task| task.kind == TaskKind::Robots;
-            if let Some(task) = self.ready.pop_if(redirected) {
-                return Some(task);
+            let redirected = |task: &Task| task.kind == TaskKind::Robots;
+            if self.ready.back().is_some_and(redirected) {
+                return self.ready.pop_back();
             }
         }
         // What has waited long enough goes first: its time runs.
@@ -742,9 +748,9 @@ impl Frontier {
             _ if self.is_clogged() => {
                 let file = |task: &Task| task.kind == TaskKind::File;
                 let at = self.ready.iter().rposition(file)?;
-                return Some(self.ready.remove(at));
+                return self.ready.remove(at);
             }
-            _ => return self.ready.pop(),
+            _ => return self.ready.pop_back(),
         }
         self.postponed.pop_first().map(|(_, task)| task)
     }
@@ -815,11 +821,9 @@ impl Frontier {
     }
 
     fn innermost_start(&self, canonical: &str) -> Option<usize> {
-        let holding = self.starts.iter().enumerate();
-        holding
-            .filter(|(_, start)| canonical.starts_with(&start.directory))
-            .max_by_key(|(_, start)| start.directory.len())
-            .map(|(index, _)| index)
+        let ends = canonical.rmatch_indices('/');
+        ends.map(|(at, _)| &canonical[..=at])
+            .find_map(|directory| self.start_at.get(directory).copied())
     }
 
     fn mark(&mut self, canonical: &str) {

@@ -30,6 +30,7 @@
 //! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`expr`] and
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -39,7 +40,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
-use url::Url;
+use url::{Position, Url};
 
 pub mod address;
 pub mod cli;
@@ -535,7 +536,7 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         _ => return Err(StartError::NotAbsolute(text.to_owned())),
     };
     if !url.username().is_empty() || url.password().is_some() {
-        let host = &url[url::Position::BeforeHost..];
+        let host = &url[Position::BeforeHost..];
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
@@ -553,22 +554,18 @@ fn check_start(text: &str) -> Result<Url, StartError> {
 /// The starts of each host, hosts in the order in which they first appear.
 fn by_host(starts: &[Url]) -> Vec<(Url, Vec<Url>)> {
     let mut hosts: Vec<(Url, Vec<Url>)> = Vec::new();
+    let mut numbers = HashMap::new();
     for start in starts {
-        match hosts
-            .iter_mut()
-            .find(|(origin, _)| same_host(origin, start))
-        {
+        // Scheme, host, and the port where it is not the usual one.
+        let number = *numbers
+            .entry(&start[..Position::BeforePath])
+            .or_insert(hosts.len());
+        match hosts.get_mut(number) {
             Some((_, starts)) => starts.push(start.clone()),
             None => hosts.push((start.clone(), vec![start.clone()])),
         }
     }
     hosts
-}
-
-fn same_host(a: &Url, b: &Url) -> bool {
-    a.scheme() == b.scheme()
-        && a.host() == b.host()
-        && a.port_or_known_default() == b.port_or_known_default()
 }
 
 /// One search under way.
@@ -761,4 +758,29 @@ impl<'r> Events<'r> {
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_of_one_host_by_scheme_name_and_port() {
+        let starts = [
+            "http://b/1",
+            "http://a/2",
+            "HTTP://B:80/3",
+            "https://b/4",
+            "http://b:8080/5",
+            "http://a/6",
+        ];
+        let starts = starts.map(|url| Url::parse(url).expect("valid"));
+        let hosts = by_host(&starts);
+        let paths = hosts.iter().map(|(_, starts)| {
+            let paths = starts.iter().map(Url::path);
+            paths.collect::<String>()
+        });
+        let paths: Vec<String> = paths.collect();
+        assert_eq!(paths, ["/1/3", "/2/6", "/4", "/5"]);
+    }
 }

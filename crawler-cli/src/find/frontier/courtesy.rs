@@ -269,7 +269,7 @@ impl Frontier {
                 self.obey(now, robots, sink);
             }
             Access::Follow => match self.robots_elsewhere(&task, reply.location) {
-                Some(target) => self.ready.push(Task {
+                Some(target) => self.ready.push_back(Task {
                     redirects: task.redirects + 1,
                     ..Task::new(target, TaskKind::Robots, task.start, 0)
                 }),
@@ -305,7 +305,7 @@ impl Frontier {
         self.robots = Some(robots);
         for task in starts {
             match self.is_allowed(&task.target) {
-                true => self.ready.push(task),
+                true => self.ready.push_back(task),
                 false => self.drop_task(now, task, &Cause::Robots, sink),
             }
         }

@@ -151,7 +151,7 @@ impl Frontier {
     /// To be asked for, as soon as may be.
     pub(super) fn queue(&mut self, task: Task) {
         let task = self.written(task);
-        self.ready.push(task);
+        self.ready.push_back(task);
     }
 
     /// Writes down that this is to be asked for, unless that is written already.
@@ -251,7 +251,7 @@ impl Frontier {
         self.journal.on = true;
         for task in mem::take(&mut self.ready) {
             let task = self.written(Task { number: 0, ..task });
-            self.ready.push(task);
+            self.ready.push_back(task);
         }
         let known = self
             .known
@@ -338,7 +338,7 @@ impl Frontier {
                 None if !self.is_allowed(&task.target) => {
                     self.drop_task(now, task, &Cause::Robots, sink);
                 }
-                None => self.ready.push(task),
+                None => self.ready.push_back(task),
             }
         }
         // No answer may come that would.

@@ -748,6 +748,43 @@ fn starts_that_overlap_report_everything_once() {
     );
 }
 
+#[test]
+fn a_redirect_leads_into_the_innermost_start() {
+    let starts: Vec<String> = (0..10_000).map(|i| format!("/a/{i}/")).collect();
+    let starts: Vec<&str> = ["/a/", "/a/b/"]
+        .into_iter()
+        .chain(starts.iter().map(String::as_str))
+        .collect();
+    let outcome = Crawl::of(&starts).run(|_, _, target| match target {
+        "/a/" => page(&["r/"]),
+        "/a/b/" | "/a/r/" => Answer::Redirect(302, "/a/b/c/"),
+        "/a/b/c/" => page(&["x"]),
+        _ => Answer::Status(404),
+    });
+    let below: Vec<_> = outcome.found.iter().filter(|it| it.2 > 0).collect();
+    assert_eq!(
+        below,
+        [
+            &("http://h:8080/a/r/".to_owned(), Kind::Directory, 1),
+            &("http://h:8080/a/b/c/x".to_owned(), Kind::File, 2),
+        ]
+    );
+    assert_eq!(outcome.unread.len(), 10_000);
+}
+
+/// Of a host where nothing is to be asked, not even robots.txt is.
+#[test]
+fn a_crawl_that_is_done_asks_for_nothing() {
+    let origin = Url::parse("ftp://h/").expect("valid");
+    let mut frontier = Frontier::new(&origin, Policy::default());
+    frontier.add_start("/");
+    let now = Instant::now();
+    let cause = Cause::Scheme("ftp".to_owned());
+    frontier.abandon(now, &cause, &mut |_| Verdict::Go);
+    assert_eq!(frontier.poll_request(now), None);
+    assert!(frontier.is_done());
+}
+
 /// A complaint about the rate is no failure of the URL's; but no host is waited for without end.
 #[test]
 fn a_host_that_never_has_time_is_given_up_by_the_clock() {
