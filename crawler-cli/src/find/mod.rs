@@ -596,6 +596,13 @@ impl Run<'_> {
                 self.events.summary.stats.handle_unread(unread.cause);
                 self.events.emit(Event::Unread(unread));
             }
+            frontier::Finding::Named(url) => {
+                let is_left_out =
+                    |url, is_directory| self.scope.judge_spelling(url, is_directory).is_err();
+                if is_left_out(url, false) && is_left_out(&format!("{url}/"), true) {
+                    return Verdict::Prune;
+                }
+            }
         }
         Verdict::Go
     }

@@ -7,7 +7,7 @@ use std::vec;
 
 use super::messages::{Ask, Kind, Reply};
 use super::task::{Open, Task, TaskKind};
-use super::{Answered, Cause, Frontier, Item, Sink};
+use super::{Answered, Cause, Finding, Frontier, Item, Sink};
 use crate::find::expr::{Memo, Verdict};
 use crate::find::listing::{Directories, Entry, EntryKind, Shape};
 use crate::find::range::{ListedTime, SizeRange, TimeRange};
@@ -137,6 +137,9 @@ impl Frontier {
                         .task
                         .below(&entry.segment, TaskKind::Unknown(held.shape));
                     let limit = self.policy.limits.directories;
+                    if sink(Finding::Named(&self.url(&task.target))) == Verdict::Prune {
+                        continue;
+                    }
                     if self.ready.len() >= limit {
                         self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
                     } else if !self.is_allowed(&task.target) {

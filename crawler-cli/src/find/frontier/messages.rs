@@ -111,6 +111,9 @@ pub enum Finding<'a> {
     Found(Found<'a>, &'a mut Memo),
     /// A URL could not be read, or not wholly.
     Unread(Unread<'a>),
+    /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's.
+    /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): it need not be, for neither is wanted.
+    Named(&'a str),
 }
 
 /// A file or directory.

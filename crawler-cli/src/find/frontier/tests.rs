@@ -68,6 +68,7 @@ impl Outcome {
                 let unread = (unread.url.to_owned(), unread.cause.to_string());
                 self.unread.push(unread);
             }
+            Finding::Named(_) => {}
         }
         Verdict::Go
     }
@@ -394,7 +395,7 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     // Each file is asked about.
     let mut sink = |finding: Finding<'_>| match finding {
         Finding::Found(found, _) if found.kind == Kind::File && !found.asked => Verdict::Head,
-        Finding::Found(..) => Verdict::Go,
+        Finding::Found(..) | Finding::Named(_) => Verdict::Go,
         Finding::Unread(_) => {
             unread += 1;
             Verdict::Go
