@@ -402,3 +402,30 @@ fn the_whole_sample_mirror_is_found_at_any_concurrency() {
         assert!(found == mirror, "{connections} connections");
     }
 }
+
+/// On a page that does not mark directories. What is left out either way needs no answer to what it is.
+#[test]
+fn names_that_are_excluded_either_way_are_not_asked_about() {
+    let server = Script::start(|request| match request {
+        "GET /" => response(
+            200,
+            "Content-Type: text/html\r\n",
+            "<a href=a.bak>a</a><a href=b>b</a><a href=c>c</a><a href=d>d</a>",
+        ),
+        "HEAD /b" => response(301, "Location: /b/\r\n", ""),
+        "GET /b/" => page(&["x", "y.bak"]),
+        _ => response(200, "", ""),
+    });
+    let url = server.url("/");
+    let exclude = ["--exclude", "*/[bc]", "--exclude-regex", r"\.bak/?$"];
+    let output = find(&[&[url.as_str(), "-j1"][..], &exclude].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let mut requests = server.requests();
+    requests.sort();
+    assert_eq!(
+        requests,
+        ["GET /", "GET /b/", "HEAD /b", "HEAD /c", "HEAD /d"]
+    );
+    let found = ["/", "/b/", "/b/x", "/d"].map(|path| server.url(path));
+    assert_eq!(lines(&output.stdout), found);
+}

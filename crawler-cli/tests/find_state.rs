@@ -5,10 +5,10 @@ mod common;
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Script, crawler, lines, page, response, stderr};
+use common::{Script, crawler, find, lines, page, response, stderr};
 
 /// Some sixty directories with five files each, on a server that kills who asks at the wanted request.
 struct Tree {
@@ -199,4 +199,45 @@ fn a_state_is_of_one_search_and_in_one_hand() {
     let (code, message) = with(&[]);
     assert_eq!(code, Some(1));
     assert!(message.contains("not the state of a search"), "{message}");
+}
+
+/// Searches until there are results, which nobody reads, and stops at that.
+fn begin(args: &[&str]) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = crawler(&[&["find"], args].concat());
+    command.stdout(writer).stderr(Stdio::null());
+    command.status().expect("the program runs");
+}
+
+/// The trap: what comes back from the disk later than robots.txt is asked for, whatever that says.
+#[test]
+fn robots_txt_holds_for_all_that_is_left() {
+    let names: Vec<String> = (0..51_000).map(|i| format!("d{i}/")).collect();
+    let gone_on = Arc::new(AtomicBool::new(false));
+    let server = Script::start({
+        let gone_on = gone_on.clone();
+        move |request| match request {
+            "GET /robots.txt" if gone_on.load(Ordering::SeqCst) => response(500, "", ""),
+            "GET /robots.txt" => response(404, "", ""),
+            "GET /" => page(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+            _ => response(200, "", ""),
+        }
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let state = place.path().join("state");
+    let (url, state) = (server.url("/"), state.to_str().expect("UTF-8"));
+    let args = [&url, "--robots=on", "--retries=0", "-j1", "--state", state];
+    begin(&args);
+    gone_on.store(true, Ordering::SeqCst);
+    let output = find(&args);
+    assert_eq!(output.status.code(), Some(1));
+    let unread = lines(&output.stderr);
+    let cause = ": not read: no robots.txt: the server answered 500";
+    let unread = unread.iter().filter(|line| line.ends_with(cause));
+    assert_eq!(unread.count(), 51_000);
+    let requests = server.requests();
+    let directories = requests.iter().filter(|it| it.starts_with("GET /d"));
+    assert!(directories.count() <= 1, "that was by the first run");
+    assert_eq!(lines(&output.stdout).len(), 51_001);
 }

@@ -25,7 +25,8 @@ pub struct Guard {
 #[derive(Debug, Default)]
 struct Given {
     names: HashMap<String, Network>,
-    /// Addresses that are not public and may be connected to all the same. At most [`MOST_ADDRESSES`].
+    /// Addresses that are not public and may be connected to all the same: those that are given themselves, and those
+    /// that were learnt, while there are not [`MOST_ADDRESSES`].
     private: HashSet<IpAddr>,
 }
 
@@ -71,11 +72,12 @@ impl Guard {
 impl Given {
     fn add(&mut self, host: Host<&str>) {
         match host {
-            Host::Ipv4(ip) => self.grant([ip.into()]),
-            Host::Ipv6(ip) => self.grant([ip.into()]),
+            Host::Ipv4(ip) => self.private.extend([IpAddr::from(ip)]),
+            Host::Ipv6(ip) => self.private.extend([IpAddr::from(ip)]),
             // What the client makes of it without asking anybody (RFC 6761 §6.3).
             Host::Domain(name) if is_localhost(name) => {
-                self.grant([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+                let ips: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                self.private.extend(ips);
             }
             Host::Domain(name) => {
                 self.names.insert(canonical(name), Network::Unknown);
@@ -145,7 +147,7 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Private addresses that are kept: more than any given hosts have.
+/// Private addresses after which none are learnt any more: more than any given names have.
 const MOST_ADDRESSES: usize = 4096;
 
 #[cfg(test)]
@@ -227,6 +229,17 @@ mod tests {
             assert!(allows(&guard(&[start]), "::1"), "{start}");
             assert!(!allows(&guard(&[start]), "::2"), "{start}");
         }
+    }
+
+    #[test]
+    fn any_number_of_addresses_can_be_given() {
+        let starts: Vec<String> = (0..=MOST_ADDRESSES)
+            .map(|i| format!("http://10.0.{}.{}/", i / 256, i % 256))
+            .collect();
+        let starts: Vec<&str> = starts.iter().map(String::as_str).collect();
+        let guard = guard(&starts);
+        assert!(allows(&guard, "10.0.0.0") && allows(&guard, "10.0.16.0"));
+        assert!(!allows(&guard, "10.0.16.1"));
     }
 
     /// What a resolver that is asked so often for a name lets through.

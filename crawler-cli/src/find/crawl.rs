@@ -20,6 +20,7 @@ use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{
     Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Frontier, LinkKind, Policy, Reply,
 };
+use super::listing::next_link;
 use super::state::{State, StateError};
 use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
@@ -242,6 +243,9 @@ struct Crawl<'s> {
 impl Crawl<'_> {
     fn run(&mut self, run: &mut Run<'_>) {
         loop {
+            if let Err(error) = self.take_back(run) {
+                return run.unkept(&error);
+            }
             for host in 0..self.hosts.all.len() {
                 self.submit(host, run);
             }
@@ -274,6 +278,29 @@ impl Crawl<'_> {
             Ending::Quit => self.hosts.all.iter().all(|host| host.downloads.is_done()),
             Ending::Stopped => true,
         }
+    }
+
+    /// Some of the URLs that the frontiers have left to the file, for those that can do with them.
+    fn take_back(&mut self, run: &mut Run<'_>) -> Result<(), StateError> {
+        let Some(state) = self.plan.state.filter(|_| !run.is_over()) else {
+            return Ok(());
+        };
+        for index in 0..self.hosts.all.len() {
+            let frontier = &mut self.hosts.all[index].frontier;
+            let wanted = frontier.wants_back();
+            if wanted == 0 {
+                continue;
+            }
+            let back = lock(state).take_back(index, wanted)?;
+            let (client, early) = (&mut self.client, &mut self.early);
+            let sink = &mut |finding: Finding<'_>| {
+                run.finding(finding, &mut |time| see_to(client, early, time))
+            };
+            let added = frontier.add_back(Instant::now(), back, sink);
+            added.map_err(|text| lock(state).damaged(text))?;
+            self.take_wanted(index, run);
+        }
+        Ok(())
     }
 
     /// What the frontiers have done in this turn goes to the file with the results of this turn.
@@ -309,6 +336,9 @@ impl Crawl<'_> {
             self.has_room_for_download(index),
         );
         let host = &mut self.hosts.all[index];
+        if pages && host.frontier.wants_back() > 0 {
+            return Some(now);
+        }
         let held = host.frontier.held_until(now);
         let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
         let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
@@ -425,7 +455,7 @@ impl Crawl<'_> {
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
         }
         let (client, early) = (&mut self.client, &mut self.early);
-        let sink = &mut |finding: super::frontier::Finding<'_>| {
+        let sink = &mut |finding: Finding<'_>| {
             run.finding(finding, &mut |time| see_to(client, early, time))
         };
         match done.outcome {
@@ -518,8 +548,7 @@ fn counts(hosts: &[Host]) -> Counts {
 
 fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
     for host in hosts {
-        let sink =
-            &mut |finding: super::frontier::Finding<'_>| run.finding(finding, &mut thread::sleep);
+        let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
         host.frontier.abandon(Instant::now(), cause, sink);
         bodies::abandon(host, cause, run);
     }
@@ -620,6 +649,7 @@ fn reply(response: &Response) -> Reply<'_> {
         content_range: response.header("Content-Range"),
         last_modified: response.header("Last-Modified"),
         content_encoding: coding.filter(|_| !response.decoded()),
+        next: response.header_all("Link").find_map(next_link),
         end: if framed {
             BodyEnd::Framed
         } else {
@@ -686,3 +716,32 @@ const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
 
 /// Longest wait between two moments at which progress is shown and a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_apart_by_scheme_name_and_port() {
+        let roots = [
+            ("http://b/1", "http://b/"),
+            ("HTTP://B:80/3?q#f", "http://b/"),
+            ("http://user:word@b/", "http://b/"),
+            ("https://b/4", "https://b/"),
+            ("http://b:8080/5", "http://b:8080/"),
+        ];
+        for (url, root) in roots {
+            let url = Url::parse(url).expect("valid");
+            assert_eq!(root_of(&url).as_str(), root);
+        }
+    }
+
+    #[test]
+    fn tags_hold_host_and_fetch() {
+        for (host, id) in [(0, 1), (1, 1), (MOST_HOSTS, (1 << FETCH_BITS) - 1)] {
+            let tag = tag(host, FetchId(id));
+            assert_eq!(untag(tag), (host, FetchId(id)));
+            assert_eq!(tag & bodies::DOWNLOAD, 0);
+        }
+    }
+}

@@ -51,6 +51,8 @@ pub struct Frontier {
     origin: Url,
     policy: Policy,
     starts: Vec<Start>,
+    /// By their directories.
+    start_at: HashMap<Arc<str>, usize>,
     /// Fingerprints of the canonical paths of all directories that were ever queued.
     known: HashSet<u128>,
     /// Those of the further pages of directories.
@@ -58,7 +60,7 @@ pub struct Frontier {
     /// Keys of the fingerprints.
     seeds: [u64; 2],
     /// Last in, first out: the queue stays as small as the tree is deep times wide.
-    ready: Vec<Task>,
+    ready: VecDeque<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
     postponed: BTreeMap<(Instant, u64), Task>,
     in_flight: HashMap<FetchId, (Task, Ask)>,
@@ -83,6 +85,8 @@ pub struct Frontier {
     /// What robots.txt says, once that is known.
     robots: Option<Robots>,
     robots_asked: bool,
+    /// Why the host was given up, and with it what comes back from the disk.
+    given_up: Option<Arc<Cause>>,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
     heads: bool,
     /// It has answered one well.
@@ -103,7 +107,7 @@ pub struct Frontier {
 #[derive(Debug)]
 struct Start {
     /// The directory's canonical path, ending in `/`.
-    directory: String,
+    directory: Arc<str>,
     /// The same, decoded.
     path: Vec<u8>,
     /// It is one of the things to be found; and not only the place that links may lead to.
@@ -178,11 +182,12 @@ impl Frontier {
             origin,
             policy,
             starts: Vec::new(),
+            start_at: HashMap::new(),
             known: HashSet::new(),
             pages: HashSet::new(),
             // As random as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
             next_number: 0,
@@ -197,6 +202,7 @@ impl Frontier {
             delayed_by_robots: false,
             robots: None,
             robots_asked: false,
+            given_up: None,
             heads: true,
             heads_proven: false,
             clock: Clock::Unknown,
@@ -240,23 +246,16 @@ impl Frontier {
         if !directory.ends_with('/') {
             directory.push('/');
         }
-        let same = |start: &Start| start.is_found && start.directory == directory;
-        if self.starts.iter().any(same) {
+        let start = self.add_root(&directory);
+        if mem::replace(&mut self.starts[start].is_found, true) {
             return;
         }
         self.mark(&directory);
-        let path = path::decode(&directory);
-        let task = Task::new(target, TaskKind::Start, self.starts.len(), 0);
-        let mut task = task.redirected(chain);
+        let mut task = Task::new(target, TaskKind::Start, start, 0).redirected(chain);
         if let Some(query) = query {
             task.path = Some(directory.clone());
             task.target = format!("{}?{query}", task.target);
         }
-        self.starts.push(Start {
-            directory,
-            path,
-            is_found: true,
-        });
         self.queue_first(task);
     }
 
@@ -401,7 +400,7 @@ impl Frontier {
                 self.retry(now, task, failure.cause, wait, sink);
             }
             Blame::HostFinal if !self.has_replied => {
-                self.give_up_all(now, task, &failure.cause, sink);
+                self.give_up_all(now, task, failure.cause, sink);
             }
             Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
         }
@@ -439,7 +438,7 @@ impl Frontier {
         let limits = self.policy.limits.page;
         let page = self.origin.join(&task.target);
         let page = page.map_err(|_| Cause::NoLocation)?;
-        let listing =
+        let mut listing =
             listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
                 match error {
                     PageError::TooManyLinks => Cause::TooManyLinks(limits.links),
@@ -448,6 +447,10 @@ impl Frontier {
                     }
                 }
             })?;
+        listing.next = listing.next.or_else(|| {
+            let next = std::str::from_utf8(reply.next?).ok()?;
+            listing::next_page(&page.join(next).ok()?, &page)
+        });
         // A known server always ends its page; of an unknown one only the framing tells.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
@@ -560,8 +563,8 @@ impl Frontier {
         sink: Sink<'_>,
     ) {
         let canonical = path::canonical(task.directory());
-        let same = |start: &Start| start.is_found && start.directory == canonical;
-        if self.starts.iter().any(same) {
+        let start = self.start_at.get(canonical.as_str());
+        if start.is_some_and(|&start| self.starts[start].is_found) {
             return;
         }
         let item = Item {
@@ -687,7 +690,7 @@ impl Frontier {
             directory.above = task.above;
             return self.directory(now, directory, open, answered, sink);
         }
-        if task.kind == TaskKind::Start && canonical == self.starts[task.start].directory {
+        if task.kind == TaskKind::Start && *canonical == *self.starts[task.start].directory {
             // The start was given without its final slash.
             let start = Task {
                 redirects: task.redirects + 1,
@@ -763,32 +766,38 @@ impl Frontier {
     /// Whether something is there that [`next_task`](Self::next_task) gives.
     fn has_ready(&self) -> bool {
         match self.is_clogged() {
+            _ if self.asks_nothing_new() => false,
             true => self.ready.iter().any(|task| task.kind == TaskKind::File),
-            false => !self.ready.is_empty() && !self.awaits_robots(),
+            false => !self.ready.is_empty(),
         }
     }
 
+    /// Only what waits to be asked for again is.
+    fn asks_nothing_new(&self) -> bool {
+        self.awaits_robots() || self.postponed.len() >= MOST_POSTPONED
+    }
+
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if self.awaits_robots() {
+        if self.awaits_robots() && !self.is_done() {
             // Nothing else was asked for yet, so that nothing else is postponed.
             if !mem::replace(&mut self.robots_asked, true) {
                 return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
             }
-            let redirected = |task: &mut Task| task.kind == TaskKind::Robots;
-            if let Some(task) = self.ready.pop_if(redirected) {
-                return Some(task);
+            let redirected = |task: &Task| task.kind == TaskKind::Robots;
+            if self.ready.back().is_some_and(redirected) {
+                return self.ready.pop_back();
             }
         }
         // What has waited long enough goes first: its time runs.
         match self.postponed.first_key_value() {
             Some((&(due, _), _)) if due <= now => {}
-            _ if self.awaits_robots() => return None,
+            _ if self.asks_nothing_new() => return None,
             _ if self.is_clogged() => {
                 let file = |task: &Task| task.kind == TaskKind::File;
                 let at = self.ready.iter().rposition(file)?;
-                return Some(self.ready.remove(at));
+                return self.ready.remove(at);
             }
-            _ => return self.ready.pop(),
+            _ => return self.ready.pop_back(),
         }
         self.postponed.pop_first().map(|(_, task)| task)
     }
@@ -837,13 +846,8 @@ impl Frontier {
     fn give_up(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
         match task.kind {
             TaskKind::Robots => {
-                self.robots = Some(Robots::disallow_all());
-                for start in mem::take(&mut self.ready) {
-                    self.forget(start.number);
-                    let cause = Cause::RobotsUnread(cause.to_string());
-                    self.give_up(now, start, &cause, sink);
-                }
-                return;
+                let cause = Cause::RobotsUnread(cause.to_string());
+                return self.give_up_rest(now, cause, sink);
             }
             TaskKind::Start | TaskKind::Directory | TaskKind::Link => {
                 self.counts.directories_done += 1;
@@ -870,11 +874,9 @@ impl Frontier {
     }
 
     fn innermost_start(&self, canonical: &str) -> Option<usize> {
-        let holding = self.starts.iter().enumerate();
-        holding
-            .filter(|(_, start)| canonical.starts_with(&start.directory))
-            .max_by_key(|(_, start)| start.directory.len())
-            .map(|(index, _)| index)
+        let ends = canonical.rmatch_indices('/');
+        ends.map(|(at, _)| &canonical[..=at])
+            .find_map(|directory| self.start_at.get(directory).copied())
     }
 
     /// Adds one to the directories, or pages, to read. Tells whether it is new.
@@ -920,6 +922,10 @@ impl Frontier {
 
 /// Listings that may wait for answers about their files. Each may be as large as a page.
 const MOST_HELD: usize = 64;
+
+/// URLs that may wait to be asked for again before no further ones are asked for: where all fail, they would all end up
+/// in memory.
+const MOST_POSTPONED: usize = 10_000;
 
 /// How often the most frequent segment of a path occurs in it.
 fn repeats(path: &str) -> usize {

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
-use url::Url;
+use url::{Position, Url};
 
 pub mod address;
 pub mod cli;
@@ -554,7 +554,7 @@ fn check_url(text: &str) -> Result<Url, StartError> {
         _ => return Err(StartError::NotAbsolute(text.to_owned())),
     };
     if !url.username().is_empty() || url.password().is_some() {
-        let host = &url[url::Position::BeforeHost..];
+        let host = &url[Position::BeforeHost..];
         let hidden = format!("{}://***@{host}", url.scheme());
         return Err(StartError::Credentials(hidden));
     }
@@ -611,6 +611,13 @@ impl Run<'_> {
                 self.events.emit(Event::Unread(unread));
             }
             frontier::Finding::Link(link) => return self.link(link),
+            frontier::Finding::Named(url) => {
+                let is_left_out =
+                    |url, is_directory| self.scope.judge_spelling(url, is_directory).is_err();
+                if is_left_out(url, false) && is_left_out(&format!("{url}/"), true) {
+                    return Verdict::Prune;
+                }
+            }
         }
         Verdict::Go
     }

@@ -187,30 +187,54 @@ impl State {
         let spilled: i64 = self.db.query_row(count, [host], |row| row.get(0))?;
         Ok(Some(Saved {
             summit,
-            queued: Vec::new(),
             held,
             known,
             spilled: number(spilled),
         }))
     }
 
-    /// What has changed in a frontier is part of this turn. Before the turn's end it may leave URLs to the file alone,
-    /// and take some back.
-    pub(super) fn stage(&mut self, host: usize, frontier: &mut Frontier) -> Result<(), StateError> {
-        let what = match self.staged(host, frontier) {
-            Ok(None) => return Ok(()),
-            Ok(Some(text)) => What::Damaged(text),
-            Err(error) => What::Sqlite(error),
-        };
-        self.give_up();
-        Err(StateError::new(&self.path, what))
+    /// So many of the URLs that a frontier has left to the file, if there are as many.
+    pub(super) fn take_back(
+        &mut self,
+        host: usize,
+        wanted: usize,
+    ) -> Result<Vec<(u64, String)>, StateError> {
+        let taken = self.taken_back(signed(host as u64), wanted);
+        taken.map_err(|error| self.give_up(What::Sqlite(error)))
     }
 
-    fn staged(&mut self, host: usize, frontier: &mut Frontier) -> rusqlite::Result<Option<String>> {
+    fn taken_back(&mut self, host: i64, wanted: usize) -> rusqlite::Result<Vec<(u64, String)>> {
+        self.begin()?;
+        let select = "SELECT number, task FROM queued WHERE host = ?1 AND spilled = 1 ORDER BY number LIMIT ?2";
+        let mut select = self.db.prepare_cached(select)?;
+        let back = select.query_map(params![host, signed(wanted as u64)], |row| {
+            Ok((number(row.get(0)?), row.get::<_, String>(1)?))
+        })?;
+        let back = back.collect::<rusqlite::Result<Vec<_>>>()?;
+        let update = "UPDATE queued SET spilled = 0 WHERE host = ?1 AND number = ?2";
+        for (number, _) in &back {
+            self.db
+                .prepare_cached(update)?
+                .execute(params![host, signed(*number)])?;
+        }
+        Ok(back)
+    }
+
+    /// This text in the file is none of a search's.
+    pub(super) fn damaged(&mut self, text: String) -> StateError {
+        self.give_up(What::Damaged(text))
+    }
+
+    /// What has changed in a frontier is part of this turn. Before the turn's end it may leave URLs to the file alone.
+    pub(super) fn stage(&mut self, host: usize, frontier: &mut Frontier) -> Result<(), StateError> {
+        self.staged(host, frontier)
+            .map_err(|error| self.give_up(What::Sqlite(error)))
+    }
+
+    fn staged(&mut self, host: usize, frontier: &mut Frontier) -> rusqlite::Result<()> {
         let changes = frontier.take_changes();
-        let wanted = frontier.wants_back();
-        if changes.is_empty() && wanted == 0 {
-            return Ok(None);
+        if changes.is_empty() {
+            return Ok(());
         }
         self.begin()?;
         let (db, host) = (&self.db, signed(host as u64));
@@ -261,28 +285,11 @@ impl State {
             db.prepare_cached(update)?
                 .execute(params![host, signed(number)])?;
         }
-        if wanted > 0 {
-            let select = "SELECT number, task FROM queued WHERE host = ?1 AND spilled = 1 ORDER BY number LIMIT ?2";
-            let mut back = db.prepare_cached(select)?;
-            let back = back.query_map(params![host, signed(wanted as u64)], |row| {
-                Ok((number(row.get(0)?), row.get::<_, String>(1)?))
-            })?;
-            let back = back.collect::<rusqlite::Result<Vec<_>>>()?;
-            let update = "UPDATE queued SET spilled = 0 WHERE host = ?1 AND number = ?2";
-            for (number, _) in &back {
-                db.prepare_cached(update)?
-                    .execute(params![host, signed(*number)])?;
-            }
-            frontier.note_back(back.len());
-            if let Err(text) = frontier.add_back(back) {
-                return Ok(Some(text));
-            }
-        }
         let replace = "INSERT OR REPLACE INTO host (host, origin, summit) VALUES (?1, ?2, ?3)";
         let origin = frontier.origin().as_str();
         db.prepare_cached(replace)?
             .execute(params![host, origin, text(&frontier.summit())])?;
-        Ok(None)
+        Ok(())
     }
 
     /// The files of a host that an earlier run wanted and did not get.
@@ -322,7 +329,7 @@ impl State {
             return Ok(());
         }
         self.staged_downloads(signed(host as u64), &changes)
-            .map_err(|error| self.sql(error))
+            .map_err(|error| self.give_up(What::Sqlite(error)))
     }
 
     fn staged_downloads(
@@ -358,12 +365,13 @@ impl State {
     }
 
     /// Nothing of this turn is kept, nor of those that may come.
-    fn give_up(&mut self) {
+    fn give_up(&mut self, what: What) -> StateError {
         self.is_broken = true;
-        if self.in_turn {
+        if std::mem::take(&mut self.in_turn) {
             // SQLite may have done so by itself.
             let _ = self.db.execute_batch("ROLLBACK");
         }
+        StateError::new(&self.path, what)
     }
 
     /// The results that were to be written are.

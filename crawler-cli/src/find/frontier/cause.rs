@@ -17,7 +17,7 @@ pub enum Cause {
     Proxy(String, Box<dyn Error + Send + Sync>),
     /// The server answered with this status.
     Status(u16),
-    /// The page ended before its end tag.
+    /// The page ended before what ends each page of this shape.
     CutShort(Shape),
     /// The page is of this content type.
     NotHtml(String),
@@ -83,12 +83,13 @@ impl fmt::Display for Cause {
                 f.write_str("the sitemap was cut short: the connection closed before its end")
             }
             Self::CutShort(Shape::Generic) => {
-                f.write_str("the listing was cut short: the connection closed before </html>")
+                f.write_str("the listing was cut short: the connection closed before its end")
             }
             Self::CutShort(shape) => {
+                let end = shape.end();
                 write!(
                     f,
-                    "the listing was cut short: an {shape} page without </html>"
+                    "the listing was cut short: a page of {shape} without {end}"
                 )
             }
             Self::NotHtml(content_type) => {
@@ -159,6 +160,27 @@ impl Error for Cause {
             Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
             Self::Download(fault) => fault.source(),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_of_a_page_is_what_its_shape_ends_with() {
+        for (shape, what) in [
+            (Shape::Apache, "a page of apache without </html>"),
+            (
+                Shape::Nginx,
+                "a page of nginx without </html>, </list> or ]",
+            ),
+            (Shape::S3, "a page of s3 without </ListBucketResult>"),
+            (Shape::Generic, "the connection closed before its end"),
+        ] {
+            let text = Cause::CutShort(shape).to_string();
+            assert_eq!(text, format!("the listing was cut short: {what}"));
         }
     }
 }

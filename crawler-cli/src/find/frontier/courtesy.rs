@@ -1,6 +1,7 @@
 //! What keeps requests back: robots.txt, rates, and hosts that ask for less or are away.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{Rate, RateLimiter};
@@ -53,30 +54,46 @@ impl Frontier {
         if self.absences < self.policy.attempts.get() {
             return self.retry(now, task, cause, Duration::ZERO, sink);
         }
-        self.give_up_all(now, task, &cause, sink);
+        self.give_up_all(now, task, cause, sink);
     }
 
     /// This one, and everything that waits.
-    pub(super) fn give_up_all(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
-        match task.kind {
-            // What waits for it is not told that it is missing, but why.
-            TaskKind::Robots => self.robots = Some(Robots::disallow_all()),
-            _ => self.give_up(now, task, cause, sink),
+    pub(super) fn give_up_all(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+        // What waits for robots.txt is not told that it is missing, but why.
+        if task.kind != TaskKind::Robots {
+            self.give_up(now, task, &cause, sink);
         }
-        self.give_up_waiting(now, cause, sink);
+        self.give_up_rest(now, cause, sink);
+    }
+
+    /// Everything that waits, here or on the disk.
+    pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, sink: Sink<'_>) {
+        self.give_up_waiting(now, &cause, sink);
+        if self.awaits_robots() {
+            self.robots = Some(Robots::disallow_all());
+        }
+        self.given_up = Some(Arc::new(cause));
     }
 
     pub(super) fn give_up_waiting(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
-        // Listings of which a part was not looked at bring more.
-        while !self.ready.is_empty() || !self.postponed.is_empty() || !self.held.is_empty() {
+        loop {
             let ready = mem::take(&mut self.ready);
             let postponed = mem::take(&mut self.postponed);
             for task in ready.into_iter().chain(postponed.into_values()) {
-                self.forget(task.number);
-                self.give_up(now, task, cause, sink);
+                self.drop_task(now, task, cause, sink);
             }
+            // Listings of which a part was not looked at bring more, unless they wait for requests under way.
             self.give_up_held(now, sink);
+            if self.ready.is_empty() && (self.held.is_empty() || !self.can_resume()) {
+                return;
+            }
         }
+    }
+
+    /// Gives up what waits.
+    pub(super) fn drop_task(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
+        self.forget(task.number);
+        self.give_up(now, task, cause, sink);
     }
 
     /// The host asked for less: no attempt of the URL's, but everything waits. Its complaints about requests from
@@ -160,13 +177,13 @@ impl Frontier {
             true => Reason::Robots,
             false => Reason::Rate,
         };
-        if !self.ready.is_empty()
+        if self.has_ready()
             && let Some(at) = self.pace_at(now).and_then(until)
         {
             return waiting(reason, at);
         }
         match self.postponed.first_key_value() {
-            Some((&(due, _), _)) if self.ready.is_empty() && self.in_flight.is_empty() => {
+            Some((&(due, _), _)) if !self.has_ready() && self.in_flight.is_empty() => {
                 waiting(Reason::BackOff, until(due)?)
             }
             _ => None,
@@ -252,7 +269,7 @@ impl Frontier {
                 self.obey(now, robots, sink);
             }
             Access::Follow => match self.robots_elsewhere(&task, reply.location) {
-                Some(target) => self.ready.push(Task {
+                Some(target) => self.ready.push_back(Task {
                     redirects: task.redirects + 1,
                     ..Task::new(target, TaskKind::Robots, task.start, 0)
                 }),
@@ -288,11 +305,8 @@ impl Frontier {
         self.robots = Some(robots);
         for task in starts {
             match self.is_allowed(&task.target) {
-                true => self.ready.push(task),
-                false => {
-                    self.forget(task.number);
-                    self.give_up(now, task, &Cause::Robots, sink);
-                }
+                true => self.ready.push_back(task),
+                false => self.drop_task(now, task, &Cause::Robots, sink),
             }
         }
     }

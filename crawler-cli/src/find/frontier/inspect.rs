@@ -7,7 +7,7 @@ use std::vec;
 
 use super::messages::{Ask, Kind, Reply};
 use super::task::{Open, Task, TaskKind};
-use super::{Answered, Cause, Frontier, Item, Sink};
+use super::{Answered, Cause, Finding, Frontier, Item, Sink};
 use crate::find::expr::{Memo, Verdict};
 use crate::find::listing::{Directories, Entry, EntryKind, Shape};
 use crate::find::range::{ListedTime, SizeRange, TimeRange};
@@ -137,6 +137,9 @@ impl Frontier {
                         .task
                         .below(&entry.segment, TaskKind::Unknown(held.shape));
                     let limit = self.policy.limits.directories;
+                    if sink(Finding::Named(&self.url(&task.target))) == Verdict::Prune {
+                        continue;
+                    }
                     if self.ready.len() >= limit {
                         self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
                     } else if !self.is_allowed(&task.target) {
@@ -264,8 +267,7 @@ impl Frontier {
     /// Goes on with the listings that waited, if they can go on.
     pub(super) fn resume(&mut self, now: Instant, sink: Sink<'_>) {
         for _ in 0..self.held.len() {
-            let can = self.clock != Clock::Asked && self.undecided < MOST_UNDECIDED / 2;
-            if !can {
+            if !self.can_resume() {
                 return;
             }
             if let Some(held) = self.held.pop_front() {
@@ -276,6 +278,11 @@ impl Frontier {
                 self.take_up(outer);
             }
         }
+    }
+
+    /// Whether listings that wait can go on.
+    pub(super) fn can_resume(&self) -> bool {
+        self.clock != Clock::Asked && self.undecided < MOST_UNDECIDED / 2
     }
 
     /// The entries that no answer will come for any more, as their listings have them.

@@ -6,15 +6,15 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::inspect::{Clock, Held};
 use super::task::{Above, Open, Task, TaskKind};
-use super::{Counts, Frontier, Start};
+use super::{Cause, Counts, Frontier, Sink};
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
-use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Numbers name what is to be done, each once in the life of a crawl.
@@ -59,13 +59,11 @@ pub struct Summit {
 pub struct Saved {
     /// What stood beside the URLs.
     pub summit: Summit,
-    /// What is to be asked for: number and text.
-    pub queued: Vec<(u64, String)>,
     /// What [`Change::Held`] had: number, text and place.
     pub held: Vec<(u64, String, Place)>,
     /// What was seen.
     pub known: Vec<u128>,
-    /// How many more are to be asked for, which come when [`Frontier::wants_back`] says so.
+    /// How many URLs are to be asked for, which come when [`Frontier::wants_back`] says so.
     pub spilled: u64,
 }
 
@@ -159,7 +157,7 @@ impl Frontier {
     /// To be asked for, as soon as may be.
     pub(super) fn queue(&mut self, task: Task) {
         let task = self.written(task);
-        self.ready.push(task);
+        self.ready.push_back(task);
     }
 
     /// Writes down that this is to be asked for, unless that is written already.
@@ -261,7 +259,7 @@ impl Frontier {
         self.journal.changes.push(Change::Begun);
         for task in mem::take(&mut self.ready) {
             let task = self.written(Task { number: 0, ..task });
-            self.ready.push(task);
+            self.ready.push_back(task);
         }
         let known = self
             .known
@@ -285,7 +283,7 @@ impl Frontier {
             counts: self.counts,
             starts: self.starts[self.journal.given..]
                 .iter()
-                .map(|start| (start.directory.clone(), start.is_found))
+                .map(|start| (start.directory.to_string(), start.is_found))
                 .collect(),
         }
     }
@@ -298,12 +296,9 @@ impl Frontier {
         self.journal.on = true;
         self.journal.spilled = saved.spilled;
         self.journal.given = self.starts.len();
-        let added = saved.summit.starts.into_iter();
-        self.starts.extend(added.map(|(directory, is_found)| Start {
-            path: path::decode(&directory),
-            directory,
-            is_found,
-        }));
+        for (directory, is_found) in saved.summit.starts {
+            self.note_start(directory, is_found);
+        }
         self.seeds = saved.summit.seeds;
         self.next_number = saved.summit.next_number;
         self.clock = saved.summit.clock.map_or(Clock::Unknown, Clock::Ahead);
@@ -311,7 +306,6 @@ impl Frontier {
         self.counts = saved.summit.counts;
         self.known = saved.known.into_iter().collect();
         self.ready.clear();
-        self.add_back(saved.queued)?;
         for (number, text, place) in saved.held {
             let held: WrittenHeld = serde_json::from_str(&text).map_err(|_| text.clone())?;
             self.check(&held.task)?;
@@ -335,18 +329,36 @@ impl Frontier {
         Ok(())
     }
 
-    /// Takes back what was spilled, or saved.
+    /// Takes back URLs that were spilled, or saved; none: there are no more. What may not be asked for by what is known
+    /// meanwhile of the host is given up.
     ///
     /// # Errors
     /// The text that is none of a frontier's.
-    pub fn add_back(&mut self, queued: Vec<(u64, String)>) -> Result<(), String> {
+    pub fn add_back(
+        &mut self,
+        now: Instant,
+        queued: Vec<(u64, String)>,
+        sink: Sink<'_>,
+    ) -> Result<(), String> {
+        self.journal.spilled = match queued.len() {
+            0 => 0,
+            count => self.journal.spilled.saturating_sub(count as u64),
+        };
         for (number, text) in queued {
             let written: Written = serde_json::from_str(&text).map_err(|_| text.clone())?;
             self.check(&written)?;
             let task = written.task(number);
             self.undecided += usize::from(task.kind == TaskKind::File);
-            self.ready.push(task);
+            match self.given_up.clone() {
+                Some(cause) => self.drop_task(now, task, &cause, sink),
+                None if !self.is_allowed(&task.target) => {
+                    self.drop_task(now, task, &Cause::Robots, sink);
+                }
+                None => self.ready.push_back(task),
+            }
         }
+        // No answer may come that would.
+        self.resume(now, sink);
         Ok(())
     }
 
@@ -375,19 +387,12 @@ impl Frontier {
 
     /// How many of the spilled URLs it can do with now.
     pub fn wants_back(&self) -> usize {
-        // What waits for its time is in memory, too.
-        match self.journal.spilled > 0 && self.ready.len() + self.postponed.len() < FEW_READY {
+        // What waits for its time is in memory, too. Before robots.txt is known, nothing can be asked for.
+        let has_few = self.ready.len() + self.postponed.len() < FEW_READY;
+        match self.is_spilled() && has_few && !self.awaits_robots() {
             true => MOST_READY / 2,
             false => 0,
         }
-    }
-
-    /// So many of them have [come back](Self::add_back). None: there are no more.
-    pub fn note_back(&mut self, count: usize) {
-        self.journal.spilled = match count {
-            0 => 0,
-            _ => self.journal.spilled.saturating_sub(count as u64),
-        };
     }
 }
 

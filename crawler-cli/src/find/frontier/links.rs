@@ -111,16 +111,24 @@ impl Frontier {
         let path = target.split('?').next().unwrap_or(target);
         let mut directory = path::canonical(path);
         directory.truncate(directory.rfind('/').map_or(0, |at| at + 1));
-        let mut there = self.starts.iter();
-        if let Some(at) = there.position(|start| start.directory == directory) {
-            return at;
+        match self.start_at.get(directory.as_str()) {
+            Some(&start) => start,
+            None => self.note_start(directory, false),
         }
+    }
+
+    /// One more start, which is not there yet.
+    pub(super) fn note_start(&mut self, directory: String, is_found: bool) -> usize {
+        let path = path::decode(&directory);
+        let directory: Arc<str> = directory.into();
+        let number = self.starts.len();
+        self.start_at.insert(Arc::clone(&directory), number);
         self.starts.push(Start {
-            path: path::decode(&directory),
             directory,
-            is_found: false,
+            path,
+            is_found,
         });
-        self.starts.len() - 1
+        number
     }
 
     /// A start of a crawl that follows pages: the page itself.
@@ -139,7 +147,7 @@ impl Frontier {
     /// Before what was queued so far: the queue is last in, first out, and the first start given goes first.
     pub(super) fn queue_first(&mut self, task: Task) {
         let task = self.written(task);
-        self.ready.insert(0, task);
+        self.ready.push_front(task);
     }
 }
 

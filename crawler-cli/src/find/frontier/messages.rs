@@ -66,6 +66,8 @@ pub struct Reply<'a> {
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
     pub content_encoding: Option<&'a [u8]>,
+    /// Where `Link` says that the next page is; see [`next_link`](crate::find::listing::next_link).
+    pub next: Option<&'a [u8]>,
     /// How the end of the body showed.
     pub end: BodyEnd,
     /// The whole body.
@@ -116,6 +118,9 @@ pub enum Finding<'a> {
     /// Something leads there. [`Verdict::Go`](crate::find::expr::Verdict::Go) says that it belongs to the search; what
     /// is elsewhere is then [added](super::Frontier::add_link) to the crawl of that host.
     Link(&'a Link),
+    /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's.
+    /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): it need not be, for neither is wanted.
+    Named(&'a str),
 }
 
 /// A file or directory.

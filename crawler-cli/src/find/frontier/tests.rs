@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::find::listing::PageLimits;
 
+mod kept;
+
 /// What the scripted host does with a request.
 #[derive(Clone)]
 enum Answer {
@@ -19,6 +21,8 @@ enum Answer {
     Later(u16, &'static str),
     Redirect(u16, &'static str),
     Fail(Blame),
+    /// A page with this next one, by `Link`, and this href.
+    Linked(&'static str, &'static str),
     /// Status 200 with this content type.
     Typed(&'static str),
 }
@@ -54,6 +58,22 @@ struct Outcome {
 }
 
 impl Outcome {
+    fn note(&mut self, finding: Finding<'_>) -> Verdict {
+        match finding {
+            Finding::Found(found, _) => {
+                let found = (found.url.to_owned(), found.kind, found.depth);
+                self.found.push(found);
+            }
+            Finding::Unread(unread) => {
+                let unread = (unread.url.to_owned(), unread.cause.to_string());
+                self.unread.push(unread);
+            }
+            Finding::Named(_) => {}
+            Finding::Link(_) => return Verdict::Prune,
+        }
+        Verdict::Go
+    }
+
     fn urls(&self) -> Vec<&str> {
         let mut urls: Vec<&str> = self.found.iter().map(|(url, ..)| url.as_str()).collect();
         urls.sort_unstable();
@@ -132,22 +152,7 @@ impl<'a> Crawl<'a> {
 }
 
 fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
-    let sink = &mut |finding: Finding<'_>| {
-        match finding {
-            Finding::Found(found, _) => {
-                outcome
-                    .found
-                    .push((found.url.to_owned(), found.kind, found.depth));
-            }
-            Finding::Unread(unread) => {
-                outcome
-                    .unread
-                    .push((unread.url.to_owned(), unread.cause.to_string()));
-            }
-            Finding::Link(_) => return Verdict::Prune,
-        }
-        Verdict::Go
-    };
+    let sink = &mut |finding: Finding<'_>| outcome.note(finding);
     let body;
     let mut reply = Reply {
         status: 200,
@@ -158,6 +163,11 @@ fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outc
         Answer::Page(hrefs) => {
             body = nginx(&hrefs);
             reply.body = body.as_bytes();
+        }
+        Answer::Linked(next, href) => {
+            body = nginx(&[href.to_owned()]);
+            reply.body = body.as_bytes();
+            reply.next = Some(next.as_bytes());
         }
         Answer::Html(text, end) => {
             reply.body = text.as_bytes();
@@ -364,6 +374,78 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
     }
 }
 
+/// The trap: listings that wait for requests under way are waited for while nothing is done about these.
+#[test]
+fn a_host_is_given_up_with_any_number_of_requests_under_way() {
+    let origin = Url::parse("http://h/").expect("valid");
+    let policy = Policy {
+        attempts: std::num::NonZeroU32::MIN,
+        ..plain()
+    };
+    let mut frontier = Frontier::new(&origin, policy);
+    frontier.add_start("/");
+    let now = Instant::now();
+    let names: Vec<String> = (0..5000).map(|i| format!("f{i}")).collect();
+    let body = nginx(&names);
+    let reply = Reply {
+        status: 200,
+        body: body.as_bytes(),
+        ..Reply::default()
+    };
+    let mut unread = 0;
+    // Each file is asked about.
+    let mut sink = |finding: Finding<'_>| match finding {
+        Finding::Found(found, _) if found.kind == Kind::File && !found.asked => Verdict::Head,
+        Finding::Found(..) | Finding::Named(_) | Finding::Link(_) => Verdict::Go,
+        Finding::Unread(_) => {
+            unread += 1;
+            Verdict::Go
+        }
+    };
+    let id = frontier.poll_request(now).expect("the start").id;
+    frontier.handle_reply(now, id, &reply, &mut sink);
+    let mut under_way = Vec::new();
+    while let Some(fetch) = frontier.poll_request(now) {
+        under_way.push(fetch.id);
+    }
+    assert!(under_way.len() < names.len(), "some have to wait");
+    for id in under_way {
+        let cause = Cause::Transfer("connection reset".into());
+        let blame = Blame::Host;
+        frontier.handle_failure(now, id, Failure { cause, blame }, &mut sink);
+    }
+    assert!(frontier.is_done());
+    assert_eq!(unread, names.len());
+}
+
+/// The trap: where every URL fails once, they all wait in memory, and make room for more from the disk.
+#[test]
+fn what_waits_to_be_asked_for_again_is_bounded() {
+    let names: Vec<String> = (0..30_000).map(|i| format!("d{i}/")).collect();
+    let mut failed = BTreeSet::new();
+    let (mut waiting, mut most) = (0usize, 0);
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.first_pause = crawl.policy.longest_pause;
+    let outcome = crawl.run(|_, _, target| {
+        if target == "/" {
+            return Answer::Page(names.clone());
+        }
+        match failed.insert(target.to_owned()) {
+            true => {
+                waiting += 1;
+                most = most.max(waiting);
+                Answer::Fail(Blame::Request)
+            }
+            false => {
+                waiting -= 1;
+                page(&[])
+            }
+        }
+    });
+    assert_eq!(most, MOST_POSTPONED);
+    assert_eq!((outcome.unread.len(), outcome.found.len()), (0, 30_001));
+}
+
 /// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
 #[test]
 fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
@@ -499,6 +581,20 @@ fn a_crawl_never_leaves_its_start() {
             "http://h:8080/pub/deb/a/x"
         ]
     );
+}
+
+/// By `Link`, what is elsewhere is no part of the listing.
+#[test]
+fn further_pages_are_read_by_their_link() {
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => Answer::Linked("?page=2", "a"),
+        "/?page=2" => Answer::Linked("/?page=3", "b"),
+        "/?page=3" => Answer::Linked("/?page=2", "d/"),
+        "/d/" => Answer::Linked("http://h:8080/e/?page=2", "x"),
+        other => panic!("{other} was asked for"),
+    });
+    assert_eq!(outcome.urls().len(), 5);
+    assert_eq!(outcome.unread, []);
 }
 
 #[test]
@@ -652,6 +748,43 @@ fn starts_that_overlap_report_everything_once() {
             ("http://h:8080/a/x", 1),
         ]
     );
+}
+
+#[test]
+fn a_redirect_leads_into_the_innermost_start() {
+    let starts: Vec<String> = (0..10_000).map(|i| format!("/a/{i}/")).collect();
+    let starts: Vec<&str> = ["/a/", "/a/b/"]
+        .into_iter()
+        .chain(starts.iter().map(String::as_str))
+        .collect();
+    let outcome = Crawl::of(&starts).run(|_, _, target| match target {
+        "/a/" => page(&["r/"]),
+        "/a/b/" | "/a/r/" => Answer::Redirect(302, "/a/b/c/"),
+        "/a/b/c/" => page(&["x"]),
+        _ => Answer::Status(404),
+    });
+    let below: Vec<_> = outcome.found.iter().filter(|it| it.2 > 0).collect();
+    assert_eq!(
+        below,
+        [
+            &("http://h:8080/a/r/".to_owned(), Kind::Directory, 1),
+            &("http://h:8080/a/b/c/x".to_owned(), Kind::File, 2),
+        ]
+    );
+    assert_eq!(outcome.unread.len(), 10_000);
+}
+
+/// Of a host where nothing is to be asked, not even robots.txt is.
+#[test]
+fn a_crawl_that_is_done_asks_for_nothing() {
+    let origin = Url::parse("ftp://h/").expect("valid");
+    let mut frontier = Frontier::new(&origin, Policy::default());
+    frontier.add_start("/");
+    let now = Instant::now();
+    let cause = Cause::Scheme("ftp".to_owned());
+    frontier.abandon(now, &cause, &mut |_| Verdict::Go);
+    assert_eq!(frontier.poll_request(now), None);
+    assert!(frontier.is_done());
 }
 
 /// A complaint about the rate is no failure of the URL's; but no host is waited for without end.

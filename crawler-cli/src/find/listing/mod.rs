@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 mod bucket;
 mod children;
+mod header;
 mod json;
 mod links;
 mod rows;
@@ -27,6 +28,7 @@ mod time;
 mod tokens;
 mod xml;
 
+pub use header::next_link;
 pub use links::{Links, Reference, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
@@ -317,7 +319,7 @@ fn html(
 }
 
 /// The request target of `next`, if it is another part of the directory `page`: the same path, and another query.
-fn next_page(next: &Url, page: &Url) -> Option<String> {
+pub(super) fn next_page(next: &Url, page: &Url) -> Option<String> {
     let is_here = next.origin() == page.origin() && next.path() == page.path();
     let query = next.query()?;
     (is_here && Some(query) != page.query()).then(|| format!("{}?{query}", next.path()))

@@ -103,7 +103,20 @@ impl Shape {
         !matches!(self, Self::MiniHttpd | Self::Generic)
     }
 
-    /// The end tag that is the last thing on a page.
+    /// What ends a page, in each of the formats that the shape has.
+    pub fn end(self) -> &'static str {
+        match self {
+            Self::Nginx => "</html>, </list> or ]",
+            Self::Caddy => "</html> or ]",
+            Self::Webfs => "</body>",
+            Self::S3 => "</ListBucketResult>",
+            Self::Azure => "</EnumerationResults>",
+            Self::Webdav => "</multistatus>",
+            _ => "</html>",
+        }
+    }
+
+    /// The end tag that is the last thing on an HTML page.
     pub(super) fn last_tag(self) -> &'static [u8] {
         match self {
             Self::Webfs => b"body",

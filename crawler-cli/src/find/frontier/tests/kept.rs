@@ -1,0 +1,171 @@
+//! Crawls that are kept on a disk, which is a map here, cut off, and gone on with.
+
+use super::*;
+
+/// What a crawl has left.
+#[derive(Default)]
+struct Disk {
+    summit: Summit,
+    /// Texts, and whether they are here alone.
+    queued: BTreeMap<u64, (String, bool)>,
+    held: BTreeMap<u64, (String, Place)>,
+    known: BTreeSet<u128>,
+}
+
+impl Disk {
+    /// At the end of a turn.
+    fn keep(&mut self, frontier: &mut Frontier) {
+        for change in frontier.take_changes() {
+            match change {
+                Change::Begun => {}
+                Change::Queued(number, text) => {
+                    self.queued.insert(number, (text, false));
+                }
+                Change::Done(number) => {
+                    self.queued.remove(&number);
+                    self.held.remove(&number);
+                }
+                Change::Held(number, Some(text), place) => {
+                    self.held.insert(number, (text, place));
+                }
+                Change::Held(number, None, place) => {
+                    self.held.get_mut(&number).expect("it was held").1 = place;
+                }
+                Change::Known(fingerprint) => {
+                    self.known.insert(fingerprint);
+                }
+            }
+        }
+        for number in frontier.spill() {
+            self.queued.get_mut(&number).expect("it was queued").1 = true;
+        }
+        self.summit = frontier.summit();
+    }
+
+    /// At the beginning of a turn.
+    fn give_back(&mut self, now: Instant, frontier: &mut Frontier, outcome: &mut Outcome) {
+        let wanted = frontier.wants_back();
+        if wanted == 0 {
+            return;
+        }
+        let spilled = self.queued.iter_mut().filter(|(_, (_, spilled))| *spilled);
+        let back = spilled.take(wanted).map(|(number, (text, spilled))| {
+            *spilled = false;
+            (*number, text.clone())
+        });
+        let back = back.collect();
+        let sink = &mut |finding: Finding<'_>| outcome.note(finding);
+        frontier
+            .add_back(now, back, sink)
+            .expect("a frontier's own text");
+    }
+
+    fn saved(&mut self) -> Saved {
+        let held = &self.held;
+        for (number, (_, spilled)) in &mut self.queued {
+            *spilled = !held.contains_key(number);
+        }
+        let spilled = self.queued.values().filter(|(_, spilled)| *spilled).count();
+        let held = self.held.iter();
+        Saved {
+            summit: self.summit.clone(),
+            held: held
+                .map(|(number, (text, place))| (*number, text.clone(), place.clone()))
+                .collect(),
+            known: self.known.iter().copied().collect(),
+            spilled: spilled as u64,
+        }
+    }
+
+    /// Crawls from `/`, or goes on, until so many requests were made or nothing is left. One request at a time, each
+    /// answered at once.
+    fn crawl(
+        &mut self,
+        policy: Policy,
+        requests: usize,
+        mut answer: impl FnMut(Ask, &str) -> Answer,
+    ) -> Outcome {
+        let mut frontier = Frontier::new(&Url::parse("http://h/").expect("valid"), policy);
+        frontier.add_start("/");
+        match self.summit == Summit::default() {
+            true => frontier.keep_journal(),
+            false => frontier.restore(self.saved()).expect("its own texts"),
+        }
+        let mut outcome = Outcome::default();
+        let mut now = Instant::now();
+        while !frontier.is_done() && outcome.log.len() < requests {
+            self.give_back(now, &mut frontier, &mut outcome);
+            if let Some(fetch) = frontier.poll_request(now) {
+                let (id, ask, target) = (fetch.id, fetch.ask, fetch.target.to_owned());
+                let given = answer(ask, &target);
+                outcome.log.push((0, ask, target));
+                give(&mut frontier, now, id, given, &mut outcome);
+            } else if let Some(due) = frontier.poll_timeout(now) {
+                now = now.max(due);
+            } else {
+                assert!(frontier.is_done() || frontier.wants_back() > 0, "it hangs");
+            }
+            self.keep(&mut frontier);
+        }
+        outcome.counts = frontier.counts();
+        outcome
+    }
+}
+
+/// More directories than come back at a time.
+fn many() -> Vec<String> {
+    (0..60_000).map(|i| format!("d{i}/")).collect()
+}
+
+/// All those of [`many`] were given up for this cause, and each was named once.
+fn all_given_up(outcome: &Outcome, cause: &str) {
+    let urls: BTreeSet<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
+    assert_eq!((urls.len(), outcome.unread.len()), (60_000, 60_000));
+    for (_, why) in &outcome.unread {
+        assert_eq!(why, cause);
+    }
+}
+
+fn robots(text: &'static str) -> Answer {
+    Answer::Html(text, BodyEnd::Framed)
+}
+
+/// The trap: what comes back from the disk later than robots.txt is asked for, whatever that says.
+#[test]
+fn robots_txt_holds_for_what_comes_back() {
+    for (answer, cause) in [
+        (
+            robots("User-agent: *\nDisallow: /d"),
+            "not read: robots.txt disallows it",
+        ),
+        (
+            Answer::Status(500),
+            "not read: no robots.txt: the server answered 500",
+        ),
+        (Answer::Fail(Blame::Host), "connection reset"),
+    ] {
+        let mut disk = Disk::default();
+        let begun = disk.crawl(Policy::default(), 2, |ask, _| match ask {
+            Ask::Robots => Answer::Status(404),
+            _ => Answer::Page(many()),
+        });
+        assert_eq!(begun.unread, []);
+        let outcome = disk.crawl(Policy::default(), usize::MAX, |ask, target| match ask {
+            Ask::Robots => answer.clone(),
+            _ => panic!("{target} was asked for"),
+        });
+        all_given_up(&outcome, cause);
+        assert_eq!(disk.queued.len(), 0);
+    }
+}
+
+/// The trap: a search that goes on while its host is away asks for one batch after the other.
+#[test]
+fn a_host_that_is_away_is_given_up_with_all_that_comes_back() {
+    let mut disk = Disk::default();
+    disk.crawl(plain(), 1, |_, _| Answer::Page(many()));
+    let outcome = disk.crawl(plain(), usize::MAX, |_, _| Answer::Fail(Blame::Host));
+    assert_eq!(outcome.log.len(), 4);
+    all_given_up(&outcome, "connection reset");
+    assert_eq!(disk.queued.len(), 0);
+}
