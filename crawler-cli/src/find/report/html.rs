@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use super::describe;
 use super::figures::{
-    Spent, by_slowness, connections_text, size_text, span_text, summary_text, thousands,
+    Spent, by_slowness, connections_text, count, size_text, span_text, summary_text, thousands,
 };
 use super::treemap::{HUES, Sizes};
+use crate::find::download::DownloadCounts;
 use crate::find::frontier::{Found, Unread};
 use crate::find::stats::{HostStats, Stats, Timeline};
 use crate::find::{Ending, Summary};
@@ -119,6 +120,9 @@ impl Page {
         page.section("Status by host", "", &status_chart(stats.hosts()));
         page.section("Summary", "", &summary_table(summary));
         page.section("Hosts", "The slowest first.", &hosts_table(stats));
+        if summary.downloads.wanted > 0 {
+            page.section("Downloads", "", &downloads_table(&summary.downloads));
+        }
         if !self.largest.is_empty() {
             page.section("Largest files", "", &self.largest_table());
         }
@@ -259,9 +263,40 @@ fn summary_table(summary: &Summary) -> String {
         let failed = super::figures::classes_text(stats.failed(), usize::MAX);
         rows.push(("Attempts that failed", failed));
     }
+    rows_table(&rows)
+}
+
+fn downloads_table(downloads: &DownloadCounts) -> String {
+    let left = downloads.wanted.saturating_sub(downloads.over());
+    let mut rows = vec![
+        ("Wanted", count(downloads.wanted, "file", "files")),
+        (
+            "Downloaded",
+            format!(
+                "{}, {}",
+                count(downloads.saved, "file", "files"),
+                size_text(downloads.bytes)
+            ),
+        ),
+    ];
+    for (name, number) in [
+        ("Resumed", downloads.resumed),
+        ("There already", downloads.kept),
+        ("Failed", downloads.failed),
+        ("Left", left),
+    ] {
+        if number > 0 {
+            rows.push((name, count(number, "file", "files")));
+        }
+    }
+    rows_table(&rows)
+}
+
+/// A table of names and values.
+fn rows_table(rows: &[(&str, String)]) -> String {
     let mut table = String::from("<table><tbody>");
     for (name, value) in rows {
-        let _ = write!(table, "<tr><th>{name}</th><td>{}</td></tr>", escape(&value));
+        let _ = write!(table, "<tr><th>{name}</th><td>{}</td></tr>", escape(value));
     }
     table + "</tbody></table>"
 }
@@ -708,7 +743,7 @@ mod tests {
             }
         }
         Summary {
-            downloads: Default::default(),
+            downloads: DownloadCounts::default(),
             counts: Counts {
                 unread: 2,
                 ..Counts::default()
@@ -739,7 +774,15 @@ mod tests {
         for url in ["http://h/\"><script>", "ftp://h/"] {
             page.unread(&Unread { url, cause: &cause });
         }
-        let html = page.html(&summary(&["http://h", "http://two"]), "today");
+        let mut summary = summary(&["http://h", "http://two"]);
+        summary.downloads = DownloadCounts {
+            wanted: 6,
+            saved: 3,
+            failed: 1,
+            bytes: 1024,
+            ..DownloadCounts::default()
+        };
+        let html = page.html(&summary, "today");
         assert_well_formed(&html);
         for part in [
             "<h1>http://h and 1 more</h1>",
@@ -750,6 +793,10 @@ mod tests {
             "<title>5xx: 3</title>",
             "<td>http://two</td>",
             "http://h/pub/%3Cb%3E&amp;amp;/d0/f49",
+            "<h2>Downloads</h2>",
+            "<th>Downloaded</th><td>3 files, 1.0 KiB</td>",
+            "<th>Failed</th><td>1 file</td>",
+            "<th>Left</th><td>2 files</td>",
             "<h2>Not read: 2</h2>",
             "<td>ftp://h/</td><td>not a directory listing: its content type is &lt;script&gt;",
         ] {
@@ -774,7 +821,7 @@ mod tests {
         let html = page.html(&nothing, "today");
         assert_well_formed(&html);
         assert!(html.contains("Everything was read.") && html.contains("No answers."));
-        assert!(html.contains("<h2>Files by directory</h2>"));
+        assert!(html.contains("<h2>Files by directory</h2>") && !html.contains("Downloads"));
         nothing.ending = Ending::Stopped;
         assert!(
             !page

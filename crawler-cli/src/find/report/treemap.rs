@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use super::figures::{count, size_text};
 use super::html::escape;
 use crate::find::frontier::{Found, Kind};
+use crate::find::range::SizeRange;
 
 /// Files and their bytes by directory.
 #[derive(Debug)]
@@ -40,9 +41,7 @@ impl Sizes {
         if found.kind != Kind::File {
             return;
         }
-        let bytes = found
-            .size
-            .map_or(0, |size| size.lo + (size.hi - size.lo) / 2);
+        let bytes = found.size.map_or(0, SizeRange::middle);
         let directory = cut(found.url, self.deepest);
         let weight = Weight { bytes, files: 1 };
         match self.directories.get_mut(directory) {
@@ -431,7 +430,7 @@ mod tests {
                     kind: Kind::File,
                     depth: 3,
                     start: b"/",
-                    size: Some(crate::find::SizeRange::exact(10)),
+                    size: Some(SizeRange::exact(10)),
                     modified: None,
                     asked: false,
                     status: None,
