@@ -267,6 +267,9 @@ impl Spent {
 }
 
 pub(super) fn latency_text(latency: &Latency) -> String {
+    if latency.count() == 0 {
+        return "no answers".to_owned();
+    }
     let at = |q| span_text(latency.quantile(q));
     format!(
         "P50 {} · P95 {} · P99 {} · longest {}",
