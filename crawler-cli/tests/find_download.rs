@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
+use common::terminal::{pseudo_terminal, rows, watch};
 use common::{crawler, find, index, read_head, response, stderr};
 use tempfile::TempDir;
 
@@ -226,6 +227,82 @@ fn assert_failed(output: &Output, cause: &str) {
     let stderr = stderr(output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains(cause), "{cause} in {stderr}");
+}
+
+// ---- what is shown
+
+/// Half of a file comes, and the rest once the view has told of that half.
+#[test]
+fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let server = Files::start(move |asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&["large", "gone", "small"])),
+        "GET /large" => {
+            let answer = file(asked, &[7; 100 << 10], "\"v1\"");
+            let (first, rest) = answer.split_at(answer.len() - (50 << 10));
+            // The client may have gone.
+            let _ = stream.write_all(first);
+            // An error means that the view was seen, or that the test is over.
+            let _ = gate.lock().expect("not poisoned").recv();
+            send(stream, rest);
+        }
+        "GET /small" => send(stream, &file(asked, &[8; 10 << 10], "\"v2\"")),
+        _ => send(stream, &response(404, "", "")),
+    });
+    let (to, reports) = (directory(), directory());
+    let (html, json) = (
+        reports.path().join("report.html"),
+        reports.path().join("summary"),
+    );
+    let form = format!("json:{}", text(&json));
+    let url = server.url();
+    let args = ["find", &url, "-type", "f", "--download", text(to.path())];
+    let (master, terminal) = pseudo_terminal();
+    let mut child = crawler(&args)
+        .args(["--report", "text", "--report", "html", text(&html)])
+        .args(["--summary", &form])
+        .stdout(Stdio::null())
+        .stderr(terminal)
+        .env("TERM", "xterm")
+        .spawn()
+        .expect("the program runs");
+    let mut open = Some(open);
+    let mut view = String::new();
+    let screen = watch(master, |screen| {
+        let text = rows(screen);
+        // What has come of the large file is as much as is left of it.
+        if text.contains("2/3 files, 1 failed · 60 KiB of 110 KiB") {
+            view = text;
+            open.take();
+        }
+    });
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert!(view.contains("  downloads: "), "{view}");
+    let left = rows(screen.screen());
+    assert!(
+        left.contains("downloads    2 files downloaded (112,640 bytes); 1 NOT"),
+        "{left}"
+    );
+    let page = fs::read_to_string(&html).expect("written");
+    for part in [
+        "<th>Downloaded</th><td>2 files, 110 KiB</td>",
+        "<th>Failed</th><td>1 file</td>",
+        "the server answered 404",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let summary = fs::read(&json).expect("written");
+    let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
+    assert_eq!(
+        summary["summary"]["downloads"],
+        serde_json::json!({
+            "wanted": 3, "saved": 2, "resumed": 0, "kept": 0, "failed": 1, "bytes": 112_640,
+        })
+    );
+    // Of the page, the two files and the answer 404, each byte is counted once.
+    let received = summary["summary"]["bytes"].as_u64().expect("a number");
+    assert!((112_640..115_000).contains(&received), "{received}");
 }
 
 // ---- what comes

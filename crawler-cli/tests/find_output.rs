@@ -3,12 +3,12 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use common::terminal::{pseudo_terminal, rows, watch};
 use common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use serde_json::Value;
@@ -375,49 +375,6 @@ fn wfinds_flags_find_what_they_say() {
     assert_eq!(late.status.code(), Some(2));
     let help = wfind(&["--help"]);
     assert!(String::from_utf8_lossy(&help.stdout).contains("--idle-connection-timeout"));
-}
-
-/// A terminal: the end to read from, and the one for a program.
-fn pseudo_terminal() -> (File, File) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&master).expect("granted");
-    unlockpt(&master).expect("unlocked");
-    let name = ptsname(&master, Vec::new()).expect("a name");
-    let mut options = File::options();
-    let terminal = options
-        .read(true)
-        .write(true)
-        .open(name.to_str().expect("a path"));
-    let size = rustix::termios::Winsize {
-        ws_row: 24,
-        ws_col: 60,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    rustix::termios::tcsetwinsize(&master, size).expect("a size");
-    (master.into(), terminal.expect("opens"))
-}
-
-/// Reads what a program writes to a terminal, until no writer is left, and tells each time what its screen shows.
-fn watch(mut master: File, mut seen: impl FnMut(&vt100::Screen)) -> vt100::Parser {
-    let mut screen = vt100::Parser::new(24, 60, 1000);
-    let mut bytes = [0; 4096];
-    // The end of a terminal is an error.
-    while let Ok(n @ 1..) = master.read(&mut bytes) {
-        screen.process(&bytes[..n]);
-        seen(screen.screen());
-    }
-    screen
-}
-
-/// What each row of the screen shows.
-fn rows(screen: &vt100::Screen) -> String {
-    let rows: Vec<_> = screen
-        .rows(0, 60)
-        .map(|row| row.trim_end().to_owned())
-        .collect();
-    rows.join("\n")
 }
 
 #[test]

@@ -169,6 +169,8 @@ struct Task {
     wanted: Wanted,
     name: Name,
     step: Step,
+    /// Bytes that are to come, and part of the sum in the counts.
+    left: Option<u64>,
     /// Where redirects have led, in place of its URL.
     location: Option<Url>,
     attempts: u32,
@@ -270,12 +272,41 @@ pub struct DownloadCounts {
     pub wanted: u64,
     /// Files fetched, in one piece or in several.
     pub saved: u64,
+    /// Those among them that were gone on with after they had been cut short, in this run or an earlier one.
+    pub resumed: u64,
     /// Files that were there already.
     pub kept: u64,
     /// Files given up, each reported as unread.
     pub failed: u64,
+    /// Files that a request is under way for.
+    pub under_way: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Bytes that are to come, of files whose size the listing or the head of an answer tells, if only roughly.
+    pub left: u64,
+    /// Files that are to come and whose size nothing tells so far.
+    pub unsized_left: u64,
+}
+
+impl DownloadCounts {
+    /// Files that are on the disk or given up.
+    pub fn over(&self) -> u64 {
+        self.saved + self.kept + self.failed
+    }
+
+    fn add_left(&mut self, left: Option<u64>) {
+        match left {
+            Some(bytes) => self.left = self.left.saturating_add(bytes),
+            None => self.unsized_left += 1,
+        }
+    }
+
+    fn take_left(&mut self, left: Option<u64>) {
+        match left {
+            Some(bytes) => self.left = self.left.saturating_sub(bytes),
+            None => self.unsized_left = self.unsized_left.saturating_sub(1),
+        }
+    }
 }
 
 impl Add for DownloadCounts {
@@ -285,9 +316,13 @@ impl Add for DownloadCounts {
         Self {
             wanted: self.wanted + other.wanted,
             saved: self.saved + other.saved,
+            resumed: self.resumed + other.resumed,
             kept: self.kept + other.kept,
             failed: self.failed + other.failed,
+            under_way: self.under_way + other.under_way,
             bytes: self.bytes + other.bytes,
+            left: self.left.saturating_add(other.left),
+            unsized_left: self.unsized_left + other.unsized_left,
         }
     }
 }
@@ -338,10 +373,13 @@ impl Downloads {
     pub(super) fn add_back(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
         let name = store.name(&wanted);
+        let left = wanted.size.map(SizeRange::middle);
+        self.counts.add_left(left);
         self.waiting.push_back(Task {
             wanted,
             name,
             step: Step::Begin,
+            left,
             location: None,
             attempts: 0,
             throttles: 0,
@@ -370,7 +408,10 @@ impl Downloads {
     }
 
     pub(super) fn counts(&self) -> DownloadCounts {
-        self.counts
+        DownloadCounts {
+            under_way: self.in_flight.len() as u64,
+            ..self.counts
+        }
     }
 
     /// Requests handed out, and those among them that were repetitions.
@@ -395,7 +436,10 @@ impl Downloads {
             match prepare(&mut task, store) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
                 Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, sink),
-                Ok(Prepared::Repeated) => self.counts.wanted -= 1,
+                Ok(Prepared::Repeated) => {
+                    self.counts.wanted -= 1;
+                    self.counts.take_left(task.left);
+                }
                 Err(cause) => self.give_up(&task, &cause, sink),
             }
         };
@@ -461,6 +505,10 @@ impl Downloads {
             }
             Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
                 Ok(()) => {
+                    let rest = length.map(|length| length.saturating_sub(at));
+                    self.counts.take_left(flight.task.left);
+                    flight.task.left = rest.or(flight.task.left);
+                    self.counts.add_left(flight.task.left);
                     self.in_flight.insert(id, flight);
                     return Body::Wanted;
                 }
@@ -493,7 +541,11 @@ impl Downloads {
             return Body::Unwanted;
         };
         let Some(cause) = append(flight, bytes, store) else {
-            self.counts.bytes += bytes.len() as u64;
+            let came = bytes.len() as u64;
+            self.counts.bytes += came;
+            self.counts.take_left(flight.task.left);
+            flight.task.left = flight.task.left.map(|left| left.saturating_sub(came));
+            self.counts.add_left(flight.task.left);
             return Body::Wanted;
         };
         if let Some(flight) = self.in_flight.remove(&id) {
@@ -672,9 +724,14 @@ impl Downloads {
 
     fn saved(&mut self, task: &Task, length: u64, how: How, store: &Store, sink: Sink<'_>) {
         self.note_over(&task.wanted.url);
+        self.counts.take_left(task.left);
         match how {
             How::Kept => self.counts.kept += 1,
-            How::Fetched | How::Resumed(_) => self.counts.saved += 1,
+            How::Fetched => self.counts.saved += 1,
+            How::Resumed(_) => {
+                self.counts.saved += 1;
+                self.counts.resumed += 1;
+            }
         }
         sink(Outcome::Saved(Saved {
             url: &task.wanted.url,
@@ -685,6 +742,7 @@ impl Downloads {
     }
 
     fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+        self.counts.take_left(task.left);
         self.fail(&task.wanted.url, cause, sink);
     }
 

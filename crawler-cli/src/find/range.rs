@@ -25,6 +25,11 @@ impl SizeRange {
     pub fn known(self) -> Option<u64> {
         (self.lo == self.hi).then_some(self.lo)
     }
+
+    /// The best guess.
+    pub fn middle(self) -> u64 {
+        self.lo + self.hi.saturating_sub(self.lo) / 2
+    }
 }
 
 /// A time in seconds since 1970-01-01T00:00:00Z, leap seconds not counted: between `lo` and `hi`, both included.

@@ -130,6 +130,7 @@ impl Report {
                 self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
             }
             Event::Failed(error) => self.message(&describe(*error)),
+            // The summary counts them.
             Event::Downloaded(_) => {}
             Event::Unkept(error) => self.message(&format!("--state {error}")),
             Event::Turn(summary) => self.turn(summary),
@@ -168,7 +169,7 @@ impl Report {
         if self.options.summary == SummaryForm::Text {
             text += &summary_text(summary);
             text.push('\n');
-            if summary.downloads.wanted > 0 {
+            if summary.downloads.wanted > 0 && !self.options.text_report {
                 text += &figures::downloads_text(&summary.downloads);
                 text.push('\n');
             }

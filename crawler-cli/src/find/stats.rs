@@ -53,6 +53,14 @@ impl Stats {
         }
     }
 
+    /// So many bytes of a response came that is not whole yet. Those of an [`Exchange`] are the others.
+    pub fn handle_bytes(&mut self, now: Instant, host: usize, bytes: u64) {
+        self.slot(now).bytes += bytes;
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.bytes += bytes;
+        }
+    }
+
     /// A response came whole.
     pub fn handle_answer(&mut self, now: Instant, host: usize, status: u16, exchange: &Exchange) {
         self.over(host, exchange);
@@ -62,9 +70,7 @@ impl Stats {
         if failed {
             *self.failed.entry(Class::Status(status)).or_default() += 1;
         }
-        let slot = self
-            .timeline
-            .slot(now.saturating_duration_since(self.began));
+        let slot = self.slot(now);
         slot.add(exchange);
         slot.failed += u64::from(failed);
         if let Some(host) = self.hosts.get_mut(host) {
@@ -83,9 +89,7 @@ impl Stats {
     pub fn handle_failure(&mut self, now: Instant, host: usize, class: Class, exchange: &Exchange) {
         self.over(host, exchange);
         *self.failed.entry(class).or_default() += 1;
-        let slot = self
-            .timeline
-            .slot(now.saturating_duration_since(self.began));
+        let slot = self.slot(now);
         slot.failed += 1;
         if let Some(host) = self.hosts.get_mut(host) {
             host.failures += 1;
@@ -163,6 +167,11 @@ impl Stats {
     pub fn connections(&self) -> (u64, u64) {
         let of_each = self.hosts.iter().map(|host| (host.opened, host.reused));
         of_each.fold((0, 0), |sum, host| (sum.0 + host.0, sum.1 + host.1))
+    }
+
+    fn slot(&mut self, now: Instant) -> &mut Slot {
+        let at = now.saturating_duration_since(self.began);
+        self.timeline.slot(at)
     }
 
     /// What an answered or failed request has in common.

@@ -13,8 +13,9 @@ use std::thread;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// The program, with none of the environment's proxies.
-/// The program with these arguments. Searches ask for no robots.txt but where it is said: the scripted hosts have none.
+pub(crate) mod terminal;
+
+/// The program with these arguments, and with none of the environment's proxies. Searches ask for no robots.txt but where it is said: the scripted hosts have none.
 pub(crate) fn crawler(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {

@@ -30,6 +30,10 @@ struct Stream {
     status: u16,
     /// Up to the head.
     exchange: Exchange,
+    /// Bytes of the body, which are counted as they come.
+    came: u64,
+    /// Why the body is not whole.
+    failure: Option<Class>,
     wanted: Body,
     /// What may still be read of it for the sake of the connection alone.
     left: usize,
@@ -158,6 +162,8 @@ impl Crawl<'_> {
                     id,
                     status: done.response.status(),
                     exchange,
+                    came: 0,
+                    failure: None,
                     wanted,
                     left: MOST_UNWANTED,
                     is_queued: true,
@@ -213,10 +219,17 @@ impl Crawl<'_> {
         let call = bodies.readable.pop_front()?;
         let stream = bodies.streams.get_mut(&call)?;
         let host = &mut self.hosts.all[stream.host];
-        let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
         let mut is_over = false;
         for _ in 0..BUFFERS_AT_ONCE {
-            match self.client.read_body(call, &mut bodies.buffer) {
+            let read = self.client.read_body(call, &mut bodies.buffer);
+            let now = Instant::now();
+            if let Ok(Read::Data(n)) = read {
+                stream.came += n as u64;
+                let stats = &mut run.events.summary.stats;
+                stats.handle_bytes(now, stream.host, n as u64);
+            }
+            let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+            match read {
                 Ok(Read::Data(n)) if stream.wanted == Body::Wanted => {
                     let bytes = &bodies.buffer[..n];
                     let store = &mut bodies.store;
@@ -233,17 +246,17 @@ impl Crawl<'_> {
                 }
                 Ok(Read::End { report, .. }) => {
                     if stream.wanted == Body::Wanted {
-                        let (now, store) = (Instant::now(), &mut bodies.store);
+                        let store = &mut bodies.store;
                         host.downloads.handle_end(now, stream.id, store, sink);
                     }
                     stream.exchange.bytes = exchange(&report, false).bytes;
                     is_over = true;
                 }
                 Err(error) => {
+                    stream.failure = Some(Class::of_error(&error));
                     if stream.wanted == Body::Wanted {
                         let failure = failure(error, host.proxy.as_deref());
-                        host.downloads
-                            .handle_failure(Instant::now(), stream.id, failure, sink);
+                        host.downloads.handle_failure(now, stream.id, failure, sink);
                     }
                     is_over = true;
                 }
@@ -259,8 +272,15 @@ impl Crawl<'_> {
     }
 
     fn end_download(&mut self, stream: &Stream, run: &mut Run<'_>) {
-        let stats = &mut run.events.summary.stats;
-        stats.handle_answer(Instant::now(), stream.host, stream.status, &stream.exchange);
+        let (now, stats) = (Instant::now(), &mut run.events.summary.stats);
+        let exchange = Exchange {
+            bytes: stream.exchange.bytes.saturating_sub(stream.came),
+            ..stream.exchange
+        };
+        match stream.failure {
+            Some(class) => stats.handle_failure(now, stream.host, class, &exchange),
+            None => stats.handle_answer(now, stream.host, stream.status, &exchange),
+        }
         self.hosts.all[stream.host].in_flight -= 1;
         if let Some(bodies) = &mut self.bodies {
             bodies.in_flight -= 1;

@@ -182,6 +182,58 @@ fn the_size_must_be_the_listed_one() {
     assert_eq!(world.files(), [("x".to_owned(), 5)]);
 }
 
+/// What is to come is guessed from the listing, corrected by the head, and gone when the file is, whatever became of it.
+#[test]
+fn what_is_left_is_told_as_far_as_it_is_known() {
+    let left = |world: &World| {
+        let counts = world.downloads.counts();
+        (
+            counts.under_way,
+            counts.bytes,
+            counts.left,
+            counts.unsized_left,
+        )
+    };
+    let mut world = World::new();
+    world.want_listed("x", Some(SizeRange { lo: 4, hi: 8 }), None);
+    world.want("y");
+    world.want("gone");
+    assert_eq!(left(&world), (0, 0, 6, 2));
+    let x = world.expect("GET http://h/pub/x");
+    let y = world.expect("GET http://h/pub/y");
+    world.head(x, &ok(Some(7)));
+    assert_eq!(left(&world), (2, 0, 7, 2));
+    world.data(x, b"123");
+    world.head(y, &ok(Some(10)));
+    assert_eq!(left(&world), (2, 3, 14, 1));
+    // What is cut is still to come, and goes on where it ends.
+    world.fail(x, Blame::Request);
+    assert_eq!(left(&world), (1, 3, 14, 1));
+    let gone = world.expect("GET http://h/pub/gone");
+    let missing = Head {
+        status: 404,
+        ..ok(Some(9))
+    };
+    world.head(gone, &missing);
+    world.data(y, b"1234567890");
+    world.end(y);
+    assert_eq!(left(&world), (0, 13, 4, 0));
+    world.now += Duration::from_secs(1);
+    let x = world.expect("GET http://h/pub/x 3- if \"v1\"");
+    let rest = Head {
+        status: 206,
+        content_range: Some(b"bytes 3-6/7"),
+        ..ok(Some(4))
+    };
+    world.head(x, &rest);
+    world.data(x, b"4567");
+    world.end(x);
+    assert_eq!(left(&world), (0, 17, 0, 0));
+    let counts = world.downloads.counts();
+    assert_eq!((counts.saved, counts.resumed, counts.failed), (2, 1, 1));
+    assert_eq!(counts.over(), counts.wanted);
+}
+
 #[test]
 fn a_shorter_part_than_asked_for_is_followed_by_another() {
     let mut world = World::new();

@@ -93,6 +93,7 @@ fn downloads_json(downloads: &DownloadCounts) -> Value {
         _ => json!({
             "wanted": downloads.wanted,
             "saved": downloads.saved,
+            "resumed": downloads.resumed,
             "kept": downloads.kept,
             "failed": downloads.failed,
             "bytes": downloads.bytes,
@@ -107,15 +108,43 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
         count(downloads.saved, "file", "files"),
         count(downloads.bytes, "byte", "bytes"),
     );
+    if downloads.resumed > 0 {
+        text += &format!(", {} of them resumed", thousands(downloads.resumed));
+    }
     if downloads.kept > 0 {
         text += &format!(", {} there already", thousands(downloads.kept));
     }
-    let over = downloads.saved + downloads.kept + downloads.failed;
-    let left = downloads.wanted.saturating_sub(over);
-    if downloads.failed + left > 0 {
-        let missing = thousands(downloads.failed + left);
-        text += &format!("; {missing} NOT DOWNLOADED");
+    let done = downloads.saved + downloads.kept;
+    let missing = downloads.wanted.saturating_sub(done);
+    if missing > 0 {
+        text += &format!("; {} NOT DOWNLOADED", thousands(missing));
     }
+    text
+}
+
+/// How far the downloads are, in one line.
+pub(super) fn downloads_progress(downloads: &DownloadCounts) -> String {
+    let mut text = format!(
+        "{}/{}",
+        thousands(downloads.over()),
+        count(downloads.wanted, "file", "files"),
+    );
+    if downloads.failed > 0 {
+        text += &format!(", {} failed", thousands(downloads.failed));
+    }
+    if downloads.kept > 0 {
+        text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    text += " · ";
+    text += &size_text(downloads.bytes);
+    if downloads.left > 0 {
+        text += match downloads.unsized_left {
+            0 => " of ",
+            _ => " of more than ",
+        };
+        text += &size_text(downloads.bytes.saturating_add(downloads.left));
+    }
+    text += &format!(" · {} under way", thousands(downloads.under_way));
     text
 }
 
@@ -164,6 +193,9 @@ pub(super) fn report_text(summary: &Summary) -> String {
     );
     line("latency", &latency_text(stats.latency()));
     line("connections", &connections_text(stats.connections()));
+    if summary.downloads.wanted > 0 {
+        line("downloads", &downloads_text(&summary.downloads));
+    }
     line("time", &Spent::of(summary).text(summary.elapsed));
     for (name, classes) in [("failed", stats.failed()), ("unread", stats.unread())] {
         if !classes.is_empty() {
@@ -235,6 +267,9 @@ impl Spent {
 }
 
 pub(super) fn latency_text(latency: &Latency) -> String {
+    if latency.count() == 0 {
+        return "no answers".to_owned();
+    }
     let at = |q| span_text(latency.quantile(q));
     format!(
         "P50 {} · P95 {} · P99 {} · longest {}",

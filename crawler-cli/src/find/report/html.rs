@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use super::describe;
 use super::figures::{
-    Spent, by_slowness, connections_text, size_text, span_text, summary_text, thousands,
+    Spent, by_slowness, clock_text, connections_text, count, latency_text, size_text, span_text,
+    summary_text, thousands,
 };
 use super::treemap::{HUES, Sizes};
+use crate::find::download::DownloadCounts;
 use crate::find::frontier::{Found, Unread};
 use crate::find::stats::{HostStats, Stats, Timeline};
 use crate::find::{Ending, Summary};
@@ -24,8 +26,8 @@ use crate::terminal;
 pub(super) struct Page {
     path: PathBuf,
     sizes: Sizes,
-    /// The largest files, the smallest of them first out.
-    largest: BinaryHeap<Reverse<(u64, String)>>,
+    /// The largest files, the smallest of them first out: about how many bytes, the URL, and whether it is known exactly.
+    largest: BinaryHeap<Reverse<(u64, Reverse<String>, bool)>>,
     /// URLs and causes.
     unread: Vec<(String, String)>,
     more_unread: u64,
@@ -37,7 +39,7 @@ impl Page {
         OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(Self {
             path,
-            sizes: Sizes::new(MOST_DIRECTORIES),
+            sizes: Sizes::new(MOST_APART),
             largest: BinaryHeap::new(),
             unread: Vec::new(),
             more_unread: 0,
@@ -51,9 +53,11 @@ impl Page {
     pub(super) fn found(&mut self, found: &Found<'_>) {
         self.sizes.add(found);
         if let Some(size) = found.size {
-            let least = self.largest.peek().map_or(0, |Reverse((bytes, _))| *bytes);
-            if self.largest.len() < LARGEST || size.lo > least {
-                self.largest.push(Reverse((size.lo, found.url.to_owned())));
+            let least = self.largest.peek().map_or(0, |Reverse((bytes, ..))| *bytes);
+            if self.largest.len() < LARGEST || size.middle() > least {
+                let url = Reverse(found.url.to_owned());
+                let file = (size.middle(), url, size.known().is_some());
+                self.largest.push(Reverse(file));
             }
             if self.largest.len() > LARGEST {
                 self.largest.pop();
@@ -101,24 +105,34 @@ impl Page {
         } else {
             "Files"
         };
-        page.section(
+        page.chart(
             &format!("{by} by directory"),
             "Of what was found. Point at a rectangle for its path.",
-            &self.sizes.svg(1000.0, 460.0),
+            "No files were found.",
+            self.sizes.svg(1000.0, 460.0),
         );
-        page.section(
+        page.chart(
             "Latency over time",
             "Half of the answers came within P50, 95 of 100 within P95. The scale is logarithmic.",
-            &latency_chart(stats.timeline()),
+            "No answers.",
+            latency_chart(stats.timeline()),
+        );
+        page.chart(
+            "Answers over time",
+            "How many there were in a second. What failed is counted even if a later attempt made it good.",
+            "No answers.",
+            answers_chart(stats.timeline()),
         );
         page.section(
-            "Answers over time",
-            "In a second. What failed counts even if a later attempt made it good.",
-            &answers_chart(stats.timeline()),
+            "Status by host",
+            "Shares of the requests, whose number is at the end.",
+            &status_chart(stats.hosts()),
         );
-        page.section("Status by host", "", &status_chart(stats.hosts()));
         page.section("Summary", "", &summary_table(summary));
         page.section("Hosts", "The slowest first.", &hosts_table(stats));
+        if summary.downloads.wanted > 0 {
+            page.section("Downloads", "", &downloads_table(&summary.downloads));
+        }
         if !self.largest.is_empty() {
             page.section("Largest files", "", &self.largest_table());
         }
@@ -137,12 +151,13 @@ impl Page {
         let mut table = String::from(
             "<table><thead><tr><th>URL</th><th class=\"n\">Size</th></tr></thead><tbody>",
         );
-        for (bytes, url) in files {
+        for (bytes, Reverse(url), is_exact) in files {
             // Writing to a string does not fail.
             let _ = write!(
                 table,
-                "<tr><td>{}</td><td class=\"n\">{}</td></tr>",
+                "<tr><td>{}</td><td class=\"n\">{}{}</td></tr>",
                 link(url),
+                if *is_exact { "" } else { "~" },
                 size_text(*bytes)
             );
         }
@@ -188,14 +203,26 @@ impl Html {
         if !note.is_empty() {
             self.add(&format!("<p>{note}</p>"));
         }
-        self.add("<div class=\"scroll\">");
-        self.add(content);
-        self.add("</div></section>\n");
+        if !content.is_empty() {
+            self.add(&format!("<div class=\"scroll\">{content}</div>"));
+        }
+        self.add("</section>\n");
+    }
+
+    /// A section with a chart, or what is said in place of one.
+    fn chart(&mut self, heading: &str, note: &str, nothing: &str, svg: Option<String>) {
+        match svg {
+            Some(svg) => self.section(heading, note, &svg),
+            None => self.section(heading, nothing, ""),
+        }
     }
 
     fn tiles(&mut self, summary: &Summary) {
         let (counts, stats) = (&summary.counts, &summary.stats);
-        let latency = stats.latency();
+        let at = |q| {
+            let latency = Some(stats.latency()).filter(|latency| latency.count() > 0);
+            latency.map_or_else(|| "–".to_owned(), |latency| span_text(latency.quantile(q)))
+        };
         self.add("<section class=\"tiles\">");
         for (name, value, bad) in [
             ("found", thousands(summary.matched), false),
@@ -209,9 +236,9 @@ impl Html {
                 false,
             ),
             ("received", size_text(stats.bytes()), false),
-            ("P50", span_text(latency.quantile(0.5)), false),
-            ("P95", span_text(latency.quantile(0.95)), false),
-            ("P99", span_text(latency.quantile(0.99)), false),
+            ("P50", at(0.5), false),
+            ("P95", at(0.95), false),
+            ("P99", at(0.99), false),
         ] {
             let class = if bad { " class=\"bad\"" } else { "" };
             self.add(&format!(
@@ -242,7 +269,7 @@ fn state(summary: &Summary) -> &'static str {
 fn summary_table(summary: &Summary) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let mut rows = vec![
-        ("In a line", summary_text(summary)),
+        ("Outcome", summary_text(summary)),
         (
             "Requests",
             format!(
@@ -251,24 +278,55 @@ fn summary_table(summary: &Summary) -> String {
                 thousands(counts.retries)
             ),
         ),
+        ("Latency", latency_text(stats.latency())),
         ("Connections", connections_text(stats.connections())),
         ("Time", Spent::of(summary).text(summary.elapsed)),
-        ("Longest answer", span_text(stats.latency().max())),
     ];
     if !stats.failed().is_empty() {
         let failed = super::figures::classes_text(stats.failed(), usize::MAX);
         rows.push(("Attempts that failed", failed));
     }
+    rows_table(&rows)
+}
+
+fn downloads_table(downloads: &DownloadCounts) -> String {
+    let left = downloads.wanted.saturating_sub(downloads.over());
+    let mut rows = vec![
+        ("Wanted", count(downloads.wanted, "file", "files")),
+        (
+            "Downloaded",
+            format!(
+                "{}, {}",
+                count(downloads.saved, "file", "files"),
+                size_text(downloads.bytes)
+            ),
+        ),
+    ];
+    for (name, number) in [
+        ("Resumed", downloads.resumed),
+        ("There already", downloads.kept),
+        ("Failed", downloads.failed),
+        ("Left", left),
+    ] {
+        if number > 0 {
+            rows.push((name, count(number, "file", "files")));
+        }
+    }
+    rows_table(&rows)
+}
+
+/// A table of names and values.
+fn rows_table(rows: &[(&str, String)]) -> String {
     let mut table = String::from("<table><tbody>");
     for (name, value) in rows {
-        let _ = write!(table, "<tr><th>{name}</th><td>{}</td></tr>", escape(&value));
+        let _ = write!(table, "<tr><th>{name}</th><td>{}</td></tr>", escape(value));
     }
     table + "</tbody></table>"
 }
 
 fn hosts_table(stats: &Stats) -> String {
     let mut table = String::from(
-        "<table><thead><tr><th>Host</th><th class=\"n\">Requests</th><th class=\"n\">Received</th>\
+        "<table class=\"hosts\"><thead><tr><th>Host</th><th class=\"n\">Requests</th><th class=\"n\">Received</th>\
          <th class=\"n\">Mean</th><th class=\"n\">P50</th><th class=\"n\">P95</th><th class=\"n\">P99</th>\
          <th class=\"n\">Longest</th><th class=\"n\">Opened</th><th class=\"n\">Reused</th></tr></thead><tbody>",
     );
@@ -303,17 +361,15 @@ fn hosts_table(stats: &Stats) -> String {
     table
 }
 
-/// Bars of the classes of answers of the hosts with most requests.
+/// Shares of the classes of answers, of the hosts with most requests.
 fn status_chart(hosts: &[HostStats]) -> String {
     let mut hosts: Vec<_> = hosts.iter().filter(|host| host.requests > 0).collect();
     hosts.sort_by_key(|host| Reverse(host.requests));
     hosts.truncate(BARS);
-    let most = hosts
-        .iter()
-        .map(|host| host.requests)
-        .max()
-        .unwrap_or(0)
-        .max(1);
+    let names: Vec<_> = hosts.iter().map(|host| tail(&host.name, 38)).collect();
+    let longest = names.iter().map(|name| name.chars().count()).max();
+    let left = longest.unwrap_or(0) * 7 + 10;
+    let room = (920 - left) as f64;
     let height = hosts.len() * 30 + 26;
     let mut svg =
         format!("<svg viewBox=\"0 0 1000 {height}\" role=\"img\" aria-label=\"Status by host\">");
@@ -322,26 +378,27 @@ fn status_chart(hosts: &[HostStats]) -> String {
         (3, "3xx", "s3"),
         (4, "4xx", "s4"),
         (5, "5xx", "s5"),
-        (0, "none", "s0"),
+        (0, "no answer", "s0"),
     ];
     for (i, (_, name, class)) in classes.iter().enumerate() {
-        legend(&mut svg, 280 + i * 80, class, name);
+        legend(&mut svg, left + i * 70, class, name);
     }
-    for (i, host) in hosts.iter().enumerate() {
+    for (i, (host, name)) in hosts.iter().zip(&names).enumerate() {
         let y = 26 + i * 30;
         let _ = write!(
             svg,
-            "<text class=\"end\" x=\"270\" y=\"{}\">{}</text>",
+            "<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+            left - 10,
             y + 15,
-            escape(&tail(&host.name, 38))
+            escape(name)
         );
-        let mut x = 280.0;
+        let mut x = left as f64;
         for (digit, name, class) in classes {
             let count = match digit {
                 0 => host.statuses[0] + host.statuses[1] + host.statuses[6] + host.failures,
                 digit => host.statuses[digit],
             };
-            let width = count as f64 / most as f64 * 620.0;
+            let width = count as f64 / host.requests as f64 * room;
             if count > 0 {
                 let _ = write!(
                     svg,
@@ -363,7 +420,7 @@ fn status_chart(hosts: &[HostStats]) -> String {
     svg + "</svg>"
 }
 
-fn latency_chart(timeline: &Timeline) -> String {
+fn latency_chart(timeline: &Timeline) -> Option<String> {
     let slots = timeline.slots();
     let spans = |of: fn(&crate::find::stats::Slot) -> Option<Duration>| -> Vec<Option<f64>> {
         slots
@@ -379,7 +436,7 @@ fn latency_chart(timeline: &Timeline) -> String {
         (low.min(value), high.max(value))
     });
     if high == 0.0 {
-        return "<p>No answers.</p>".to_owned();
+        return None;
     }
     // Whole decades, so that there are lines at 1, 10, 100 ms.
     let (floor, ceiling) = (
@@ -394,8 +451,7 @@ fn latency_chart(timeline: &Timeline) -> String {
     let mut svg = frame.begin("Latency over time");
     let mut decade = floor;
     while decade <= ceiling {
-        let text = span_text(Duration::from_secs_f64(10f64.powf(decade)));
-        frame.rule(&mut svg, decade, &text);
+        frame.rule(&mut svg, decade, &decade_text(decade));
         decade += 1.0;
     }
     frame.times(&mut svg, timeline.width());
@@ -406,7 +462,7 @@ fn latency_chart(timeline: &Timeline) -> String {
         .iter()
         .enumerate()
     {
-        let x = 790 + i * 65;
+        let x = 70 + i * 65;
         let _ = write!(
             svg,
             "<line class=\"{class}\" x1=\"{x}\" y1=\"9\" x2=\"{}\" y2=\"9\"/><text x=\"{}\" y=\"13\">{name}</text>",
@@ -414,10 +470,20 @@ fn latency_chart(timeline: &Timeline) -> String {
             x + 21
         );
     }
-    svg + "</svg>"
+    Some(svg + "</svg>")
 }
 
-fn answers_chart(timeline: &Timeline) -> String {
+/// `100 µs`, `1 ms`
+fn decade_text(decade: f64) -> String {
+    let (unit, name) = match decade {
+        ..-3.0 => (-6.0, "µs"),
+        -3.0..0.0 => (-3.0, "ms"),
+        _ => (0.0, "s"),
+    };
+    format!("{:.0} {name}", 10f64.powf(decade - unit))
+}
+
+fn answers_chart(timeline: &Timeline) -> Option<String> {
     let slots = timeline.slots();
     let seconds = timeline.width().as_secs_f64();
     let rate = |count: u64| count as f64 / seconds;
@@ -426,25 +492,27 @@ fn answers_chart(timeline: &Timeline) -> String {
         .map(|slot| rate(slot.answers.max(slot.failed)))
         .fold(0.0, f64::max);
     if most == 0.0 {
-        return "<p>No answers.</p>".to_owned();
+        return None;
     }
+    let step = step_of(most / 4.0);
+    let steps = (most / step).ceil();
     let frame = Frame {
         slots: slots.len(),
         low: 0.0,
-        high: most,
+        high: step * steps,
     };
     let mut svg = frame.begin("Answers over time");
-    for part in [0.0, 0.5, 1.0] {
-        let value = most * part;
-        frame.rule(
-            &mut svg,
-            value,
-            &format!("{}/s", thousands(value.round() as u64)),
-        );
+    for i in 0..=steps as u32 {
+        let value = step * f64::from(i);
+        let text = match step {
+            ..1.0 => format!("{value:.2}"),
+            _ => thousands(value as u64),
+        };
+        frame.rule(&mut svg, value, &text);
     }
     frame.times(&mut svg, timeline.width());
-    legend(&mut svg, 850, "s2", "answers");
-    legend(&mut svg, 930, "s5", "failed");
+    legend(&mut svg, 70, "s2", "answers");
+    legend(&mut svg, 150, "s5", "failed");
     let width = (frame.x(1.0) - frame.x(0.0)).max(1.0);
     for (i, slot) in slots.iter().enumerate() {
         for (count, class, what) in [
@@ -464,7 +532,16 @@ fn answers_chart(timeline: &Timeline) -> String {
             }
         }
     }
-    svg + "</svg>"
+    Some(svg + "</svg>")
+}
+
+/// The least of 1, 2, 5, 10, 20, 50 and so on, and of 0.5, 0.2, 0.1 and so on, that is no less than `least`.
+fn step_of(least: f64) -> f64 {
+    let decade = 10f64.powf(least.log10().floor());
+    let of_decade = [1.0, 2.0, 5.0].map(|n| n * decade).into_iter();
+    of_decade
+        .filter(|step| *step >= least * 0.999)
+        .fold(10.0 * decade, f64::min)
 }
 
 /// What a colour stands for.
@@ -508,24 +585,28 @@ impl Frame {
     }
 
     fn times(&self, svg: &mut String, width: Duration) {
-        for part in 0..=4u32 {
-            let share = f64::from(part) / 4.0;
-            let at = width.as_secs_f64() * self.slots as f64 * share;
-            let text = if part == 0 {
-                "0".to_owned()
-            } else {
-                span_text(Duration::from_secs_f64(at))
+        let whole = width.as_secs_f64() * self.slots as f64;
+        let long = TIME_STEPS.into_iter().find(|step| whole / step <= 6.0);
+        let step = match whole {
+            ..60.0 => step_of(whole / 6.0),
+            _ => long.unwrap_or_else(|| DAY * (whole / DAY / 6.0).ceil()),
+        };
+        for i in 0..=(whole / step) as u32 {
+            let at = step * f64::from(i);
+            let text = match () {
+                () if i == 0 => "0".to_owned(),
+                () if step < 1.0 => format!("{:.0} ms", at * 1e3),
+                () if whole < 60.0 => format!("{at:.0} s"),
+                () => clock_text(Duration::from_secs_f64(at)),
             };
-            let class = match part {
-                0 => "",
-                4 => " class=\"end\"",
-                _ => " class=\"mid\"",
+            let x = 70.0 + at / whole * 920.0;
+            let class = match () {
+                () if i == 0 => "",
+                // It would not have room on both sides.
+                () if x > 975.0 => " class=\"end\"",
+                () => " class=\"mid\"",
             };
-            let _ = write!(
-                svg,
-                "<text{class} x=\"{:.1}\" y=\"250\">{text}</text>",
-                70.0 + share * 920.0
-            );
+            let _ = write!(svg, "<text{class} x=\"{x:.1}\" y=\"250\">{text}</text>");
         }
     }
 
@@ -600,7 +681,7 @@ fn hues() -> String {
         .enumerate()
         .take(HUES)
     {
-        for (level, lightness) in [(1, 58), (2, 66), (3, 74), (4, 81)] {
+        for (level, lightness) in [(0, 52), (1, 58), (2, 66), (3, 74), (4, 81)] {
             let _ = write!(
                 style,
                 ".h{hue}.l{level}{{fill:hsl({degrees} 52% {lightness}%)}}"
@@ -621,22 +702,28 @@ h2{font-size:17px;margin:0 0 4px}.scroll{overflow-x:auto}\
 .tiles{display:grid;grid-template-columns:repeat(5,1fr);gap:14px 8px}@media(max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}}\
 .tiles b{display:block;font-size:22px;font-weight:650;font-variant-numeric:tabular-nums}.tiles span{color:var(--soft);font-size:13px}.tiles .bad b{color:var(--red)}\
 table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:left;vertical-align:top;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);overflow-wrap:anywhere}\
-th{font-weight:600;color:var(--soft);white-space:nowrap}.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}tbody tr:last-child>*{border-bottom:0}\
+th{font-weight:600;color:var(--soft);white-space:nowrap}.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}tbody tr:last-child>*{border-bottom:0}.hosts td{white-space:nowrap}\
 a{color:var(--blue);text-decoration:none}a:hover{text-decoration:underline}.good{color:var(--green);margin:0}\
-svg{display:block;width:100%;min-width:560px;height:auto;font-size:12px}svg text{fill:var(--ink)}.end{text-anchor:end}.mid{text-anchor:middle}\
-.rule{stroke:var(--rule)}line.p50,polyline.p50{stroke:var(--blue);stroke-width:2}line.p95,polyline.p95{stroke:var(--orange);stroke-width:2}line.most,polyline.most{stroke:var(--grey);stroke-width:1}polyline{fill:none;stroke-linejoin:round}\
+svg{display:block;width:100%;min-width:800px;height:auto;font-size:12px}svg text{fill:var(--ink)}.end{text-anchor:end}.mid{text-anchor:middle}\
+.rule{stroke:var(--rule)}line.p50,polyline.p50{stroke:var(--blue);stroke-width:2}line.p95,polyline.p95{stroke:var(--orange);stroke-width:2}line.most,polyline.most{stroke:var(--grey);stroke-width:1.5}polyline{fill:none;stroke-linejoin:round}\
 circle.p50{fill:var(--blue)}circle.p95{fill:var(--orange)}circle.most{fill:var(--grey)}\
 .s0{fill:var(--grey)}.s2{fill:var(--green)}.s3{fill:var(--blue)}.s4{fill:var(--orange)}.s5{fill:var(--red)}\
 .h{fill:var(--rule)}rect[class*=' l']{stroke:var(--card);stroke-width:1}g rect:not(.h)+text{fill:#1c2330}";
 
-/// Directories that the tree map keeps apart.
-const MOST_DIRECTORIES: usize = 20_000;
+/// Files, or directories, that the tree map keeps apart.
+const MOST_APART: usize = 20_000;
 
 /// Files in the list of the largest.
 const LARGEST: usize = 15;
 
 /// URLs in the list of what was not read.
 const MOST_UNREAD: usize = 1000;
+
+/// What a time axis of a minute or more is divided by, in seconds.
+const TIME_STEPS: [f64; 12] = [
+    10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0,
+];
+const DAY: f64 = 86400.0;
 
 /// Rows of the table of hosts.
 const MOST_HOSTS: usize = 50;
@@ -708,7 +795,7 @@ mod tests {
             }
         }
         Summary {
-            downloads: Default::default(),
+            downloads: DownloadCounts::default(),
             counts: Counts {
                 unread: 2,
                 ..Counts::default()
@@ -739,7 +826,15 @@ mod tests {
         for url in ["http://h/\"><script>", "ftp://h/"] {
             page.unread(&Unread { url, cause: &cause });
         }
-        let html = page.html(&summary(&["http://h", "http://two"]), "today");
+        let mut summary = summary(&["http://h", "http://two"]);
+        summary.downloads = DownloadCounts {
+            wanted: 6,
+            saved: 3,
+            failed: 1,
+            bytes: 1024,
+            ..DownloadCounts::default()
+        };
+        let html = page.html(&summary, "today");
         assert_well_formed(&html);
         for part in [
             "<h1>http://h and 1 more</h1>",
@@ -750,6 +845,10 @@ mod tests {
             "<title>5xx: 3</title>",
             "<td>http://two</td>",
             "http://h/pub/%3Cb%3E&amp;amp;/d0/f49",
+            "<h2>Downloads</h2>",
+            "<th>Downloaded</th><td>3 files, 1.0 KiB</td>",
+            "<th>Failed</th><td>1 file</td>",
+            "<th>Left</th><td>2 files</td>",
             "<h2>Not read: 2</h2>",
             "<td>ftp://h/</td><td>not a directory listing: its content type is &lt;script&gt;",
         ] {
@@ -774,7 +873,7 @@ mod tests {
         let html = page.html(&nothing, "today");
         assert_well_formed(&html);
         assert!(html.contains("Everything was read.") && html.contains("No answers."));
-        assert!(html.contains("<h2>Files by directory</h2>"));
+        assert!(html.contains("<h2>Files by directory</h2>") && !html.contains("Downloads"));
         nothing.ending = Ending::Stopped;
         assert!(
             !page

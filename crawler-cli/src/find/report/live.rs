@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::figures::{by_slowness, classes_text, clock_text, size_text, span_text, thousands};
+use super::figures::{
+    by_slowness, classes_text, clock_text, downloads_progress, size_text, span_text, thousands,
+};
 use crate::find::Summary;
 use crate::find::stats::Stats;
 
@@ -102,7 +104,7 @@ pub(crate) fn progress_line() -> ProgressBar {
 
 pub(crate) fn progress_text(summary: &Summary) -> String {
     let counts = &summary.counts;
-    format!(
+    let mut text = format!(
         "{}/{} directories · {} files · {} found · {} requests/s · {} unread",
         thousands(counts.directories_done),
         thousands(counts.directories),
@@ -110,7 +112,12 @@ pub(crate) fn progress_text(summary: &Summary) -> String {
         thousands(summary.matched),
         thousands(summary.requests_per_second()),
         thousands(counts.unread),
-    )
+    );
+    if summary.downloads.wanted > 0 {
+        text += " · downloads: ";
+        text += &downloads_progress(&summary.downloads);
+    }
+    text
 }
 
 /// How fast it goes at the moment.
@@ -162,6 +169,10 @@ fn view(summary: &Summary, speed: &Speed, now: Instant) -> String {
         span_text(stats.latency().quantile(0.5)),
         span_text(stats.latency().quantile(0.95)),
     );
+    if summary.downloads.wanted > 0 {
+        let progress = downloads_progress(&summary.downloads);
+        let _ = write!(text, "\n  downloads: {progress}");
+    }
     if let Some(waiting) = waiting(stats, now) {
         let _ = write!(text, "\n  waiting: {waiting}");
     }
@@ -273,7 +284,15 @@ mod tests {
             matched: 3,
             elapsed: Duration::from_secs(2),
             ending: Ending::Finished,
-            downloads: DownloadCounts::default(),
+            downloads: DownloadCounts {
+                wanted: 1000,
+                saved: 3,
+                failed: 1,
+                under_way: 4,
+                bytes: 5 << 20,
+                left: 95 << 20,
+                ..DownloadCounts::default()
+            },
             stats,
         };
         let mut speed = Speed::default();
@@ -282,6 +301,7 @@ mod tests {
         let expected = "\
 7/1,200 directories · 30 files · 3 found · 1 unread · 0:02
   2 requests/s · 3.0 KiB/s · 1 in flight · latency P50 10 ms P95 2.00 s
+  downloads: 4/1,000 files, 1 failed · 5.0 MiB of 100 MiB · 4 under way
   waiting: http://fast back-off 1.5 s
   slowest: http://slow 2.00 s (1 in flight) · http://fast 10 ms (0 in flight)
   errors: 1 × timeout";

@@ -135,8 +135,8 @@ impl Sum {
 pub(super) fn size_range_text(size: Option<SizeRange>) -> String {
     match size {
         None => "?".to_owned(),
-        Some(SizeRange { lo, hi }) if lo == hi => size_text(lo),
-        Some(SizeRange { lo, hi }) => format!("~{}", size_text(lo + (hi - lo) / 2)),
+        Some(size) if size.lo == size.hi => size_text(size.lo),
+        Some(size) => format!("~{}", size_text(size.middle())),
     }
 }
 

@@ -1,5 +1,5 @@
-//! How much is in which directory, within a bounded memory, and its picture: rectangles within rectangles, each as
-//! large as its share (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
+//! How much is in which directory and file, within a bounded memory, and its picture: rectangles within rectangles, each
+//! as large as its share (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,15 +9,24 @@ use percent_encoding::percent_decode_str;
 use super::figures::{count, size_text};
 use super::html::escape;
 use crate::find::frontier::{Found, Kind};
+use crate::find::range::SizeRange;
 
-/// Files and their bytes by directory.
+/// Files and their bytes, by file as long as there are not too many, and then by directory.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// By the directory's URL.
-    directories: BTreeMap<String, Weight>,
-    /// What is deeper is counted for the directory of this depth above it. Falls when there are too many.
-    deepest: usize,
+    /// By URL. That of a directory ends in `/`.
+    weights: BTreeMap<String, Weight>,
+    kept: Kept,
     most: usize,
+}
+
+/// What is kept apart. Falls when it is too much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kept {
+    Files,
+    Directories,
+    /// What is deeper below its host is counted for the directory of this depth above it.
+    DownTo(usize),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,11 +36,11 @@ struct Weight {
 }
 
 impl Sizes {
-    /// Keeps `most` directories apart at the most, but for hosts.
+    /// Keeps `most` apart at the most, but for hosts.
     pub(super) fn new(most: usize) -> Self {
         Self {
-            directories: BTreeMap::new(),
-            deepest: usize::MAX,
+            weights: BTreeMap::new(),
+            kept: Kept::Files,
             most,
         }
     }
@@ -40,41 +49,45 @@ impl Sizes {
         if found.kind != Kind::File {
             return;
         }
-        let bytes = found
-            .size
-            .map_or(0, |size| size.lo + (size.hi - size.lo) / 2);
-        let directory = cut(found.url, self.deepest);
+        let bytes = found.size.map_or(0, SizeRange::middle);
+        let url = self.kept.cut(found.url);
         let weight = Weight { bytes, files: 1 };
-        match self.directories.get_mut(directory) {
+        match self.weights.get_mut(url) {
             Some(sum) => sum.add(weight),
             None => {
-                self.directories.insert(directory.to_owned(), weight);
+                self.weights.insert(url.to_owned(), weight);
             }
         }
-        while self.directories.len() > self.most && self.deepest > 0 {
+        while self.weights.len() > self.most && self.kept != Kept::DownTo(0) {
             self.shrink();
         }
     }
 
-    /// Counts the deepest directories for those that hold them.
+    /// Counts files, or the deepest directories, for those that hold them.
     fn shrink(&mut self) {
-        let deepest = self.directories.keys().map(|url| depth(url)).max();
-        self.deepest = deepest.unwrap_or(0).saturating_sub(1);
-        for (url, weight) in std::mem::take(&mut self.directories) {
-            let directory = cut(&url, self.deepest).to_owned();
-            self.directories.entry(directory).or_default().add(weight);
+        let deepest = self.weights.keys().map(|url| depth(url)).max();
+        self.kept = match self.kept {
+            Kept::Files => Kept::Directories,
+            _ => Kept::DownTo(deepest.unwrap_or(0).saturating_sub(1)),
+        };
+        for (url, weight) in std::mem::take(&mut self.weights) {
+            let url = self.kept.cut(&url).to_owned();
+            self.weights.entry(url).or_default().add(weight);
         }
     }
 
     /// Whether any size is known.
     pub(super) fn has_sizes(&self) -> bool {
-        self.directories.values().any(|weight| weight.bytes > 0)
+        self.weights.values().any(|weight| weight.bytes > 0)
     }
 
-    /// The picture, of bytes if any are known, and else of files.
-    pub(super) fn svg(&self, width: f64, height: f64) -> String {
+    /// The picture, of bytes if any are known, and else of files; `None` if there are none.
+    pub(super) fn svg(&self, width: f64, height: f64) -> Option<String> {
+        if self.weights.is_empty() {
+            return None;
+        }
         let mut root = Node::default();
-        for (url, &weight) in &self.directories {
+        for (url, &weight) in &self.weights {
             root.insert(url, weight);
         }
         let by_bytes = self.has_sizes();
@@ -82,9 +95,8 @@ impl Sizes {
         let mut map = Map {
             by_bytes,
             svg: format!(
-                "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Tree map of directories\">"
+                "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Tree map of sizes\">"
             ),
-            rectangles: 0,
         };
         let area = Area {
             x: 0.0,
@@ -93,7 +105,7 @@ impl Sizes {
             height,
         };
         map.directory(&root, "", area, 0, None);
-        map.svg + "</svg>"
+        Some(map.svg + "</svg>")
     }
 }
 
@@ -116,13 +128,19 @@ impl Weight {
     }
 }
 
-/// The directory that holds `url`, or the one above it that is no deeper than `deepest` below its host.
-fn cut(url: &str, deepest: usize) -> &str {
-    let host = host_length(url);
-    let path = &url[host..];
-    let slashes = path.match_indices('/').map(|(at, _)| host + at + 1);
-    let end = slashes.take(deepest.saturating_add(1)).last();
-    &url[..end.unwrap_or(url.len())]
+impl Kept {
+    /// The URL that a file or a directory is counted for.
+    fn cut(self, url: &str) -> &str {
+        let deepest = match self {
+            Self::Files => return url,
+            Self::Directories => usize::MAX,
+            Self::DownTo(depth) => depth,
+        };
+        let host = host_length(url);
+        let slashes = url[host..].match_indices('/').map(|(at, _)| host + at + 1);
+        let end = slashes.take(deepest.saturating_add(1)).last();
+        &url[..end.unwrap_or(url.len())]
+    }
 }
 
 fn depth(url: &str) -> usize {
@@ -138,10 +156,11 @@ fn host_length(url: &str) -> usize {
     url[host..].find('/').map_or(url.len(), |at| host + at)
 }
 
-/// A directory of the picture.
+/// A directory of the picture, or a file.
 #[derive(Debug, Default)]
 struct Node {
-    /// Of the files in it.
+    is_file: bool,
+    /// Of the files in it that are not kept apart; of a file, its own.
     own: Weight,
     /// Of all below it, too.
     all: Weight,
@@ -159,16 +178,19 @@ impl Node {
             node.all.add(weight);
         }
         node.own.add(weight);
+        node.is_file = !url.ends_with('/');
     }
 
-    /// Starts at the first directory that has more in it than one other directory, as the only one in its picture. Of
+    /// Starts at the first directory that has more in it than one entry, as the only one in its picture. Of
     /// several hosts, each has a part of the picture.
     fn without_corridors(mut self) -> Self {
         let mut name = String::new();
-        while self.below.len() == 1 && self.own.files == 0 {
-            let Some((segment, node)) = self.below.pop_first() else {
-                break;
-            };
+        while self.own.files == 0
+            && self.below.len() == 1
+            && let Some(entry) = self.below.first_entry()
+            && !entry.get().is_file
+        {
+            let (segment, node) = entry.remove_entry();
             name = if name.is_empty() {
                 segment
             } else {
@@ -182,8 +204,8 @@ impl Node {
         let all = self.all;
         Self {
             below: BTreeMap::from([(name, self)]),
-            own: Weight::default(),
             all,
+            ..Self::default()
         }
     }
 }
@@ -200,7 +222,6 @@ struct Area {
 struct Map {
     by_bytes: bool,
     svg: String,
-    rectangles: usize,
 }
 
 impl Map {
@@ -223,7 +244,7 @@ impl Map {
         for (i, ((name, node, weight), area)) in
             parts.iter().zip(squarify(&weights, area)).enumerate()
         {
-            if area.width < 2.0 || area.height < 2.0 || self.rectangles >= MOST_RECTANGLES {
+            if area.width.min(area.height) < 2.0 || area.width * area.height < SMALLEST {
                 continue;
             }
             // One at the top is the frame of all.
@@ -254,7 +275,6 @@ impl Map {
         level: usize,
         hue: Option<usize>,
     ) {
-        self.rectangles += 1;
         let Area {
             x,
             y,
@@ -265,10 +285,19 @@ impl Map {
         // Writing to a string does not fail.
         let _ = write!(
             self.svg,
-            "<g><title>{}{} – {}</title><rect class=\"{class} l{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
+            "<g><title>{}{}{}</title><rect class=\"{class} l{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
             escape(&decoded(path)),
-            if node.is_some() { "/" } else { " (files)" },
-            weight.text(),
+            match node {
+                Some(node) if node.is_file => "",
+                Some(_) => "/",
+                None => " (files)",
+            },
+            match node {
+                // Its only file.
+                Some(node) if node.is_file && weight.bytes == 0 => String::new(),
+                Some(node) if node.is_file => format!(" – {}", size_text(weight.bytes)),
+                _ => format!(" – {}", weight.text()),
+            },
             level.min(4),
         );
         let labelled = width > 44.0 && height > 17.0;
@@ -278,7 +307,7 @@ impl Map {
             } else {
                 "files".to_owned()
             };
-            let room = ((width - 8.0) / 6.6) as usize;
+            let room = ((width - 8.0) / 7.2) as usize;
             let _ = write!(
                 self.svg,
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -381,8 +410,8 @@ fn squarify(weights: &[f64], mut area: Area) -> Vec<Area> {
 /// Colours of branches.
 pub(super) const HUES: usize = 8;
 
-/// Rectangles in a picture.
-const MOST_RECTANGLES: usize = 3000;
+/// Smaller rectangles are left out, in pixels. Bounds how many there are.
+const SMALLEST: f64 = 80.0;
 
 #[cfg(test)]
 mod tests {
@@ -419,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_directories_are_counted_for_those_above_them() {
+    fn what_is_too_much_is_counted_for_the_directories_above_it() {
         let mut sizes = Sizes::new(10);
         for i in 0..100 {
             for j in 0..3 {
@@ -431,7 +460,7 @@ mod tests {
                     kind: Kind::File,
                     depth: 3,
                     start: b"/",
-                    size: Some(crate::find::SizeRange::exact(10)),
+                    size: Some(SizeRange::exact(10)),
                     modified: None,
                     asked: false,
                     status: None,
@@ -441,27 +470,28 @@ mod tests {
                     listing: None,
                 };
                 sizes.add(&found);
-                assert!(sizes.directories.len() <= 10);
+                assert!(sizes.weights.len() <= 10);
             }
         }
-        let urls: Vec<_> = sizes.directories.keys().map(String::as_str).collect();
+        let urls: Vec<_> = sizes.weights.keys().map(String::as_str).collect();
         assert_eq!(
             urls,
             ["http://h/0/", "http://h/1/", "http://h/2/", "http://h/3/"]
         );
-        let weight = sizes.directories["http://h/3/"];
+        let weight = sizes.weights["http://h/3/"];
         assert_eq!((weight.files, weight.bytes), (75, 750));
     }
 
     #[test]
     fn urls_are_cut_at_a_depth() {
-        for (url, deepest, expected) in [
-            ("http://h/a/b/c", usize::MAX, "http://h/a/b/"),
-            ("http://h/a/b/c", 1, "http://h/a/"),
-            ("http://h/a/b/c", 0, "http://h/"),
-            ("http://h/a", 5, "http://h/"),
+        for (url, kept, expected) in [
+            ("http://h/a/b/c", Kept::Files, "http://h/a/b/c"),
+            ("http://h/a/b/c", Kept::Directories, "http://h/a/b/"),
+            ("http://h/a/b/c", Kept::DownTo(1), "http://h/a/"),
+            ("http://h/a/b/c", Kept::DownTo(0), "http://h/"),
+            ("http://h/a", Kept::DownTo(5), "http://h/"),
         ] {
-            assert_eq!(cut(url, deepest), expected);
+            assert_eq!(kept.cut(url), expected);
         }
         assert_eq!(depth("http://h/"), 0);
         assert_eq!(depth("http://h/a/b/"), 2);
