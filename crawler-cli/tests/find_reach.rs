@@ -5,8 +5,10 @@ mod common;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
 use flate2::Compression;
@@ -388,4 +390,77 @@ fn a_proxy_that_is_not_there_is_told_apart_from_the_host() {
     let cause = "through socks5h://nowhere.invalid:1080: the proxy's name: no such host\n";
     let args = [start, "-x", "socks5h://u:secret@nowhere.invalid"];
     assert_unread(&find(&args), start, cause);
+}
+
+/// A host with ten directories; all requests of all hosts are noted with their time, and how many were under way.
+#[derive(Clone, Default)]
+struct Neighbours {
+    log: Arc<Mutex<Vec<(Instant, String)>>>,
+    at_once: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Neighbours {
+    fn host(&self, name: &'static str, pauses: bool) -> Script {
+        let own = self.clone();
+        Script::start(move |request| {
+            let now = own.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            own.most.fetch_max(now, Ordering::SeqCst);
+            let mut log = own.log.lock().expect("no test panicked here");
+            let text = format!("{name} {request}");
+            let is_first = !log.iter().any(|(_, before)| *before == text);
+            log.push((Instant::now(), text));
+            drop(log);
+            // So that others can come meanwhile.
+            thread::sleep(Duration::from_millis(2));
+            own.at_once.fetch_sub(1, Ordering::SeqCst);
+            match request {
+                "GET /" => page(&["0/", "1/", "2/", "3/", "4/", "5/", "6/", "7/", "8/", "9/"]),
+                // The first of its directories that is asked for.
+                "GET /9/" if is_first && pauses => response(429, "Retry-After: 1\r\n", ""),
+                _ => page(&["x"]),
+            }
+        })
+    }
+}
+
+#[test]
+fn hosts_of_one_address_are_limited_together() {
+    let neighbours = Neighbours::default();
+    let (a, b) = (neighbours.host("a", true), neighbours.host("b", true));
+    let output = find(&[&a.url("/"), &b.url("/"), "-j", "2", "--per-address"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.stdout.split(|&byte| byte == b'\n').count() - 1, 42);
+    // The first request to each is made alone, to learn its address.
+    assert_eq!(neighbours.most.load(Ordering::SeqCst), 2);
+    let log = neighbours.log.lock().expect("no test panicked here");
+    // The pause of the one is that of the other.
+    let pause = Duration::from_millis(900);
+    let gap = log
+        .windows(2)
+        .position(|pair| pair[1].0 - pair[0].0 >= pause);
+    let after = &log[gap.expect("a pause") + 1..];
+    for host in ["a", "b"] {
+        assert!(after.iter().any(|(_, request)| request.starts_with(host)));
+    }
+}
+
+#[test]
+fn a_delay_holds_for_all_hosts_of_an_address() {
+    let neighbours = Neighbours::default();
+    let (a, b) = (neighbours.host("c", false), neighbours.host("d", false));
+    let delay = Duration::from_millis(30);
+    let output = find(&[
+        &a.url("/"),
+        &b.url("/"),
+        "--per-address",
+        "--min-delay",
+        "0.03",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let log = neighbours.log.lock().expect("no test panicked here");
+    assert_eq!(log.len(), 22);
+    // The first two are on their own; as measured where they arrive, one may have been late.
+    let took = log[21].0 - log[2].0;
+    assert!(took >= delay * 18, "{took:?}");
 }

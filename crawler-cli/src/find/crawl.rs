@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -26,8 +27,10 @@ use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
 
 mod bodies;
+mod groups;
 
 use bodies::Bodies;
+use groups::Groups;
 
 /// The frontier of one host, and what it has to do with the client.
 pub(super) struct Host {
@@ -37,6 +40,8 @@ pub(super) struct Host {
     base: String,
     /// The proxy that it is reached through, without credentials.
     proxy: Option<String>,
+    /// Where it is, if hosts of one address are taken for one.
+    address: Option<IpAddr>,
     /// Its calls in the client.
     in_flight: usize,
     /// The last request was for a file: under a limit on their rate, pages and files take turns.
@@ -57,6 +62,7 @@ impl Host {
             downloads,
             base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
+            address: None,
             in_flight: 0,
             pages_first: true,
         }
@@ -183,6 +189,7 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
+                groups: Groups::default(),
                 plan,
                 client,
                 bodies,
@@ -223,6 +230,7 @@ fn restore(
 
 struct Crawl<'s> {
     hosts: Hosts,
+    groups: Groups,
     plan: Plan<'s>,
     client: Client,
     /// If files are downloaded.
@@ -316,8 +324,10 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    fn has_room(&self, host: &Host) -> bool {
-        host.in_flight < self.host_cap && self.client.in_flight() < self.cap
+    fn has_room(&self, index: usize) -> bool {
+        self.hosts.all[index].in_flight < self.host_cap
+            && self.client.in_flight() < self.cap
+            && self.group_has_room(index)
     }
 
     /// What each host waits for.
@@ -340,8 +350,12 @@ impl Crawl<'_> {
             return Some(now);
         }
         let held = host.frontier.held_until(now);
+        let together = self.group_held_until(index, now);
+        let held = held.max(together);
+        let host = &mut self.hosts.all[index];
         let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
         let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
+        let page = page.map(|due| together.map_or(due, |held| due.max(held)));
         page.into_iter().chain(file).min()
     }
 
@@ -349,7 +363,7 @@ impl Crawl<'_> {
     fn has_room_for_page(&self, index: usize) -> bool {
         let host = &self.hosts.all[index];
         let others = host.downloads.in_flight();
-        self.has_room(host) && !host.downloads.is_full() && host.frontier.has_room(others)
+        self.has_room(index) && !host.downloads.is_full() && host.frontier.has_room(others)
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
@@ -364,8 +378,12 @@ impl Crawl<'_> {
 
     fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
         while self.has_room_for_page(index) && !run.is_over() {
+            let now = Instant::now();
+            if self.group_held_until(index, now).is_some() {
+                return;
+            }
             let host = &mut self.hosts.all[index];
-            let Some(fetch) = host.frontier.poll_request(Instant::now()) else {
+            let Some(fetch) = host.frontier.poll_request(now) else {
                 return;
             };
             self.url.clone_from(&host.base);
@@ -401,6 +419,7 @@ impl Crawl<'_> {
             self.client.submit(call);
             host.in_flight += 1;
             host.pages_first = false;
+            self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
         }
     }
@@ -444,6 +463,7 @@ impl Crawl<'_> {
             return self.answer_download(done, run);
         }
         let (index, id) = untag(done.tag);
+        self.note_address(index, &done.report);
         let host = &mut self.hosts.all[index];
         host.in_flight -= 1;
         let now = Instant::now();

@@ -96,6 +96,7 @@ struct Transfer {
     max_body: u64,
     user_agent: String,
     allow_private: bool,
+    per_address: bool,
     tls: TlsConfig,
     proxies: Proxies,
 }
@@ -124,6 +125,7 @@ impl Find {
                 max_body: 64 << 20,
                 user_agent: USER_AGENT.to_owned(),
                 allow_private: false,
+                per_address: false,
                 tls: TlsConfig::default(),
                 proxies: Proxies::none(),
             },
@@ -217,6 +219,13 @@ impl Find {
     /// Goes no more than so many levels below a start. Default: no limit but [`frontier::Limits::depth`].
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.policy.max_depth = Some(depth);
+        self
+    }
+
+    /// Takes hosts of one address for one, as the limits on connections and requests and the pauses that a host asks
+    /// for are concerned. Default: no. What is reached through a proxy stays alone.
+    pub fn per_address(mut self) -> Self {
+        self.transfer.per_address = true;
         self
     }
 

@@ -609,6 +609,16 @@ const OPTIONS: &[Opt] = &[
         }),
     },
     Opt {
+        names: &["--per-address"],
+        values: &[],
+        group: Group::Courtesy,
+        short: "limit hosts of one address as if they were one",
+        long: "Take hosts of one address for one: connections, rates, delays and the pauses that a server asks for count together, since it is most likely one machine. A host is asked for one URL alone first, which tells its address. What is reached through a proxy stays alone.",
+        default: "",
+        env: &[],
+        set: Set::Flag(|args| args.find(Find::per_address)),
+    },
+    Opt {
         names: &["--min-delay"],
         values: &[any("SECONDS")],
         group: Group::Courtesy,

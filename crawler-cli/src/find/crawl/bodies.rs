@@ -88,7 +88,7 @@ impl Crawl<'_> {
         let in_flight = host.downloads.in_flight();
         bodies.is_some_and(|bodies| bodies.in_flight < MOST_FILES)
             && in_flight < most
-            && self.has_room(host)
+            && self.has_room(index)
             && host.frontier.has_room(in_flight)
     }
 
@@ -96,6 +96,7 @@ impl Crawl<'_> {
         let now = Instant::now();
         while self.has_room_for_download(index)
             && self.hosts.all[index].frontier.held_until(now).is_none()
+            && self.group_held_until(index, now).is_none()
         {
             let Some(bodies) = &mut self.bodies else {
                 return;
@@ -129,6 +130,7 @@ impl Crawl<'_> {
             bodies.in_flight += 1;
             host.frontier.handle_other_sent(now);
             host.pages_first = true;
+            self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
         }
     }
