@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,22 +15,20 @@ struct Tree {
     server: Script,
     asked: Arc<AtomicUsize>,
     kill_at: Arc<AtomicUsize>,
-    child: Arc<Mutex<Option<Child>>>,
+    victim: Victim,
 }
 
 impl Tree {
     fn start() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let kill_at = Arc::new(AtomicUsize::new(usize::MAX));
-        let child: Arc<Mutex<Option<Child>>> = Arc::default();
+        let victim = Victim::default();
         let server = Script::start({
-            let (asked, kill_at, child) = (asked.clone(), kill_at.clone(), child.clone());
+            let (asked, kill_at, victim) = (asked.clone(), kill_at.clone(), victim.clone());
             move |request| {
                 let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
-                if nth == kill_at.load(Ordering::SeqCst)
-                    && let Some(child) = &mut *child.lock().expect("no test panicked here")
-                {
-                    child.kill().expect("SIGKILL");
+                if nth == kill_at.load(Ordering::SeqCst) {
+                    victim.kill();
                 }
                 match request
                     .strip_prefix("GET ")
@@ -46,7 +44,7 @@ impl Tree {
             server,
             asked,
             kill_at,
-            child,
+            victim,
         }
     }
 
@@ -76,12 +74,22 @@ impl Tree {
         let mut command = crawler(&["find", &self.server.url("/")]);
         command.arg("--state").arg(state).stderr(Stdio::null());
         command.stdout(out.expect("a file for results"));
+        self.victim.run(command)
+    }
+}
+
+/// A program that a server can kill.
+#[derive(Clone, Default)]
+struct Victim(Arc<Mutex<Option<Child>>>);
+
+impl Victim {
+    fn run(&self, mut command: Command) -> ExitStatus {
         // Locked, so that not even the first request finds nobody to kill.
-        let mut running = self.child.lock().expect("no test panicked here");
+        let mut running = self.0.lock().expect("no test panicked here");
         *running = Some(command.spawn().expect("the program runs"));
         drop(running);
         loop {
-            let mut running = self.child.lock().expect("no test panicked here");
+            let mut running = self.0.lock().expect("no test panicked here");
             let child = running.as_mut().expect("it was just begun");
             if let Some(status) = child.try_wait().expect("a child") {
                 return status;
@@ -89,6 +97,12 @@ impl Tree {
             drop(running);
             std::thread::yield_now();
         }
+    }
+
+    fn kill(&self) {
+        let mut running = self.0.lock().expect("no test panicked here");
+        let child = running.as_mut().expect("it is running");
+        child.kill().expect("SIGKILL");
     }
 }
 
@@ -240,4 +254,55 @@ fn robots_txt_holds_for_all_that_is_left() {
     let directories = requests.iter().filter(|it| it.starts_with("GET /d"));
     assert!(directories.count() <= 1, "that was by the first run");
     assert_eq!(lines(&output.stdout).len(), 51_001);
+}
+
+/// The trap: what failed before the search was cut off is forgotten, and the exit status says that all is well.
+#[test]
+fn the_summary_is_of_all_runs() {
+    let victim = Victim::default();
+    let is_killed = AtomicBool::new(false);
+    let server = Script::start({
+        let victim = victim.clone();
+        move |request| match request {
+            "GET /" => page(&["d/", "a", "b"]),
+            "GET /a" => response(404, "", ""),
+            "GET /d/" => page(&["e/"]),
+            "GET /d/e/" => page(&["f/"]),
+            // Everything before the last answer is on the disk by now.
+            "GET /d/e/f/" => {
+                if !is_killed.swap(true, Ordering::SeqCst) {
+                    victim.kill();
+                }
+                page(&["c"])
+            }
+            _ => response(200, "", "body"),
+        }
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (url, state, files) = (server.url("/"), path("state"), path("files"));
+    let run = |more: &[&str]| {
+        let args = ["find", &url, "-j1", "--state", &state, "--download", &files];
+        let words = ["(", "-name", "b", "-exec", "no-such-command", ";", ")", ","];
+        let mut command = crawler(&[&args[..], more, &words, &["-print"]].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        victim.run(command)
+    };
+    assert_eq!(run(&[]).code(), None, "it was killed");
+    let summary = path("summary");
+    let status = run(&["--summary", &format!("json:{summary}")]);
+    let summary = fs::read_to_string(summary).expect("a summary");
+    assert_eq!(status.code(), Some(1), "{summary}");
+    for part in [
+        "\"resumed\":true",
+        "\"matched\":7",
+        "\"actions_failed\":1",
+        "\"unread\":1,\"unread_by_class\":{\"status 404\":1}",
+        "\"failed\":1",
+        "\"saved\":2",
+        "\"wanted\":3",
+        "\"directories\":4,\"directories_done\":4",
+    ] {
+        assert!(summary.contains(part), "{part}: {summary}");
+    }
 }
