@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,22 +15,20 @@ struct Tree {
     server: Script,
     asked: Arc<AtomicUsize>,
     kill_at: Arc<AtomicUsize>,
-    child: Arc<Mutex<Option<Child>>>,
+    victim: Victim,
 }
 
 impl Tree {
     fn start() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let kill_at = Arc::new(AtomicUsize::new(usize::MAX));
-        let child: Arc<Mutex<Option<Child>>> = Arc::default();
+        let victim = Victim::default();
         let server = Script::start({
-            let (asked, kill_at, child) = (asked.clone(), kill_at.clone(), child.clone());
+            let (asked, kill_at, victim) = (asked.clone(), kill_at.clone(), victim.clone());
             move |request| {
                 let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
-                if nth == kill_at.load(Ordering::SeqCst)
-                    && let Some(child) = &mut *child.lock().expect("no test panicked here")
-                {
-                    child.kill().expect("SIGKILL");
+                if nth == kill_at.load(Ordering::SeqCst) {
+                    victim.kill();
                 }
                 match request
                     .strip_prefix("GET ")
@@ -46,7 +44,7 @@ impl Tree {
             server,
             asked,
             kill_at,
-            child,
+            victim,
         }
     }
 
@@ -70,18 +68,33 @@ impl Tree {
 
     /// Searches until the end or until the kill, with results at the end of `out`.
     fn search(&self, state: &Path, out: &Path, kill_at: usize) -> ExitStatus {
+        self.search_with(&[], state, out, kill_at)
+    }
+
+    fn search_with(&self, more: &[&str], state: &Path, out: &Path, kill_at: usize) -> ExitStatus {
         self.asked.store(0, Ordering::SeqCst);
         self.kill_at.store(kill_at, Ordering::SeqCst);
         let out = OpenOptions::new().create(true).append(true).open(out);
         let mut command = crawler(&["find", &self.server.url("/")]);
-        command.arg("--state").arg(state).stderr(Stdio::null());
+        command.args(more).arg("--state").arg(state);
         command.stdout(out.expect("a file for results"));
+        command.stderr(Stdio::null());
+        self.victim.run(command)
+    }
+}
+
+/// A program that a server can kill.
+#[derive(Clone, Default)]
+struct Victim(Arc<Mutex<Option<Child>>>);
+
+impl Victim {
+    fn run(&self, mut command: Command) -> ExitStatus {
         // Locked, so that not even the first request finds nobody to kill.
-        let mut running = self.child.lock().expect("no test panicked here");
+        let mut running = self.0.lock().expect("no test panicked here");
         *running = Some(command.spawn().expect("the program runs"));
         drop(running);
         loop {
-            let mut running = self.child.lock().expect("no test panicked here");
+            let mut running = self.0.lock().expect("no test panicked here");
             let child = running.as_mut().expect("it was just begun");
             if let Some(status) = child.try_wait().expect("a child") {
                 return status;
@@ -89,6 +102,12 @@ impl Tree {
             drop(running);
             std::thread::yield_now();
         }
+    }
+
+    fn kill(&self) {
+        let mut running = self.0.lock().expect("no test panicked here");
+        let child = running.as_mut().expect("it is running");
+        child.kill().expect("SIGKILL");
     }
 }
 
@@ -240,4 +259,159 @@ fn robots_txt_holds_for_all_that_is_left() {
     let directories = requests.iter().filter(|it| it.starts_with("GET /d"));
     assert!(directories.count() <= 1, "that was by the first run");
     assert_eq!(lines(&output.stdout).len(), 51_001);
+}
+
+/// The trap: what failed before the search was cut off is forgotten, and the exit status says that all is well.
+#[test]
+fn the_summary_is_of_all_runs() {
+    let victim = Victim::default();
+    let is_killed = AtomicBool::new(false);
+    let server = Script::start({
+        let victim = victim.clone();
+        move |request| match request {
+            "GET /" => page(&["d/", "a", "b"]),
+            "GET /a" => response(404, "", ""),
+            "GET /d/" => page(&["e/"]),
+            "GET /d/e/" => page(&["f/"]),
+            // Everything before the last answer is on the disk by now.
+            "GET /d/e/f/" => {
+                if !is_killed.swap(true, Ordering::SeqCst) {
+                    victim.kill();
+                }
+                page(&["c"])
+            }
+            _ => response(200, "", "body"),
+        }
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (url, state, files) = (server.url("/"), path("state"), path("files"));
+    let run = |more: &[&str]| {
+        let args = ["find", &url, "-j1", "--state", &state, "--download", &files];
+        let words = ["(", "-name", "b", "-exec", "no-such-command", ";", ")", ","];
+        let mut command = crawler(&[&args[..], more, &words, &["-print"]].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        victim.run(command)
+    };
+    assert_eq!(run(&[]).code(), None, "it was killed");
+    let summary = path("summary");
+    let status = run(&["--summary", &format!("json:{summary}")]);
+    let summary = fs::read_to_string(summary).expect("a summary");
+    assert_eq!(status.code(), Some(1), "{summary}");
+    for part in [
+        "\"resumed\":true",
+        "\"matched\":7",
+        "\"actions_failed\":1",
+        "\"unread\":1,\"unread_by_class\":{\"status 404\":1}",
+        "\"failed\":1",
+        "\"saved\":2",
+        "\"wanted\":3",
+        "\"directories\":4,\"directories_done\":4",
+    ] {
+        assert!(summary.contains(part), "{part}: {summary}");
+    }
+}
+
+#[test]
+fn the_header_of_a_table_is_written_once() {
+    let tree = Tree::start();
+    for moment in 1..=5 {
+        let place = tempfile::tempdir().expect("a directory");
+        let (state, out) = (place.path().join("state"), place.path().join("out"));
+        assert_ne!(
+            tree.search_with(&["--csv"], &state, &out, moment).code(),
+            Some(0)
+        );
+        let status = tree.search_with(&["--csv"], &state, &out, usize::MAX);
+        assert_eq!(status.code(), Some(0));
+        let table = fs::read_to_string(&out).expect("results");
+        assert!(table.starts_with("url,"), "{table}");
+        assert_eq!(table.matches("url,").count(), 1, "killed at {moment}");
+        assert_eq!(table.lines().count(), 1 + tree.all().len());
+    }
+}
+
+/// The trap: messages that go to the file of the results are taken for results that were written already.
+#[test]
+fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
+    let victim = Victim::default();
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    let is_killed = AtomicBool::new(false);
+    let server = Script::start({
+        let (victim, out) = (victim.clone(), out.clone());
+        move |request| match request {
+            "GET /" => page(&["a", &"b".repeat(9000), "d/"]),
+            "GET /d/" => {
+                if !is_killed.swap(true, Ordering::SeqCst) {
+                    while !results(&out).iter().any(|line| line.ends_with("/d/")) {
+                        std::thread::yield_now();
+                    }
+                    victim.kill();
+                }
+                page(&["c"])
+            }
+            _ => response(404, "", ""),
+        }
+    });
+    let url = server.url("/");
+    let run = || {
+        let open = OpenOptions::new().create(true).append(true).open(&out);
+        let both = open.expect("a file for everything");
+        let mut command = crawler(&["find", &url, "--summary", "none"]);
+        command.arg("--state").arg(&state);
+        command.stderr(both.try_clone().expect("a handle"));
+        command.stdout(both);
+        victim.run(command)
+    };
+    assert_eq!(run().code(), None, "it was killed");
+    // As if it had died in its last write.
+    let length = fs::metadata(&out).expect("results").len();
+    let cut = File::options().write(true).open(&out);
+    cut.and_then(|file| file.set_len(length - 7))
+        .expect("a shorter file");
+    assert_eq!(run().code(), Some(1));
+    let message =
+        format!("crawler-cli find: {url}: 1 entries left out: their URLs exceed 8192 bytes");
+    let found = ["/", "/a", "/d/", "/d/c"].map(|path| server.url(path));
+    assert_eq!(results(&out), [&[message][..], &found].concat());
+}
+
+/// The trap: a turn of which a part is on the disk, or results that are written although it is not there.
+#[test]
+fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["a", "d/"]),
+        "GET /d/" => page(&["b", "last/"]),
+        "GET /d/last/" => page(&["c"]),
+        _ => response(404, "", ""),
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("state");
+    let (url, state) = (server.url("/"), file.to_str().expect("UTF-8"));
+    let args = [&url, "--state", state];
+    begin(&args);
+    let change = |sql: &str| {
+        let db = rusqlite::Connection::open(&file).expect("a database");
+        db.execute_batch(sql).expect("a change");
+    };
+    change(
+        "CREATE TRIGGER full BEFORE INSERT ON queued WHEN NEW.task LIKE '%/last/%'
+         BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+    );
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let output = find(&args);
+        assert_eq!(output.status.code(), Some(1));
+        let message = stderr(&output);
+        assert!(message.contains("the disk is full"), "{message}");
+        found.extend(lines(&output.stdout));
+    }
+    change("DROP TRIGGER full");
+    let output = find(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    found.extend(lines(&output.stdout));
+    let all = ["/", "/a", "/d/", "/d/b", "/d/last/", "/d/last/c"];
+    assert_eq!(found, all.map(|path| server.url(path)));
+    assert!(!file.exists(), "the search is over");
 }

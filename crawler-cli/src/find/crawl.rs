@@ -137,11 +137,19 @@ impl Hosts {
         bodies: Option<&Bodies>,
         run: &mut Run<'_>,
     ) -> Result<(), StateError> {
+        if state.is_resumed() {
+            run.events.go_on(state.tally()?);
+        }
         for root in state.further_hosts(self.all.len())? {
             self.of(&root, plan, run);
         }
         for (number, host) in self.all.iter_mut().enumerate() {
-            restore(state, number, host, bodies)?;
+            state.restore(number, &mut host.frontier)?;
+            if let Some(bodies) = bodies {
+                host.downloads.keep_journal();
+                let (tally, left) = state.downloads(number)?;
+                host.downloads.restore(tally, left, &bodies.store);
+            }
         }
         Ok(())
     }
@@ -211,23 +219,6 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
     run.turn(counts(&hosts.all), downloads(&hosts.all));
 }
 
-/// Has a host go on where an earlier run was cut off.
-fn restore(
-    state: &mut State,
-    number: usize,
-    host: &mut Host,
-    bodies: Option<&Bodies>,
-) -> Result<(), StateError> {
-    state.restore(number, &mut host.frontier)?;
-    if let Some(bodies) = bodies {
-        host.downloads.keep_journal();
-        for wanted in state.wanted(number)? {
-            host.downloads.add_back(wanted, &bodies.store);
-        }
-    }
-    Ok(())
-}
-
 struct Crawl<'s> {
     hosts: Hosts,
     groups: Groups,
@@ -261,7 +252,7 @@ impl Crawl<'_> {
             if run.events.summary.ending == Ending::Stopped {
                 return;
             }
-            if let Err(error) = self.keep() {
+            if let Err(error) = self.keep(run) {
                 return run.unkept(&error);
             }
             if self.is_done(run) {
@@ -312,7 +303,7 @@ impl Crawl<'_> {
     }
 
     /// What the frontiers have done in this turn goes to the file with the results of this turn.
-    fn keep(&mut self) -> Result<(), StateError> {
+    fn keep(&mut self, run: &Run<'_>) -> Result<(), StateError> {
         let Some(state) = self.plan.state else {
             return Ok(());
         };
@@ -321,6 +312,7 @@ impl Crawl<'_> {
             state.stage(number, &mut host.frontier)?;
             state.stage_downloads(number, &mut host.downloads)?;
         }
+        state.stage_tally(&run.events.tally());
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use std::ops::Add;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::frontier::{Blame, Cause, Failure, FetchId, Found, Policy, parse_retry_after};
@@ -132,6 +133,14 @@ pub(super) struct Downloads {
     retries: u64,
     /// What has changed since it was last taken, if anybody wants to know.
     journal: Option<Vec<Change>>,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Tally {
+    counts: DownloadCounts,
+    requests: u64,
+    retries: u64,
 }
 
 /// What another run must know to go on.
@@ -266,7 +275,7 @@ pub enum How {
 }
 
 /// How far the downloads are.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DownloadCounts {
     /// Files that are wanted, so far.
     pub wanted: u64,
@@ -361,16 +370,39 @@ impl Downloads {
             .unwrap_or_default()
     }
 
+    /// Goes on where an earlier run was, which has left these files.
+    pub(super) fn restore(&mut self, tally: Tally, left: Vec<Wanted>, store: &Store) {
+        self.counts = DownloadCounts {
+            wanted: tally.counts.over(),
+            left: 0,
+            unsized_left: 0,
+            ..tally.counts
+        };
+        self.requests = tally.requests;
+        self.retries = tally.retries;
+        for wanted in left {
+            self.take_up(wanted, store);
+        }
+    }
+
+    /// What the next run is to go on with.
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            counts: self.counts,
+            requests: self.requests,
+            retries: self.retries,
+        }
+    }
+
     /// Takes up a file.
     pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
         if let Some(journal) = &mut self.journal {
             journal.push(Change::Wanted(wanted.clone()));
         }
-        self.add_back(wanted, store);
+        self.take_up(wanted, store);
     }
 
-    /// Takes up a file that an earlier run has left.
-    pub(super) fn add_back(&mut self, wanted: Wanted, store: &Store) {
+    fn take_up(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
         let name = store.name(&wanted);
         let left = wanted.size.map(SizeRange::middle);

@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{Proxies, Rate, TlsConfig};
+use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 pub mod address;
@@ -68,7 +69,7 @@ pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use scope::{Outside, Pattern, Scope};
 pub use state::{State, StateError};
-use stats::Stats;
+use stats::{Stats, Totals};
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
@@ -479,9 +480,11 @@ pub enum Event<'a> {
     Turn(&'a Summary),
 }
 
-/// How a search went, or how it is going.
+/// How a search went, or how it is going. Of one that was gone on with, all runs together but where it says otherwise.
 #[derive(Clone, Debug)]
 pub struct Summary {
+    /// It was gone on with: its [state](Find::state) was that of a search that had been cut off.
+    pub resumed: bool,
     /// What the crawl has seen.
     pub counts: Counts,
     /// What was wanted: entries for which something was done.
@@ -491,7 +494,7 @@ pub struct Summary {
     pub undecided: u64,
     /// Actions that could not be performed.
     pub failed: u64,
-    /// Time since the search began.
+    /// Time that the search has taken.
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
@@ -499,6 +502,16 @@ pub struct Summary {
     pub downloads: DownloadCounts,
     /// What it cost, and what it waited for.
     pub stats: Stats,
+}
+
+/// What the next run takes over from a summary, beside what the crawls of the hosts keep themselves.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct Tally {
+    matched: u64,
+    undecided: u64,
+    failed: u64,
+    elapsed: Duration,
+    totals: Totals,
 }
 
 impl Summary {
@@ -740,7 +753,9 @@ impl Act for Acting<'_, '_> {
 struct Events<'r> {
     callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
     began: Instant,
-    /// The thread's processor time then.
+    /// What the runs before took.
+    before: Duration,
+    /// The thread's processor time when this one began.
     cpu_began: Duration,
     /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
     summary: Summary,
@@ -752,8 +767,10 @@ impl<'r> Events<'r> {
         Self {
             callback,
             began,
+            before: Duration::ZERO,
             cpu_began: cpu_time(),
             summary: Summary {
+                resumed: false,
                 counts: Counts::default(),
                 matched: 0,
                 undecided: 0,
@@ -766,6 +783,31 @@ impl<'r> Events<'r> {
         }
     }
 
+    /// Goes on where an earlier run was cut off.
+    fn go_on(&mut self, tally: Tally) {
+        let summary = &mut self.summary;
+        summary.resumed = true;
+        summary.matched = tally.matched;
+        summary.undecided = tally.undecided;
+        summary.failed = tally.failed;
+        summary.stats.go_on(tally.totals);
+        self.before = tally.elapsed;
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            matched: self.summary.matched,
+            undecided: self.summary.undecided,
+            failed: self.summary.failed,
+            elapsed: self.elapsed(),
+            totals: self.summary.stats.totals(),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.before.saturating_add(self.began.elapsed())
+    }
+
     fn emit(&mut self, event: Event<'_>) {
         if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
             self.summary.ending = Ending::Stopped;
@@ -773,7 +815,7 @@ impl<'r> Events<'r> {
     }
 
     fn turn(&mut self) {
-        self.summary.elapsed = self.began.elapsed();
+        self.summary.elapsed = self.elapsed();
         let cpu = cpu_time().saturating_sub(self.cpu_began);
         self.summary.stats.handle_cpu(cpu);
         let stopped = self.summary.ending == Ending::Stopped;

@@ -15,6 +15,7 @@ use std::{fmt, fs};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use url::Url;
 
+use super::Tally;
 use super::download::{self, Downloads, Wanted};
 use super::frontier::{Change, Frontier, Place, Saved, Summit};
 use super::range::{SizeRange, TimeRange};
@@ -30,6 +31,8 @@ pub struct State {
     in_turn: bool,
     /// Something could not be kept.
     is_broken: bool,
+    /// Of this turn.
+    tally: Option<String>,
 }
 
 impl State {
@@ -90,6 +93,7 @@ impl State {
             resumed,
             in_turn: false,
             is_broken: false,
+            tally: None,
         })
     }
 
@@ -131,6 +135,29 @@ impl State {
             Url::parse(&text).map_err(damaged)
         };
         further.into_iter().map(url).collect()
+    }
+
+    /// What was done by the last turn.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub(super) fn tally(&self) -> Result<Tally, StateError> {
+        let tally = self
+            .db
+            .query_row("SELECT tally FROM search", [], |row| row.get(0));
+        self.parsed(tally)
+    }
+
+    /// What a column has, if it has anything.
+    fn parsed<T: Default + serde::de::DeserializeOwned>(
+        &self,
+        column: rusqlite::Result<Option<String>>,
+    ) -> Result<T, StateError> {
+        match column.map_err(|error| self.sql(error))? {
+            Some(text) => serde_json::from_str(&text)
+                .map_err(|_| StateError::new(&self.path, What::Damaged(text))),
+            None => Ok(T::default()),
+        }
     }
 
     /// Has a frontier go on where it was, or begins to keep it. `host` is its number.
@@ -292,11 +319,23 @@ impl State {
         Ok(())
     }
 
-    /// The files of a host that an earlier run wanted and did not get.
+    /// How far a host's downloads were, and the files that were wanted and neither there nor given up.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub(super) fn wanted(&self, host: usize) -> Result<Vec<Wanted>, StateError> {
+    /// The file cannot be read, or is damaged.
+    pub(super) fn downloads(
+        &self,
+        host: usize,
+    ) -> Result<(download::Tally, Vec<Wanted>), StateError> {
+        let query = "SELECT tally FROM downloads WHERE host = ?1";
+        let tally = self
+            .db
+            .query_row(query, [signed(host as u64)], |row| row.get(0))
+            .optional();
+        Ok((self.parsed(tally)?, self.wanted(host)?))
+    }
+
+    fn wanted(&self, host: usize) -> Result<Vec<Wanted>, StateError> {
         let wanted = || {
             let query = "SELECT url, depth, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
             let mut rows = self.db.prepare(query)?;
@@ -328,7 +367,8 @@ impl State {
         if changes.is_empty() {
             return Ok(());
         }
-        self.staged_downloads(signed(host as u64), &changes)
+        let tally = text(&downloads.tally());
+        self.staged_downloads(signed(host as u64), &changes, &tally)
             .map_err(|error| self.give_up(What::Sqlite(error)))
     }
 
@@ -336,8 +376,13 @@ impl State {
         &mut self,
         host: i64,
         changes: &[download::Change],
+        tally: &str,
     ) -> rusqlite::Result<()> {
         self.begin()?;
+        let replace = "INSERT OR REPLACE INTO downloads (host, tally) VALUES (?1, ?2)";
+        self.db
+            .prepare_cached(replace)?
+            .execute(params![host, tally])?;
         for change in changes {
             match change {
                 download::Change::Wanted(wanted) => {
@@ -362,6 +407,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// What was done by the end of this turn.
+    pub(super) fn stage_tally(&mut self, tally: &Tally) {
+        self.tally = Some(text(tally));
     }
 
     /// Nothing of this turn is kept, nor of those that may come.
@@ -404,10 +454,12 @@ impl State {
                 return Ok(());
             }
             own.begin()?;
-            let update = "UPDATE search SET results = ?1, place = ?2";
-            own.db
-                .prepare_cached(update)?
-                .execute(params![results, place.map(signed)])?;
+            let update = "UPDATE search SET results = ?1, place = ?2, tally = coalesce(?3, tally)";
+            own.db.prepare_cached(update)?.execute(params![
+                results,
+                place.map(signed),
+                own.tally
+            ])?;
             own.in_turn = false;
             own.db.execute_batch("COMMIT")
         };
@@ -495,11 +547,11 @@ fn number(signed: i64) -> u64 {
     u64::try_from(signed).unwrap_or(0)
 }
 
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const SCHEMA: &str = "
     BEGIN;
-    CREATE TABLE search (identity TEXT NOT NULL, results BLOB NOT NULL DEFAULT x'', place INTEGER);
+    CREATE TABLE search (identity TEXT NOT NULL, results BLOB NOT NULL DEFAULT x'', place INTEGER, tally TEXT);
     CREATE TABLE host (host INTEGER PRIMARY KEY, origin TEXT NOT NULL, summit TEXT NOT NULL);
     CREATE TABLE queued (host INTEGER, number INTEGER, task TEXT NOT NULL, spilled INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (host, number)) WITHOUT ROWID;
@@ -508,6 +560,7 @@ const SCHEMA: &str = "
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
     CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, size_lo INTEGER,
         size_hi INTEGER, time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
-    PRAGMA user_version = 1;
+    CREATE TABLE downloads (host INTEGER PRIMARY KEY, tally TEXT NOT NULL);
+    PRAGMA user_version = 2;
     COMMIT;
 ";

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use courser::ErrorKind;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::frontier::Cause;
 
-/// The figures of one crawl.
+/// The figures of one crawl. Of one that was gone on with, hosts, latencies and what happened when are of the last run
+/// alone; the rest is of all.
 #[derive(Clone, Debug)]
 pub struct Stats {
     began: Instant,
+    before: Totals,
     hosts: Vec<HostStats>,
     latency: Latency,
     timeline: Timeline,
@@ -28,6 +31,7 @@ impl Stats {
     pub fn new(now: Instant) -> Self {
         Self {
             began: now,
+            before: Totals::default(),
             hosts: Vec::new(),
             latency: Latency::new(),
             timeline: Timeline::new(),
@@ -35,6 +39,29 @@ impl Stats {
             unread: BTreeMap::new(),
             held: Duration::ZERO,
             cpu: Duration::ZERO,
+        }
+    }
+
+    /// Goes on where a crawl with these totals was cut off.
+    pub(super) fn go_on(&mut self, before: Totals) {
+        self.failed = before.failed.iter().copied().collect();
+        self.unread = before.unread.iter().copied().collect();
+        self.held = before.held;
+        self.before = before;
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        let classes = |counts: &BTreeMap<Class, u64>| {
+            let counts = counts.iter().map(|(&class, &count)| (class, count));
+            counts.collect()
+        };
+        Totals {
+            failed: classes(&self.failed),
+            unread: classes(&self.unread),
+            held: self.held,
+            cpu: self.cpu,
+            bytes: self.bytes(),
+            connections: self.connections(),
         }
     }
 
@@ -113,9 +140,9 @@ impl Stats {
         self.held = self.held.saturating_add(time);
     }
 
-    /// The processor time of the crawl so far.
+    /// The processor time of this run so far.
     pub fn handle_cpu(&mut self, total: Duration) {
-        self.cpu = total;
+        self.cpu = self.before.cpu.saturating_add(total);
     }
 
     /// The hosts, in the order in which they were added.
@@ -155,7 +182,8 @@ impl Stats {
 
     /// Bytes of HTTP received.
     pub fn bytes(&self) -> u64 {
-        self.hosts.iter().map(|host| host.bytes).sum()
+        let here = self.hosts.iter().map(|host| host.bytes);
+        self.before.bytes + here.sum::<u64>()
     }
 
     /// Requests under way.
@@ -166,7 +194,9 @@ impl Stats {
     /// Connections opened, and requests that ran on one that was open before.
     pub fn connections(&self) -> (u64, u64) {
         let of_each = self.hosts.iter().map(|host| (host.opened, host.reused));
-        of_each.fold((0, 0), |sum, host| (sum.0 + host.0, sum.1 + host.1))
+        of_each.fold(self.before.connections, |sum, host| {
+            (sum.0 + host.0, sum.1 + host.1)
+        })
     }
 
     fn slot(&mut self, now: Instant) -> &mut Slot {
@@ -183,6 +213,17 @@ impl Stats {
             host.reused += u64::from(exchange.connection == Some(Connection::Reused));
         }
     }
+}
+
+/// What a crawl that is gone on with takes over from the runs before.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Totals {
+    failed: Vec<(Class, u64)>,
+    unread: Vec<(Class, u64)>,
+    held: Duration,
+    cpu: Duration,
+    bytes: u64,
+    connections: (u64, u64),
 }
 
 /// One request and what came of it.
@@ -299,7 +340,7 @@ impl fmt::Display for Reason {
 }
 
 /// What kind of failure it was.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum Class {
     /// The server answered with this status.
     Status(u16),

@@ -8,6 +8,7 @@ use super::*;
 use crate::find::listing::PageLimits;
 
 mod kept;
+mod regression;
 
 /// What the scripted host does with a request.
 #[derive(Clone)]
@@ -55,14 +56,20 @@ struct Outcome {
     /// Milliseconds since the start, method, target.
     log: Vec<(u64, Ask, String)>,
     counts: Counts,
+    judge: Option<Judge>,
 }
+
+/// What the expression says of something found.
+type Judge = fn(&Found<'_>) -> Verdict;
 
 impl Outcome {
     fn note(&mut self, finding: Finding<'_>) -> Verdict {
         match finding {
             Finding::Found(found, _) => {
+                let verdict = self.judge.map_or(Verdict::Go, |judge| judge(&found));
                 let found = (found.url.to_owned(), found.kind, found.depth);
                 self.found.push(found);
+                return verdict;
             }
             Finding::Unread(unread) => {
                 let unread = (unread.url.to_owned(), unread.cause.to_string());
@@ -99,6 +106,7 @@ struct Crawl<'a> {
     policy: Policy,
     slots: usize,
     pick: Box<dyn FnMut(usize) -> usize + 'a>,
+    judge: Option<Judge>,
 }
 
 impl<'a> Crawl<'a> {
@@ -108,6 +116,7 @@ impl<'a> Crawl<'a> {
             policy: plain(),
             slots: 1,
             pick: Box::new(|_| 0),
+            judge: None,
         }
     }
 
@@ -120,7 +129,10 @@ impl<'a> Crawl<'a> {
         }
         let epoch = Instant::now();
         let mut now = epoch;
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome {
+            judge: self.judge,
+            ..Outcome::default()
+        };
         let mut under_way: Vec<(FetchId, Ask, String)> = Vec::new();
         while !frontier.is_done() {
             while under_way.len() < self.slots
@@ -790,10 +802,16 @@ fn a_crawl_that_is_done_asks_for_nothing() {
 /// A complaint about the rate is no failure of the URL's; but no host is waited for without end.
 #[test]
 fn a_host_that_never_has_time_is_given_up_by_the_clock() {
-    for status in [429, 503] {
+    for answer in [
+        Answer::Status(429),
+        Answer::Status(503),
+        // Again and again, which is no leave to ask at once.
+        Answer::Later(429, "0"),
+        Answer::Later(503, "0"),
+    ] {
         let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
             "/" => page(&["dead/", "x"]),
-            _ => Answer::Status(status),
+            _ => answer.clone(),
         });
         let times = outcome.times("/dead/");
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();

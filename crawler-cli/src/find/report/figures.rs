@@ -55,6 +55,7 @@ pub(super) fn summary_json(summary: &Summary) -> String {
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
+        "resumed": summary.resumed,
         "ending": match summary.ending {
             Ending::Finished => "finished",
             Ending::Quit => "quit",

@@ -99,6 +99,9 @@ impl Page {
             env!("CARGO_PKG_VERSION"),
             escape(made),
         ));
+        if summary.resumed {
+            page.add("<p>An earlier run was gone on with. Charts, latencies, hosts, files and URLs are of the last run alone.</p>\n");
+        }
         page.tiles(summary);
         let by = if self.sizes.has_sizes() {
             "Sizes"
@@ -795,6 +798,7 @@ mod tests {
             }
         }
         Summary {
+            resumed: false,
             downloads: DownloadCounts::default(),
             counts: Counts {
                 unread: 2,
@@ -874,6 +878,11 @@ mod tests {
         assert_well_formed(&html);
         assert!(html.contains("Everything was read.") && html.contains("No answers."));
         assert!(html.contains("<h2>Files by directory</h2>") && !html.contains("Downloads"));
+        assert!(!html.contains("earlier run"));
+        nothing.resumed = true;
+        let html = page.html(&nothing, "today");
+        assert_well_formed(&html);
+        assert!(html.contains("An earlier run was gone on with."));
         nothing.ending = Ending::Stopped;
         assert!(
             !page

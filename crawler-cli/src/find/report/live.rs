@@ -271,6 +271,7 @@ mod tests {
         let reason = Reason::BackOff;
         stats.handle_waiting(0, Some(Waiting { reason, until }));
         let summary = Summary {
+            resumed: false,
             counts: Counts {
                 directories: 1200,
                 directories_done: 7,

@@ -169,3 +169,28 @@ fn a_host_that_is_away_is_given_up_with_all_that_comes_back() {
     all_given_up(&outcome, "connection reset");
     assert_eq!(disk.queued.len(), 0);
 }
+
+/// The trap: the entries of a listing that was cut off in the middle are waited for without end.
+#[test]
+fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
+    let policy = Policy {
+        clock: true,
+        ..plain()
+    };
+    let listed = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
+        <a href=\"a\">a</a>  06-Nov-1994 10:49     3\r\n\
+        <a href=\"b\">b</a>  06-Nov-1994 10:49     3\r\n\
+        <a href=\"d/\">d/</a>  06-Nov-1994 10:49     -\r\n\
+        </pre><hr></body>\r\n</html>\r\n";
+    let mut disk = Disk::default();
+    disk.crawl(policy.clone(), 1, |_, _| {
+        Answer::Html(listed, BodyEnd::Framed)
+    });
+    assert_eq!(disk.held.len(), 1);
+    let outcome = disk.crawl(policy, usize::MAX, |_, _| Answer::Fail(Blame::Host));
+    assert_eq!(outcome.urls(), ["http://h/a", "http://h/b", "http://h/d/"]);
+    let mut unread: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
+    unread.sort_unstable();
+    assert_eq!(unread, ["http://h/a", "http://h/b", "http://h/d/"]);
+    assert_eq!((disk.held.len(), disk.queued.len()), (0, 0));
+}
