@@ -272,7 +272,7 @@ fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
     let screen = watch(master, |screen| {
         let text = rows(screen);
         // What has come of the large file is as much as is left of it.
-        if text.contains("2/3 files, 1 failed · 60 KiB of 110 KiB") {
+        if text.contains("2/3 files · 1 failed · 60 KiB of 110 KiB") {
             view = text;
             open.take();
         }

@@ -413,7 +413,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     let view = views.first().expect("a view");
     assert!(
-        view.contains("2/4 directories · 1 files · ") && view.contains("1 in flight"),
+        view.contains("2/4 directories · 1 file · ") && view.contains("1 in flight"),
         "{view}"
     );
     assert!(
@@ -444,6 +444,39 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
 }
 
 #[test]
+fn an_interrupted_search_leaves_nothing_of_its_view() {
+    // No answer comes before the end of the test.
+    let (_open, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let server = Script::start(move |_| {
+        let _ = gate.lock().expect("not poisoned").recv();
+        page(&[])
+    });
+    let (master, terminal) = pseudo_terminal();
+    let mut child = crawler(&["find", &server.url("/")])
+        .stdout(terminal.try_clone().expect("a copy"))
+        .stderr(terminal)
+        .env("TERM", "xterm")
+        .spawn()
+        .expect("the program runs");
+    let id = rustix::process::Pid::from_child(&child);
+    let mut is_interrupted = false;
+    let screen = watch(master, |screen| {
+        if !is_interrupted && rows(screen).contains("1 in flight") {
+            is_interrupted = true;
+            let signal = rustix::process::Signal::INT;
+            rustix::process::kill_process(id, signal).expect("it runs");
+        }
+    });
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let left = rows(screen.screen());
+    assert!(
+        left.starts_with("0 found among ") && !left.contains('·'),
+        "{left}"
+    );
+}
+
+#[test]
 fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
@@ -459,7 +492,7 @@ fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
     let mut pipe = child.stderr.take().expect("piped");
     let mut first = [0; 80];
     pipe.read_exact(&mut first).expect("a line");
-    assert!(String::from_utf8_lossy(&first).starts_with("0/1 directories · 0 files · "));
+    assert!(String::from_utf8_lossy(&first).starts_with("0/1 directory · 0 files · "));
     drop(open);
     pipe.read_to_end(&mut Vec::new()).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));

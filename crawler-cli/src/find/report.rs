@@ -10,6 +10,7 @@ mod figures;
 mod form;
 mod html;
 mod live;
+mod screen;
 mod tree;
 mod treemap;
 
@@ -20,8 +21,7 @@ use crate::terminal;
 pub(crate) use figures::{summary_text, thousands};
 pub(crate) use form::Format;
 use html::Page;
-use live::Live;
-pub(crate) use live::{Progress, progress_line, progress_text};
+pub(crate) use live::{Live, Progress};
 use rustix::fs;
 use tree::Tree;
 

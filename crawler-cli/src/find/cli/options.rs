@@ -285,6 +285,9 @@ pub(crate) fn parse(
             ));
         }
     }
+    if expression.writes_past_results() && parsed.output.progress != Progress::Always {
+        parsed.output.progress = Progress::Never;
+    }
     parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     if let Some(flags) = compat
         && !super::wfind::read(flags, &mut parsed)?
@@ -800,7 +803,7 @@ const OPTIONS: &[Opt] = &[
         values: &[Val { name: "WHEN", hint: Hint::OneOf(&["auto", "always", "never", "line"]) }],
         group: Group::Report,
         short: "live view: auto, always, never or line",
-        long: "Whether to show how the search is going: auto shows it in some lines at the bottom of the terminal, if standard error is one; line in one line; always also writes a line a second if standard error is something else; never does not.",
+        long: "Whether to show how the search is going: auto shows it in some lines at the bottom of the terminal, if standard error is one; line in one line; always also writes a line a second if standard error is something else; never does not. Commands of -exec write to the terminal, too: with them, and with -fprint /dev/stderr, only always shows anything.",
         default: "auto",
         env: &[],
         set: Set::Value(|args, value| {
@@ -1023,6 +1026,27 @@ mod tests {
         }
         for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
             assert!(matches!(outcome(args), Ok(Parsed::Ask(_))), "{args:?}");
+        }
+    }
+
+    /// Both would write to the terminal at any time.
+    #[test]
+    fn there_is_no_live_view_where_commands_write() {
+        for (args, expected) in [
+            (&["-name", "x"][..], Progress::Auto),
+            (&["-exec", "ls", "{}", ";"], Progress::Never),
+            (&["!", "-exec", "ls", "{}", "+"], Progress::Never),
+            (&["-fprint", "/dev/stderr"], Progress::Never),
+            (&["-fprint", "/dev/stdout"], Progress::Auto),
+            (
+                &["--progress", "always", "-exec", "ls", ";"],
+                Progress::Always,
+            ),
+        ] {
+            let Ok(Parsed::Args(parsed)) = outcome(&[&["http://h/"], args].concat()) else {
+                panic!("{args:?}");
+            };
+            assert_eq!(parsed.output.progress, expected, "{args:?}");
         }
     }
 
