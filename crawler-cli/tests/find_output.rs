@@ -122,6 +122,55 @@ fn sorted_results_are_in_order_and_nul_separated_ones_too() {
     );
 }
 
+/// What several actions write about an entry comes in their order, in its place.
+#[test]
+fn what_actions_write_is_sorted_by_the_entry() {
+    // Directories are answered in the reverse order.
+    let (open, gate) = mpsc::channel::<()>();
+    let (open, gate) = (std::sync::Mutex::new(open), std::sync::Mutex::new(gate));
+    let server = Script::start(move |request| match request {
+        "GET /" => page(&["a/", "b/"]),
+        "GET /a/" => {
+            let _ = gate.lock().expect("not poisoned").recv();
+            page(&["x"])
+        }
+        "GET /b/" => page(&["y/"]),
+        "GET /b/y/" => {
+            let _ = open.lock().expect("not poisoned").send(());
+            page(&["z"])
+        }
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/");
+    let output = find(&[
+        &url, "--sort", "-print", "-name", "?", "-printf", "2 %P\n", "-type", "f", "-ls",
+    ]);
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    let file = |path: &str| format!("? ? -????????? ? ? ? ? ? {path}");
+    let squeezed: Vec<_> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|line| line.replace(&url, "/"))
+        .collect();
+    let expected = [
+        "/",
+        "2",
+        "/a/",
+        "2 a",
+        "/a/x",
+        "2 a/x",
+        &file("/a/x"),
+        "/b/",
+        "2 b",
+        "/b/y/",
+        "2 b/y",
+        "/b/y/z",
+        "2 b/y/z",
+        &file("/b/y/z"),
+    ];
+    assert_eq!(squeezed, expected);
+}
+
 #[test]
 fn a_tree_is_drawn_at_the_end() {
     let server = Script::start(|request| match request {

@@ -98,7 +98,7 @@ fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
             Event::Unread(unread) => {
                 live.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
             }
-            Event::Downloaded(_) | Event::Output(_) | Event::Failed(_) | Event::Unkept(_) => {}
+            Event::Downloaded(_) | Event::Output { .. } | Event::Failed(_) | Event::Unkept(_) => {}
             Event::Turn(summary) => live.draw(summary, Instant::now()),
         }
         ControlFlow::Continue(())

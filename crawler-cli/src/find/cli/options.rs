@@ -793,7 +793,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "print the results in order, at the end",
-        long: "Print the results in the order of their URLs, what is in a directory right after it. They come at the end, and need memory: after 1 GiB of them, what was gathered is printed in order and the rest as it comes.",
+        long: "Print the results in the order of their URLs, what is in a directory right after it; what -printf, -ls and -print0 print of an entry comes in its place. All of it comes at the end, and needs memory: after 1 GiB, what was gathered is printed in order and the rest as it comes. What commands of -exec print is not put in order.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.sort = true),
