@@ -11,7 +11,7 @@ use std::thread;
 use common::terminal::{pseudo_terminal, rows, watch};
 use common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A part of the sample mirror with names of every kind.
 fn awkward(server: &Server) -> String {
@@ -72,6 +72,112 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
             ),
         }
     }
+}
+
+/// Each field with a value that was computed by hand, of a listing as Apache httpd writes it.
+#[test]
+fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
+    let row = |name: &str, size: &str| {
+        format!("<a href=\"{name}\">{name}</a>      2024-02-29 23:59  {size:>4}   \n")
+    };
+    let listing = move |rows: &[String]| {
+        let page = format!(
+            "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n <head>\n  <title>Index of /</title>\n \
+             </head>\n <body>\n<h1>Index of /</h1>\n<pre><a href=\"?C=N;O=D\">Name</a>  <a href=\"?C=M;O=A\">Last modified\
+             </a>  <a href=\"?C=S;O=A\">Size</a>  <a href=\"?C=D;O=A\">Description</a><hr>{}<hr></pre>\n</body></html>\n",
+            rows.concat()
+        );
+        response(200, "Content-Type: text/html\r\n", page)
+    };
+    let is_busy = std::sync::atomic::AtomicBool::new(true);
+    let server = Script::start(move |request| match request {
+        "GET /" => listing(&[row("a,b.iso", "1.2M"), row("small", "3"), row("sub/", "-")]),
+        "GET /sub/" if is_busy.swap(false, std::sync::atomic::Ordering::SeqCst) => {
+            response(500, "", "")
+        }
+        "GET /sub/" => listing(&[row("empty", "0")]),
+        // The clock of the listing is two hours ahead.
+        "HEAD /a,b.iso" => b"HTTP/1.1 200 X\r\nContent-Length: 1250000\r\nConnection: close\r\n\
+                         Last-Modified: Thu, 29 Feb 2024 21:59:30 GMT\r\n\r\n"
+            .to_vec(),
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/");
+    let base = url.trim_end_matches('/').to_owned();
+    let search = |more: &[&str]| {
+        let args = ["--sort", "-j", "1", "-type", "f"];
+        find(&[&[&*url][..], &args, more].concat()).stdout
+    };
+    let check = |objects: &[Value], expected: &[Value]| {
+        assert_eq!(objects.len(), expected.len(), "{objects:?}");
+        for (object, expected) in objects.iter().zip(expected) {
+            for (name, value) in expected.as_object().expect("fields") {
+                assert_eq!(&object[name], value, "{name} in {object}");
+            }
+            let seconds = object["seconds"].as_f64();
+            assert!(seconds.is_some_and(|seconds| seconds > 0.0 && seconds < 60.0));
+        }
+    };
+    // Only listings tell. The zone of their times is not known.
+    let unsure = json!({
+        "type": "f", "listing": "apache", "status": null, "mtime": null, "mtime_precision": "unsure",
+        "mtime_lo": "2024-02-29T09:59:00Z", "mtime_hi": "2024-03-01T11:59:59Z",
+    });
+    let of = |more: Value| {
+        let mut all = unsure.as_object().expect("fields").clone();
+        all.extend(more.as_object().expect("fields").clone());
+        Value::Object(all)
+    };
+    let iso = of(json!({
+        "url": format!("{url}a,b.iso"), "path": "/a,b.iso", "name": "a,b.iso", "depth": 1, "parent": url,
+        // 1.2 M are from 1178 to 1279 whole kilobytes.
+        "size": null, "size_lo": 1178 * 1024, "size_hi": 1280 * 1024 - 1, "attempts": 1,
+    }));
+    let small = of(json!({
+        "url": format!("{url}small"), "depth": 1, "parent": url, "size": 3, "size_lo": 3, "size_hi": 3, "attempts": 1,
+    }));
+    let empty = of(json!({
+        "url": format!("{url}sub/empty"), "depth": 2, "parent": format!("{url}sub/"), "size": 0, "attempts": 2,
+    }));
+    check(&json_lines(&search(&["--json"])), &[iso, small, empty]);
+
+    // One file has to be asked for, which tells of it all, and of the zone of the others.
+    let asked = json!({
+        "url": format!("{url}a,b.iso"), "listing": "apache", "status": 200, "size": 1_250_000, "size_lo": 1_250_000,
+        "size_hi": 1_250_000, "mtime": "2024-02-29T21:59:30Z", "mtime_precision": "second",
+    });
+    let known = json!({
+        "status": null, "mtime": "2024-02-29T21:59:00Z", "mtime_lo": "2024-02-29T21:59:00Z",
+        "mtime_hi": "2024-02-29T21:59:59Z", "mtime_precision": "minute",
+    });
+    let newer = ["-newermt", "2024-02-29T21:00:00Z"];
+    let objects = json_lines(&search(&[&newer[..], &["--json"]].concat()));
+    check(&objects, &[asked, known.clone(), known]);
+
+    let csv = search(&[&newer[..], &["--csv"]].concat());
+    let csv = String::from_utf8(csv).expect("UTF-8");
+    let rows: Vec<_> = csv
+        .lines()
+        .map(|row| row.rsplit_once(',').expect("cells").0)
+        .collect();
+    let (second, minute) = (
+        "2024-02-29T21:59:30Z",
+        "2024-02-29T21:59:00Z,2024-02-29T21:59:00Z,2024-02-29T21:59:59Z",
+    );
+    assert_eq!(
+        rows,
+        [
+            "url,type,path,name,depth,parent,size,size_lo,size_hi,mtime,mtime_lo,mtime_hi,mtime_precision,listing,\
+             status,attempts"
+                .to_owned(),
+            format!(
+                "\"{url}a,b.iso\",f,\"/a,b.iso\",\"a,b.iso\",1,{url},1250000,1250000,1250000,{second},{second},{second},\
+                 second,apache,200,1"
+            ),
+            format!("{url}small,f,/small,small,1,{url},3,3,3,{minute},minute,apache,,1"),
+            format!("{url}sub/empty,f,/sub/empty,empty,2,{url}sub/,0,0,0,{minute},minute,apache,,1"),
+        ]
+    );
 }
 
 #[test]
@@ -226,7 +332,7 @@ fn the_summary_has_a_form_for_programs() {
         assert_eq!(summary["unread_by_class"]["status 404"], 1);
         assert_eq!(
             summary["hosts"][0]["status_classes"],
-            serde_json::json!([0, 2, 0, 1, 0])
+            json!([0, 2, 0, 1, 0])
         );
         assert_eq!(
             summary["connections_opened"], 3,
