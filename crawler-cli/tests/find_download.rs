@@ -17,6 +17,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use common::terminal::{pseudo_terminal, rows, watch};
 use common::{crawler, find, index, read_head, response, stderr};
+use crawler_cli::demo::server::Server;
 use tempfile::TempDir;
 
 // ---- a server of files
@@ -272,7 +273,7 @@ fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
     let screen = watch(master, |screen| {
         let text = rows(screen);
         // What has come of the large file is as much as is left of it.
-        if text.contains("2/3 files, 1 failed · 60 KiB of 110 KiB") {
+        if text.contains("2/3 files · 1 failed · 60 KiB of 110 KiB") {
             view = text;
             open.take();
         }
@@ -383,6 +384,20 @@ fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
 }
 
 /// The trap: connections for the files beside those for the directories.
+/// It shows sizes and times as they are.
+#[test]
+fn the_sample_mirror_can_be_downloaded() {
+    let server = Server::start().expect("a server");
+    let url = format!("{}awkward%20names/", server.url());
+    let to = directory();
+    for outcome in ["\n689 files downloaded (", ", 689 there already\n"] {
+        let output = find(&[&url, "-type", "f", "--download", text(to.path())]);
+        assert_done(&output);
+        assert!(stderr(&output).contains(outcome), "{}", stderr(&output));
+        assert_eq!(files(to.path()).len(), 689);
+    }
+}
+
 #[test]
 fn pages_and_files_share_the_connections() {
     for connections in ["1", "2", "3"] {

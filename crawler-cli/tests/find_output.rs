@@ -11,7 +11,7 @@ use std::thread;
 use common::terminal::{pseudo_terminal, rows, watch};
 use common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A part of the sample mirror with names of every kind.
 fn awkward(server: &Server) -> String {
@@ -74,6 +74,112 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
     }
 }
 
+/// Each field with a value that was computed by hand, of a listing as Apache httpd writes it.
+#[test]
+fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
+    let row = |name: &str, size: &str| {
+        format!("<a href=\"{name}\">{name}</a>      2024-02-29 23:59  {size:>4}   \n")
+    };
+    let listing = move |rows: &[String]| {
+        let page = format!(
+            "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n <head>\n  <title>Index of /</title>\n \
+             </head>\n <body>\n<h1>Index of /</h1>\n<pre><a href=\"?C=N;O=D\">Name</a>  <a href=\"?C=M;O=A\">Last modified\
+             </a>  <a href=\"?C=S;O=A\">Size</a>  <a href=\"?C=D;O=A\">Description</a><hr>{}<hr></pre>\n</body></html>\n",
+            rows.concat()
+        );
+        response(200, "Content-Type: text/html\r\n", page)
+    };
+    let is_busy = std::sync::atomic::AtomicBool::new(true);
+    let server = Script::start(move |request| match request {
+        "GET /" => listing(&[row("a,b.iso", "1.2M"), row("small", "3"), row("sub/", "-")]),
+        "GET /sub/" if is_busy.swap(false, std::sync::atomic::Ordering::SeqCst) => {
+            response(500, "", "")
+        }
+        "GET /sub/" => listing(&[row("empty", "0")]),
+        // The clock of the listing is two hours ahead.
+        "HEAD /a,b.iso" => b"HTTP/1.1 200 X\r\nContent-Length: 1250000\r\nConnection: close\r\n\
+                         Last-Modified: Thu, 29 Feb 2024 21:59:30 GMT\r\n\r\n"
+            .to_vec(),
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/");
+    let base = url.trim_end_matches('/').to_owned();
+    let search = |more: &[&str]| {
+        let args = ["--sort", "-j", "1", "-type", "f"];
+        find(&[&[&*url][..], &args, more].concat()).stdout
+    };
+    let check = |objects: &[Value], expected: &[Value]| {
+        assert_eq!(objects.len(), expected.len(), "{objects:?}");
+        for (object, expected) in objects.iter().zip(expected) {
+            for (name, value) in expected.as_object().expect("fields") {
+                assert_eq!(&object[name], value, "{name} in {object}");
+            }
+            let seconds = object["seconds"].as_f64();
+            assert!(seconds.is_some_and(|seconds| seconds > 0.0 && seconds < 60.0));
+        }
+    };
+    // Only listings tell. The zone of their times is not known.
+    let unsure = json!({
+        "type": "f", "listing": "apache", "status": null, "mtime": null, "mtime_precision": "unsure",
+        "mtime_lo": "2024-02-29T09:59:00Z", "mtime_hi": "2024-03-01T11:59:59Z",
+    });
+    let of = |more: Value| {
+        let mut all = unsure.as_object().expect("fields").clone();
+        all.extend(more.as_object().expect("fields").clone());
+        Value::Object(all)
+    };
+    let iso = of(json!({
+        "url": format!("{url}a,b.iso"), "path": "/a,b.iso", "name": "a,b.iso", "depth": 1, "parent": url,
+        // 1.2 M are from 1178 to 1279 whole kilobytes.
+        "size": null, "size_lo": 1178 * 1024, "size_hi": 1280 * 1024 - 1, "attempts": 1,
+    }));
+    let small = of(json!({
+        "url": format!("{url}small"), "depth": 1, "parent": url, "size": 3, "size_lo": 3, "size_hi": 3, "attempts": 1,
+    }));
+    let empty = of(json!({
+        "url": format!("{url}sub/empty"), "depth": 2, "parent": format!("{url}sub/"), "size": 0, "attempts": 2,
+    }));
+    check(&json_lines(&search(&["--json"])), &[iso, small, empty]);
+
+    // One file has to be asked for, which tells of it all, and of the zone of the others.
+    let asked = json!({
+        "url": format!("{url}a,b.iso"), "listing": "apache", "status": 200, "size": 1_250_000, "size_lo": 1_250_000,
+        "size_hi": 1_250_000, "mtime": "2024-02-29T21:59:30Z", "mtime_precision": "second",
+    });
+    let known = json!({
+        "status": null, "mtime": "2024-02-29T21:59:00Z", "mtime_lo": "2024-02-29T21:59:00Z",
+        "mtime_hi": "2024-02-29T21:59:59Z", "mtime_precision": "minute",
+    });
+    let newer = ["-newermt", "2024-02-29T21:00:00Z"];
+    let objects = json_lines(&search(&[&newer[..], &["--json"]].concat()));
+    check(&objects, &[asked, known.clone(), known]);
+
+    let csv = search(&[&newer[..], &["--csv"]].concat());
+    let csv = String::from_utf8(csv).expect("UTF-8");
+    let rows: Vec<_> = csv
+        .lines()
+        .map(|row| row.rsplit_once(',').expect("cells").0)
+        .collect();
+    let (second, minute) = (
+        "2024-02-29T21:59:30Z",
+        "2024-02-29T21:59:00Z,2024-02-29T21:59:00Z,2024-02-29T21:59:59Z",
+    );
+    assert_eq!(
+        rows,
+        [
+            "url,type,path,name,depth,parent,size,size_lo,size_hi,mtime,mtime_lo,mtime_hi,mtime_precision,listing,\
+             status,attempts"
+                .to_owned(),
+            format!(
+                "\"{url}a,b.iso\",f,\"/a,b.iso\",\"a,b.iso\",1,{url},1250000,1250000,1250000,{second},{second},{second},\
+                 second,apache,200,1"
+            ),
+            format!("{url}small,f,/small,small,1,{url},3,3,3,{minute},minute,apache,,1"),
+            format!("{url}sub/empty,f,/sub/empty,empty,2,{url}sub/,0,0,0,{minute},minute,apache,,1"),
+        ]
+    );
+}
+
 #[test]
 fn csv_goes_through_a_reader_and_agrees_with_json() {
     let server = Server::start().expect("a server");
@@ -120,6 +226,55 @@ fn sorted_results_are_in_order_and_nul_separated_ones_too() {
         urls.is_sorted_by(|a, b| by_segment(a, b).is_lt()),
         "{urls:?}"
     );
+}
+
+/// What several actions write about an entry comes in their order, in its place.
+#[test]
+fn what_actions_write_is_sorted_by_the_entry() {
+    // Directories are answered in the reverse order.
+    let (open, gate) = mpsc::channel::<()>();
+    let (open, gate) = (std::sync::Mutex::new(open), std::sync::Mutex::new(gate));
+    let server = Script::start(move |request| match request {
+        "GET /" => page(&["a/", "b/"]),
+        "GET /a/" => {
+            let _ = gate.lock().expect("not poisoned").recv();
+            page(&["x"])
+        }
+        "GET /b/" => page(&["y/"]),
+        "GET /b/y/" => {
+            let _ = open.lock().expect("not poisoned").send(());
+            page(&["z"])
+        }
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/");
+    let output = find(&[
+        &url, "--sort", "-print", "-name", "?", "-printf", "2 %P\n", "-type", "f", "-ls",
+    ]);
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    let file = |path: &str| format!("? ? -????????? ? ? ? ? ? {path}");
+    let squeezed: Vec<_> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|line| line.replace(&url, "/"))
+        .collect();
+    let expected = [
+        "/",
+        "2",
+        "/a/",
+        "2 a",
+        "/a/x",
+        "2 a/x",
+        &file("/a/x"),
+        "/b/",
+        "2 b",
+        "/b/y/",
+        "2 b/y",
+        "/b/y/z",
+        "2 b/y/z",
+        &file("/b/y/z"),
+    ];
+    assert_eq!(squeezed, expected);
 }
 
 #[test]
@@ -177,7 +332,7 @@ fn the_summary_has_a_form_for_programs() {
         assert_eq!(summary["unread_by_class"]["status 404"], 1);
         assert_eq!(
             summary["hosts"][0]["status_classes"],
-            serde_json::json!([0, 2, 0, 1, 0])
+            json!([0, 2, 0, 1, 0])
         );
         assert_eq!(
             summary["connections_opened"], 3,
@@ -413,7 +568,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     let view = views.first().expect("a view");
     assert!(
-        view.contains("2/4 directories · 1 files · ") && view.contains("1 in flight"),
+        view.contains("2/4 directories · 1 file · ") && view.contains("1 in flight"),
         "{view}"
     );
     assert!(
@@ -444,6 +599,39 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
 }
 
 #[test]
+fn an_interrupted_search_leaves_nothing_of_its_view() {
+    // No answer comes before the end of the test.
+    let (_open, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let server = Script::start(move |_| {
+        let _ = gate.lock().expect("not poisoned").recv();
+        page(&[])
+    });
+    let (master, terminal) = pseudo_terminal();
+    let mut child = crawler(&["find", &server.url("/")])
+        .stdout(terminal.try_clone().expect("a copy"))
+        .stderr(terminal)
+        .env("TERM", "xterm")
+        .spawn()
+        .expect("the program runs");
+    let id = rustix::process::Pid::from_child(&child);
+    let mut is_interrupted = false;
+    let screen = watch(master, |screen| {
+        if !is_interrupted && rows(screen).contains("1 in flight") {
+            is_interrupted = true;
+            let signal = rustix::process::Signal::INT;
+            rustix::process::kill_process(id, signal).expect("it runs");
+        }
+    });
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let left = rows(screen.screen());
+    assert!(
+        left.starts_with("0 found among ") && !left.contains('·'),
+        "{left}"
+    );
+}
+
+#[test]
 fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
@@ -459,7 +647,7 @@ fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
     let mut pipe = child.stderr.take().expect("piped");
     let mut first = [0; 80];
     pipe.read_exact(&mut first).expect("a line");
-    assert!(String::from_utf8_lossy(&first).starts_with("0/1 directories · 0 files · "));
+    assert!(String::from_utf8_lossy(&first).starts_with("0/1 directory · 0 files · "));
     drop(open);
     pipe.read_to_end(&mut Vec::new()).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use console::style;
 
-use crate::find::report::{describe, progress_line, progress_text, summary_text, thousands};
+use crate::find::report::{Live, Progress, describe, summary_text, thousands};
 use crate::find::{Event, Find, Kind, Summary};
 
 pub mod server;
@@ -89,23 +90,20 @@ fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
 /// The URLs in order, and how the search went.
 fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
     let find = Find::new().start(url).map_err(io::Error::other)?;
-    let line = progress_line();
+    let mut live = Live::new(Progress::Line);
     let mut urls = Vec::new();
     let summary = find.name(NAME).kind(Kind::File).run(|event| {
         match event {
             Event::Found(found) => urls.push(found.url.to_owned()),
             Event::Unread(unread) => {
-                line.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
+                live.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
             }
-            Event::Downloaded(_) | Event::Output(_) | Event::Failed(_) | Event::Unkept(_) => {}
-            Event::Turn(summary) => {
-                line.set_message(progress_text(summary));
-                line.tick();
-            }
+            Event::Downloaded(_) | Event::Output { .. } | Event::Failed(_) | Event::Unkept(_) => {}
+            Event::Turn(summary) => live.draw(summary, Instant::now()),
         }
         ControlFlow::Continue(())
     });
-    line.finish_and_clear();
+    live.finish();
     urls.sort_unstable();
     Ok((urls, summary))
 }

@@ -168,12 +168,11 @@ fn respond(request: &Request, out: &mut Vec<u8>) {
             answer(request, "301 Moved Permanently", &location, "", out);
         }
         Some(item) => {
-            let text = format!("This is {} of the sample mirror.\n", item.name);
             answer(
                 request,
                 "200 OK",
-                "Content-Type: application/octet-stream\r\n",
-                &text,
+                "Content-Type: application/octet-stream\r\nLast-Modified: Fri, 02 Jan 2026 03:04:00 GMT\r\n",
+                &content(&item.name),
                 out,
             );
         }
@@ -199,6 +198,11 @@ fn answer(request: &Request, status: &str, headers: &str, body: &str, out: &mut 
     }
 }
 
+/// What is in a file.
+fn content(name: &str) -> String {
+    format!("This is {name} of the sample mirror.\n")
+}
+
 /// An index page as nginx writes it.
 fn index(path: &str, place: Place) -> String {
     let title = escape_html(path);
@@ -211,7 +215,10 @@ fn index(path: &str, place: Place) -> String {
         let href = utf8_percent_encode(&item.name, ESCAPED);
         let cut: String = item.name.chars().take(NAME_WIDTH).collect();
         let pad = NAME_WIDTH + 1 - cut.chars().count();
-        let size = if item.below.is_some() { "-" } else { "1024" };
+        let size = match item.below {
+            Some(_) => "-".to_owned(),
+            None => content(&item.name).len().to_string(),
+        };
         // Writing to a string does not fail.
         let _ = write!(
             page,

@@ -34,6 +34,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
                 Ask::LongHelp => help::long(width()),
                 Ask::Man => help::man(),
                 Ask::Wfind => wfind::help(),
+                Ask::Version => concat!("crawler-cli ", env!("CARGO_PKG_VERSION"), "\n").to_owned(),
             });
             ExitCode::SUCCESS
         }
@@ -155,7 +156,7 @@ fn width() -> usize {
     columns.map_or(100, |(_, columns)| usize::from(columns).clamp(60, 100))
 }
 
-/// Some URL could not be read, or the results could not be written.
+/// Some URL could not be read, some action failed, or the results could not be written.
 const UNREAD: u8 = 1;
 const USAGE: u8 = 2;
 /// 128 + SIGINT, as shells report it.

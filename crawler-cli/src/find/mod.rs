@@ -18,7 +18,7 @@
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
 //!             Event::Unkept(error) => eprintln!("{error}"),
-//!             Event::Output(_) | Event::Downloaded(_) | Event::Turn(_) => {}
+//!             Event::Output { .. } | Event::Downloaded(_) | Event::Turn(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -466,7 +466,12 @@ pub enum Event<'a> {
     /// A wanted file or directory: `-print`.
     Found(Found<'a>),
     /// What another action writes to where results go, as it is: `-printf`, `-ls`.
-    Output(&'a [u8]),
+    Output {
+        /// What it is written about.
+        found: Found<'a>,
+        /// The text.
+        bytes: &'a [u8],
+    },
     /// An action could not be performed.
     Failed(&'a ActError),
     /// The search cannot be kept in its file, and ends.
@@ -836,7 +841,11 @@ impl<'r> Events<'r> {
                     self.emit(Event::Found(found));
                 }
             }
-            Effect::Output(bytes) => self.emit(Event::Output(bytes)),
+            Effect::Output(bytes) => {
+                if let Some(found) = found {
+                    self.emit(Event::Output { found, bytes });
+                }
+            }
             Effect::Flush => self.turn(),
             Effect::Idle(time) => std::thread::sleep(time),
             Effect::Failed(error) => self.failed(&error),

@@ -10,6 +10,7 @@ mod figures;
 mod form;
 mod html;
 mod live;
+mod screen;
 mod tree;
 mod treemap;
 
@@ -20,8 +21,7 @@ use crate::terminal;
 pub(crate) use figures::{summary_text, thousands};
 pub(crate) use form::Format;
 use html::Page;
-use live::Live;
-pub(crate) use live::{Progress, progress_line, progress_text};
+pub(crate) use live::{Live, Progress};
 use rustix::fs;
 use tree::Tree;
 
@@ -29,7 +29,7 @@ use tree::Tree;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// Results are printed in the order of their URLs, at the end.
+    /// What goes to standard output is written in the order of the URLs it is about, at the end.
     pub(crate) sort: bool,
     pub(crate) progress: Progress,
     pub(crate) summary: SummaryForm,
@@ -79,7 +79,7 @@ enum Collected {
     /// They are not, or there were too many.
     Nothing,
     Tree(Tree, usize),
-    /// With their URLs, and the bytes of all.
+    /// What is written about entries, with their URLs, and the bytes of all.
     Rows(Vec<(String, Vec<u8>)>, usize),
 }
 
@@ -122,7 +122,7 @@ impl Report {
                 }
                 self.found(found);
             }
-            Event::Output(bytes) => self.results.extend_from_slice(bytes),
+            Event::Output { found, bytes } => self.output(found, bytes),
             Event::Unread(unread) => {
                 if let Some(page) = &mut self.page {
                     page.unread(unread);
@@ -195,13 +195,29 @@ impl Report {
                 tree.add(found);
                 *bytes += found.url.len() + OVERHEAD;
             }
-            Collected::Rows(rows, bytes) => {
+            Collected::Rows(..) => {
                 let mut row = Vec::new();
                 format.write(found, &mut row);
-                *bytes += found.url.len() + row.len() + OVERHEAD;
-                rows.push((found.url.to_owned(), row));
+                return self.output(found, &row);
             }
         }
+        self.bound();
+    }
+
+    /// What was written about an entry, which has its place among the results.
+    fn output(&mut self, found: &Found<'_>, written: &[u8]) {
+        match &mut self.collected {
+            Collected::Nothing | Collected::Tree(..) => self.results.extend_from_slice(written),
+            Collected::Rows(rows, bytes) => {
+                *bytes += found.url.len() + written.len() + OVERHEAD;
+                rows.push((found.url.to_owned(), written.to_vec()));
+            }
+        }
+        self.bound();
+    }
+
+    /// Gives up the order when it takes too much memory.
+    fn bound(&mut self) {
         if let Collected::Tree(_, bytes) | Collected::Rows(_, bytes) = self.collected
             && bytes > MOST_COLLECTED
         {
@@ -216,7 +232,8 @@ impl Report {
             Collected::Nothing => {}
             Collected::Tree(tree, _) => self.results.extend_from_slice(tree.draw().as_bytes()),
             Collected::Rows(mut rows, _) => {
-                rows.sort_unstable_by(|(a, _), (b, _)| tree::order(a, b));
+                // Stable: what several actions write about an entry stays in their order.
+                rows.sort_by(|(a, _), (b, _)| tree::order(a, b));
                 for (_, row) in rows {
                     self.results.extend_from_slice(&row);
                 }

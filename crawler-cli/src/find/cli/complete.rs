@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::USAGE;
-use super::options::{Hint, Set, Val, all};
+use super::options::{Hint, Val, all};
 use crate::terminal;
 
 /// Runs the command with the arguments that follow its name.
@@ -44,9 +44,15 @@ struct Row {
 }
 
 fn commands() -> Vec<Command> {
-    let find = all().filter(|opt| !matches!(opt.set, Set::End));
-    let find = find.map(|opt| Row {
-        names: opt.names.iter().map(|&name| name.to_owned()).collect(),
+    // A shell completes neither `(` nor what comes after `--`.
+    let is_option = |name: &str| name.starts_with('-') && name != "--";
+    let find = all().map(|opt| Row {
+        names: opt
+            .names
+            .iter()
+            .filter(|name| is_option(name))
+            .map(|&name| name.to_owned())
+            .collect(),
         values: opt.values.to_vec(),
         about: opt.short,
     });
@@ -89,7 +95,7 @@ fn commands() -> Vec<Command> {
         command(
             "find",
             "find files in web directory listings",
-            find.filter(|row| row.names[0].starts_with('-')).collect(),
+            find.filter(|row| !row.names.is_empty()).collect(),
             &[],
         ),
         command("get", "transfer URLs", get.collect(), &[]),

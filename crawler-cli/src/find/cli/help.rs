@@ -92,13 +92,15 @@ pub(super) fn man() -> String {
     }
     text.push_str(".SH EXIT STATUS\n");
     for (status, meaning) in STATUSES {
-        let _ = writeln!(text, ".TP\n.B {status}\n{}", roff(meaning));
+        let _ = writeln!(text, ".TP\n.B {status}");
+        roff_paragraphs(&mut text, meaning, "");
     }
     text.push_str(".SH EXAMPLES\n");
-    for (example, what) in EXAMPLES {
+    for (i, (example, what)) in EXAMPLES.iter().enumerate() {
         let _ = writeln!(
             text,
-            ".PP\n{}:\n.PP\n.nf\n.RS\n{}\n.RE\n.fi",
+            "{}{}:\n.PP\n.nf\n.RS\n{}\n.RE\n.fi",
+            if i == 0 { "" } else { ".PP\n" },
             roff(what),
             roff(example)
         );
@@ -185,13 +187,18 @@ fn roff(text: &str) -> String {
     out
 }
 
+/// In short lines, none of which is a command.
 fn roff_paragraphs(text: &mut String, source: &str, between: &str) {
     for (i, paragraph) in source.lines().enumerate() {
         if i > 0 {
             text.push_str(between);
         }
-        text.push_str(&roff(paragraph));
-        text.push('\n');
+        let mut filled = String::new();
+        fill(&mut filled, "", 0, paragraph, 70);
+        for line in filled.lines() {
+            text.push_str(&roff(line));
+            text.push('\n');
+        }
     }
 }
 
@@ -203,14 +210,15 @@ Finds files and directories in web directory listings, as find(1) does in file s
 const USAGE: &str = "Usage: crawler-cli find URL... [EXPRESSION] [OPTION...]";
 
 const DESCRIPTION: &str = "\
-Each URL, http or https, is a directory on a web server that shows an index of it: Apache httpd, nginx, Python's http.server, or another whose links lead to the directory's entries. Each directory is asked for once; nothing above a URL is. All URLs are searched at the same time, and results are printed as they come, in no particular order.
+Each URL, http or https, is a directory on a web server that shows an index of it: Apache httpd, nginx, lighttpd, Caddy, IIS, Python's http.server, S3 and its like, or another whose links lead to the directory's entries. Of one without a / at its end the server is asked whether it is a directory. Each directory is asked for once; nothing above a URL is, but for robots.txt. All URLs are searched at the same time, and results are printed as they come, in no particular order.
+The expression is that of find(1): tests, actions and operators, looked at from left to right for each file and directory. What find(1) knows beyond these, and a web server does not tell or allow, such as -perm, -user and -delete, is refused with the reason. Words of the expression, options and URLs may come in any order.
 Results go to standard output. What could not be read is named on standard error, with its cause, and makes the exit status 1. Standard error also shows progress, if it is a terminal, and a summary at the end.";
 
 const STATUSES: &[(&str, &str)] = &[
     ("0", "All was read."),
     (
         "1",
-        "Something could not be read, each named on standard error, or the results could not be written.",
+        "Something could not be read or downloaded, or an action failed, each named on standard error; or the results could not be written.",
     ),
     ("2", "Wrong usage."),
     ("130", "Interrupted. What was printed until then is right."),
@@ -222,8 +230,28 @@ const EXAMPLES: &[(&str, &str)] = &[
         "The files of one name",
     ),
     (
+        "crawler-cli find http://127.0.0.1:8080/pub/ -name '*.iso' -size +1G -mtime -30 -ls",
+        "Large files that are new",
+    ),
+    (
+        "crawler-cli find http://127.0.0.1:8080/pub/ \\( -name old -prune \\) -o -type f -print",
+        "All files but those below directories of one name, which are not asked for",
+    ),
+    (
         "crawler-cli find http://127.0.0.1:8080/pub/ -iname '*.iso' --json | jq .url",
         "For another program",
+    ),
+    (
+        "crawler-cli find http://127.0.0.1:8080/pub/ -name '*.rpm' --download mirror --rate 20",
+        "To have the files, with no more than 20 requests in a second",
+    ),
+    (
+        "crawler-cli find http://127.0.0.1:8080/pub/ --state search >> found.txt",
+        "A long search, which the same command goes on with after Ctrl-C",
+    ),
+    (
+        "crawler-cli find http://127.0.0.1:8080/pub/ --report html report.html --tree",
+        "An overview, as a tree and as a page with charts",
     ),
 ];
 

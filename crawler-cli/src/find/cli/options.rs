@@ -83,6 +83,7 @@ pub(crate) enum Ask {
     LongHelp,
     Man,
     Wfind,
+    Version,
 }
 
 /// Under which heading a row stands.
@@ -292,6 +293,9 @@ pub(crate) fn parse(
                 "--state: files of -fprint, -fprintf and -fls cannot be gone on with".into(),
             ));
         }
+    }
+    if expression.writes_past_results() && parsed.output.progress != Progress::Always {
+        parsed.output.progress = Progress::Never;
     }
     parsed.find(|find| find.expression(expression).tls(tls).proxies(proxies));
     if let Some(flags) = compat
@@ -503,7 +507,7 @@ const OPTIONS: &[Opt] = &[
         names: &["--include-regex"],
         values: &[any("RE")],
         group: Group::Search,
-        short: "the same by a regular expression, anywhere in the URL",
+        short: "as --include, by a regular expression",
         long: "As --include, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
         default: "",
         env: &[],
@@ -530,7 +534,7 @@ const OPTIONS: &[Opt] = &[
         names: &["--exclude-regex"],
         values: &[any("RE")],
         group: Group::Search,
-        short: "the same by a regular expression, anywhere in the URL",
+        short: "as --exclude, by a regular expression",
         long: "As --exclude, by a regular expression, in the syntax of Rust's regex crate, that fits a part of the URL.",
         default: "",
         env: &[],
@@ -599,7 +603,7 @@ const OPTIONS: &[Opt] = &[
         values: &[any("N")],
         group: Group::Courtesy,
         short: "requests to a host in a second",
-        long: "How many requests may go to a host in a second, evenly spread.",
+        long: "How many requests may go to a host in a second, evenly spread. Without it there is no limit but that of connections.",
         default: "",
         env: &[],
         set: Set::Value(|args, value| {
@@ -650,7 +654,7 @@ const OPTIONS: &[Opt] = &[
         names: &["-A", "--user-agent"],
         values: &[any("TEXT")],
         group: Group::Courtesy,
-        short: "who asks",
+        short: "what requests say of who asks",
         long: "What the User-Agent of each request says. The word before its first / or blank is the name that robots.txt knows the crawler by.",
         default: USER_AGENT,
         env: &[],
@@ -828,7 +832,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "CSV with a header",
-        long: "Print CSV (RFC 4180) with the fields of --json and a header. Control characters in names are escaped, and what a spreadsheet would take for a formula gets an apostrophe before it.",
+        long: "Print CSV (RFC 4180) with the fields of --json, in that order, and a header; what is null there is empty. Control characters in names are escaped, and what a spreadsheet would take for a formula gets an apostrophe before it.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.format = Format::Csv),
@@ -848,7 +852,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Output,
         short: "print the results in order, at the end",
-        long: "Print the results in the order of their URLs, what is in a directory right after it. They come at the end, and need memory: after 1 GiB of them, what was gathered is printed in order and the rest as it comes.",
+        long: "Print the results in the order of their URLs, what is in a directory right after it; what -printf, -ls and -print0 print of an entry comes in its place. All of it comes at the end, and needs memory: after 1 GiB, what was gathered is printed in order and the rest as it comes. What commands of -exec print is not put in order.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.output.sort = true),
@@ -858,7 +862,7 @@ const OPTIONS: &[Opt] = &[
         values: &[Val { name: "WHEN", hint: Hint::OneOf(&["auto", "always", "never", "line"]) }],
         group: Group::Report,
         short: "live view: auto, always, never or line",
-        long: "Whether to show how the search is going: auto shows it in some lines at the bottom of the terminal, if standard error is one; line in one line; always also writes a line a second if standard error is something else; never does not.",
+        long: "Whether to show how the search is going: auto shows it in some lines at the bottom of the terminal, if standard error is one; line in one line; always also writes a line a second if standard error is something else; never does not. Commands of -exec write to the terminal, too: with them, and with -fprint /dev/stderr, only always shows anything.",
         default: "auto",
         env: &[],
         set: Set::Value(|args, value| {
@@ -877,7 +881,7 @@ const OPTIONS: &[Opt] = &[
         values: &[Val { name: "FORM", hint: Hint::OneOf(&["text", "json", "none"]) }],
         group: Group::Report,
         short: "at the end: text, json, json:FILE or none",
-        long: "What to say at the end: text is a line on standard error; json is an object as the last line of standard output, with counts, failures by class, percentiles and hosts; json:FILE writes that to a file; none is nothing.",
+        long: "What to say at the end: text is a line on standard error; json is an object as the last line of standard output, json:FILE writes that to a file; none is nothing.\nThe object has one field, summary, with these: complete (whether everything was read), ending (finished, quit or stopped), matched, undecided and actions_failed; downloads (null if nothing was to be downloaded; wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class, failed_attempts_by_class; bytes, seconds, and of these seconds_waiting_for_hosts, seconds_held_back (by rates, delays, back-off) and seconds_computing; requests_per_second, latency_seconds (p50, p95, p99, max), connections_opened, connections_reused; and hosts, with the same of each, and status_classes, the numbers of answers 1xx to 5xx.",
         default: "text",
         env: &[],
         set: Set::Value(|args, value| {
@@ -895,10 +899,10 @@ const OPTIONS: &[Opt] = &[
     },
     Opt {
         names: &["--report"],
-        values: &[Val { name: "text|html FILE", hint: Hint::OneOf(&["text", "html"]) }],
+        values: &[Val { name: "text|html", hint: Hint::OneOf(&["text", "html"]) }, file("FILE")],
         group: Group::Report,
         short: "figures at the end, or a page with charts",
-        long: "Report at the end what the search found and cost: text writes percentiles of latency, use of connections, repetitions, where the time went and failures by class to standard error; html writes a page with charts to a file, which needs nothing else: sizes by directory, latency over time, status by host, and what was not read and why. It can be given for both.",
+        long: "Report at the end what the search found and cost: text writes requests and repetitions, percentiles of latency, use of connections, downloads, where the time went, failures by class and the slowest hosts to standard error; html writes a page to a file, which needs nothing else: sizes by directory, latency and answers over time, status by host, and what was not read and why. It can be given for both.",
         default: "",
         env: &[],
         set: Set::Values(|args, value, next| {
@@ -949,6 +953,16 @@ const OPTIONS: &[Opt] = &[
         default: "",
         env: &[],
         set: Set::Ask(Ask::Man),
+    },
+    Opt {
+        names: &["--version", "-version"],
+        values: &[],
+        group: Group::Other,
+        short: "the version",
+        long: "Print the version.",
+        default: "",
+        env: &[],
+        set: Set::Ask(Ask::Version),
     },
     Opt {
         names: &["--"],
@@ -1081,6 +1095,27 @@ mod tests {
         }
         for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
             assert!(matches!(outcome(args), Ok(Parsed::Ask(_))), "{args:?}");
+        }
+    }
+
+    /// Both would write to the terminal at any time.
+    #[test]
+    fn there_is_no_live_view_where_commands_write() {
+        for (args, expected) in [
+            (&["-name", "x"][..], Progress::Auto),
+            (&["-exec", "ls", "{}", ";"], Progress::Never),
+            (&["!", "-exec", "ls", "{}", "+"], Progress::Never),
+            (&["-fprint", "/dev/stderr"], Progress::Never),
+            (&["-fprint", "/dev/stdout"], Progress::Auto),
+            (
+                &["--progress", "always", "-exec", "ls", ";"],
+                Progress::Always,
+            ),
+        ] {
+            let Ok(Parsed::Args(parsed)) = outcome(&[&["http://h/"], args].concat()) else {
+                panic!("{args:?}");
+            };
+            assert_eq!(parsed.output.progress, expected, "{args:?}");
         }
     }
 

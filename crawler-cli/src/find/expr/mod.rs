@@ -103,6 +103,16 @@ impl Expression {
         !self.files.is_empty()
     }
 
+    /// Whether it may write to the terminal past the results: by commands, or to standard error.
+    pub fn writes_past_results(&self) -> bool {
+        self.root.holds_for_any(&mut |node| {
+            matches!(
+                node,
+                Node::Act(Action::Run(_) | Action::Gather(_) | Action::Write(_, Output::Errors))
+            )
+        })
+    }
+
     /// Whether times matter to it, be it for a test or for what it prints, so that it pays to find out a server's
     /// time zone.
     pub fn needs_times(&self) -> bool {

@@ -123,30 +123,30 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
     text
 }
 
-/// How far the downloads are, in one line.
-pub(super) fn downloads_progress(downloads: &DownloadCounts) -> String {
-    let mut text = format!(
+/// How far the downloads are, in some words for one line.
+pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
+    let mut parts = vec![format!(
         "{}/{}",
         thousands(downloads.over()),
         count(downloads.wanted, "file", "files"),
-    );
+    )];
     if downloads.failed > 0 {
-        text += &format!(", {} failed", thousands(downloads.failed));
+        parts.push(format!("{} failed", thousands(downloads.failed)));
     }
     if downloads.kept > 0 {
-        text += &format!(", {} there already", thousands(downloads.kept));
+        parts.push(format!("{} there already", thousands(downloads.kept)));
     }
-    text += " · ";
-    text += &size_text(downloads.bytes);
+    let mut bytes = size_text(downloads.bytes);
     if downloads.left > 0 {
-        text += match downloads.unsized_left {
+        bytes += match downloads.unsized_left {
             0 => " of ",
             _ => " of more than ",
         };
-        text += &size_text(downloads.bytes.saturating_add(downloads.left));
+        bytes += &size_text(downloads.bytes.saturating_add(downloads.left));
     }
-    text += &format!(" · {} under way", thousands(downloads.under_way));
-    text
+    parts.push(bytes);
+    parts.push(format!("{} under way", thousands(downloads.under_way)));
+    parts
 }
 
 fn host_json(host: &HostStats) -> Value {
@@ -200,7 +200,7 @@ pub(super) fn report_text(summary: &Summary) -> String {
     line("time", &Spent::of(summary).text(summary.elapsed));
     for (name, classes) in [("failed", stats.failed()), ("unread", stats.unread())] {
         if !classes.is_empty() {
-            line(name, &classes_text(classes, usize::MAX));
+            line(name, &classes_text(classes));
         }
     }
     for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
@@ -288,16 +288,20 @@ pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
 }
 
 /// The most frequent first.
-pub(super) fn classes_text(classes: &BTreeMap<Class, u64>, most: usize) -> String {
+pub(super) fn classes_texts(classes: &BTreeMap<Class, u64>, most: usize) -> Vec<String> {
     let mut sorted: Vec<_> = classes.iter().collect();
     sorted.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
     let shown = sorted.iter().take(most);
     let shown = shown.map(|(class, count)| format!("{} × {class}", thousands(**count)));
-    let mut text = shown.collect::<Vec<_>>().join(" · ");
+    let mut texts: Vec<_> = shown.collect();
     if sorted.len() > most {
-        let _ = write!(text, " and {} other kinds", sorted.len() - most);
+        texts.push(format!("{} other kinds", sorted.len() - most));
     }
-    text
+    texts
+}
+
+pub(super) fn classes_text(classes: &BTreeMap<Class, u64>) -> String {
+    classes_texts(classes, usize::MAX).join(" · ")
 }
 
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {

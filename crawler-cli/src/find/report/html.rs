@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::describe;
 use super::figures::{
-    Spent, by_slowness, clock_text, connections_text, count, latency_text, size_text, span_text,
-    summary_text, thousands,
+    Spent, by_slowness, classes_text, clock_text, connections_text, count, latency_text, size_text,
+    span_text, summary_text, thousands,
 };
 use super::treemap::{HUES, Sizes};
 use crate::find::download::DownloadCounts;
@@ -286,7 +286,7 @@ fn summary_table(summary: &Summary) -> String {
         ("Time", Spent::of(summary).text(summary.elapsed)),
     ];
     if !stats.failed().is_empty() {
-        let failed = super::figures::classes_text(stats.failed(), usize::MAX);
+        let failed = classes_text(stats.failed());
         rows.push(("Attempts that failed", failed));
     }
     rows_table(&rows)
@@ -705,7 +705,7 @@ h2{font-size:17px;margin:0 0 4px}.scroll{overflow-x:auto}\
 .tiles{display:grid;grid-template-columns:repeat(5,1fr);gap:14px 8px}@media(max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}}\
 .tiles b{display:block;font-size:22px;font-weight:650;font-variant-numeric:tabular-nums}.tiles span{color:var(--soft);font-size:13px}.tiles .bad b{color:var(--red)}\
 table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:left;vertical-align:top;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);overflow-wrap:anywhere}\
-th{font-weight:600;color:var(--soft);white-space:nowrap}.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}tbody tr:last-child>*{border-bottom:0}.hosts td{white-space:nowrap}\
+th{font-weight:600;color:var(--soft);white-space:nowrap}.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}tbody tr:last-child>*{border-bottom:0}.hosts td{white-space:nowrap}tbody th{width:1%}\
 a{color:var(--blue);text-decoration:none}a:hover{text-decoration:underline}.good{color:var(--green);margin:0}\
 svg{display:block;width:100%;min-width:800px;height:auto;font-size:12px}svg text{fill:var(--ink)}.end{text-anchor:end}.mid{text-anchor:middle}\
 .rule{stroke:var(--rule)}line.p50,polyline.p50{stroke:var(--blue);stroke-width:2}line.p95,polyline.p95{stroke:var(--orange);stroke-width:2}line.most,polyline.most{stroke:var(--grey);stroke-width:1.5}polyline{fill:none;stroke-linejoin:round}\

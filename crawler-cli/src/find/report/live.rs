@@ -1,15 +1,13 @@
 //! How a search is going, on standard error while it goes: some lines redrawn in place, gone at the end.
 
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use super::figures::{
-    by_slowness, classes_text, clock_text, downloads_progress, size_text, span_text, thousands,
+    by_slowness, classes_texts, clock_text, count, downloads_progress, size_text, span_text,
+    thousands,
 };
+use super::screen::{LEAD, Screen};
 use crate::find::Summary;
 use crate::find::stats::Stats;
 
@@ -28,96 +26,104 @@ pub(crate) enum Progress {
 
 /// The live view.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(crate) struct Live {
     mode: Progress,
-    /// Hidden unless standard error is a terminal.
-    bar: ProgressBar,
+    screen: Screen,
     drawn_at: Option<Instant>,
     speed: Speed,
+    /// Some host had to wait: the line for that stays, so that the others do not jump.
+    has_waited: bool,
 }
 
 impl Live {
-    pub(super) fn new(mode: Progress) -> Self {
+    pub(crate) fn new(mode: Progress) -> Self {
         Self {
             mode,
-            bar: match mode {
-                Progress::Never => ProgressBar::hidden(),
-                _ => progress_line(),
+            screen: match mode {
+                Progress::Never => Screen::default(),
+                _ => Screen::stderr(),
             },
             drawn_at: None,
             speed: Speed::default(),
+            has_waited: false,
         }
     }
 
     /// Does what writes to the terminal, with the view out of the way.
-    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
+    pub(crate) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
+        self.screen.suspend(write)
     }
 
     /// Whether something is on the terminal that results would run into.
     pub(super) fn is_shown(&self) -> bool {
-        !self.bar.is_hidden()
+        self.screen.is_there()
     }
 
-    pub(super) fn draw(&mut self, summary: &Summary, now: Instant) {
-        let plain = self.bar.is_hidden();
-        if plain && (self.mode != Progress::Always || io::stderr().is_terminal()) {
+    pub(crate) fn draw(&mut self, summary: &Summary, now: Instant) {
+        let plain = !self.screen.is_there();
+        if plain && self.mode != Progress::Always || !plain && summary.elapsed < FIRST {
             return;
         }
         let pause = if plain { PLAIN_PAUSE } else { REDRAW };
-        let began = *self.drawn_at.get_or_insert(now);
-        if now.saturating_duration_since(began) < pause && (plain || began != now) {
+        let recent = |at: Instant| now.saturating_duration_since(at) < pause;
+        if self.drawn_at.is_some_and(recent) {
             return;
         }
         self.drawn_at = Some(now);
         self.speed.sample(summary, now);
         if plain {
+            let line = progress(summary).join(SEPARATOR);
             // Without standard error there is nowhere to complain.
-            let _ = writeln!(io::stderr(), "{}", progress_text(summary));
+            let _ = writeln!(io::stderr(), "{line}");
             return;
         }
-        let width = Term::stderr()
-            .size_checked()
-            .map_or(80, |(_, columns)| columns.into());
-        let text = match self.mode {
-            Progress::Line => progress_text(summary),
-            _ => view(summary, &self.speed, now),
+        let (width, height) = Screen::size();
+        // With room for the `^C` that a terminal shows.
+        let width = width.saturating_sub(4);
+        let lines = match self.mode {
+            Progress::Line => vec![cut(
+                &progress(summary).join(SEPARATOR),
+                width - LEAD.min(width),
+            )],
+            _ => {
+                let waiting = waiting(&summary.stats, now);
+                self.has_waited |= waiting.is_some();
+                let waiting = waiting.or_else(|| self.has_waited.then(|| vec!["–".to_owned()]));
+                fit(&view(summary, &self.speed, waiting), width, height)
+            }
         };
-        self.bar.set_message(fit(&text, width));
-        self.bar.tick();
+        self.screen.draw(lines);
     }
 
-    pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
+    pub(crate) fn finish(&mut self) {
+        self.screen.clear();
     }
 }
 
-/// A hidden line unless standard error is a terminal.
-pub(crate) fn progress_line() -> ProgressBar {
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    // Not `wide_msg`: it fills the line, and the `^C` that a terminal shows would begin another one.
-    if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
-        line.set_style(style);
-    }
-    line
-}
-
-pub(crate) fn progress_text(summary: &Summary) -> String {
+/// How it is going, in some words for one line.
+fn progress(summary: &Summary) -> Vec<String> {
     let counts = &summary.counts;
-    let mut text = format!(
-        "{}/{} directories · {} files · {} found · {} requests/s · {} unread",
-        thousands(counts.directories_done),
-        thousands(counts.directories),
-        thousands(counts.files),
-        thousands(summary.matched),
-        thousands(summary.requests_per_second()),
-        thousands(counts.unread),
-    );
+    let mut parts = vec![
+        directories(summary),
+        count(counts.files, "file", "files"),
+        format!("{} found", thousands(summary.matched)),
+        format!("{} requests/s", thousands(summary.requests_per_second())),
+        format!("{} unread", thousands(counts.unread)),
+    ];
     if summary.downloads.wanted > 0 {
-        text += " · downloads: ";
-        text += &downloads_progress(&summary.downloads);
+        parts.extend(labelled(
+            "downloads",
+            downloads_progress(&summary.downloads),
+        ));
     }
-    text
+    parts
+}
+
+/// Those that are done, and all that are known.
+fn directories(summary: &Summary) -> String {
+    let done = thousands(summary.counts.directories_done);
+    let known = count(summary.counts.directories, "directory", "directories");
+    format!("{done}/{known}")
 }
 
 /// How fast it goes at the moment.
@@ -143,62 +149,68 @@ impl Speed {
         let seconds = since.as_secs_f64().max(0.001);
         self.requests = requests.saturating_sub(earlier.0) as f64 / seconds;
         self.bytes = bytes.saturating_sub(earlier.1) as f64 / seconds;
-        self.last = Some((now, requests, bytes));
+        if since >= SAMPLE {
+            self.last = Some((now, requests, bytes));
+        }
     }
 }
 
-/// The lines, the first of which has two columns of its own before it.
-fn view(summary: &Summary, speed: &Speed, now: Instant) -> String {
+/// The lines of the view, each in parts between which it may be broken.
+fn view(summary: &Summary, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<Vec<String>> {
     let (counts, stats) = (&summary.counts, &summary.stats);
-    let mut text = format!(
-        "{}/{} directories · {} files · {} found · {} unread · {}",
-        thousands(counts.directories_done),
-        thousands(counts.directories),
-        thousands(counts.files),
-        thousands(summary.matched),
-        thousands(counts.unread),
+    let mut lines = vec![vec![
+        directories(summary),
+        count(counts.files, "file", "files"),
+        format!("{} found", thousands(summary.matched)),
+        format!("{} unread", thousands(counts.unread)),
         clock_text(summary.elapsed),
-    );
-    // Writing to a string does not fail.
-    let _ = write!(
-        text,
-        "\n  {} requests/s · {}/s · {} in flight · latency P50 {} P95 {}",
-        thousands(speed.requests as u64),
-        size_text(speed.bytes as u64),
-        stats.in_flight(),
-        span_text(stats.latency().quantile(0.5)),
-        span_text(stats.latency().quantile(0.95)),
-    );
-    if summary.downloads.wanted > 0 {
-        let progress = downloads_progress(&summary.downloads);
-        let _ = write!(text, "\n  downloads: {progress}");
+    ]];
+    let mut speeds = vec![
+        format!("{} requests/s", thousands(speed.requests as u64)),
+        format!("{}/s", size_text(speed.bytes as u64)),
+        format!("{} in flight", stats.in_flight()),
+    ];
+    if stats.latency().count() > 0 {
+        let at = |q| span_text(stats.latency().quantile(q));
+        speeds.push(format!("latency P50 {} P95 {}", at(0.5), at(0.95)));
     }
-    if let Some(waiting) = waiting(stats, now) {
-        let _ = write!(text, "\n  waiting: {waiting}");
+    lines.push(speeds);
+    if summary.downloads.wanted > 0 {
+        lines.push(labelled(
+            "downloads",
+            downloads_progress(&summary.downloads),
+        ));
+    }
+    if let Some(waiting) = waiting {
+        lines.push(labelled("waiting", waiting));
     }
     if stats.hosts().len() > 1 {
         let slowest = by_slowness(stats.hosts()).filter(|host| host.answers > 0);
         let slowest = slowest.take(SHOWN).map(|host| {
-            format!(
-                "{} {} ({} in flight)",
-                host.name,
-                span_text(host.mean()),
-                host.in_flight
-            )
+            let mean = span_text(host.mean());
+            format!("{} {mean} ({} in flight)", host.name, host.in_flight)
         });
         let slowest: Vec<_> = slowest.collect();
         if !slowest.is_empty() {
-            let _ = write!(text, "\n  slowest: {}", slowest.join(" · "));
+            lines.push(labelled("slowest", slowest));
         }
     }
     if !stats.failed().is_empty() {
-        let _ = write!(text, "\n  errors: {}", classes_text(stats.failed(), 4));
+        lines.push(labelled("errors", classes_texts(stats.failed(), 4)));
     }
-    text
+    lines
+}
+
+fn labelled(label: &str, mut parts: Vec<String>) -> Vec<String> {
+    if let Some(first) = parts.first_mut() {
+        first.insert_str(0, ": ");
+        first.insert_str(0, label);
+    }
+    parts
 }
 
 /// The hosts that wait for something else than answers, the longest wait first.
-fn waiting(stats: &Stats, now: Instant) -> Option<String> {
+fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     let hosts = stats.hosts().iter();
     let mut waiting: Vec<_> = hosts
         .filter_map(|host| Some((host.waiting?, &host.name)))
@@ -208,29 +220,62 @@ fn waiting(stats: &Stats, now: Instant) -> Option<String> {
     let shown = waiting.iter().take(SHOWN).map(|(waiting, name)| {
         let left = waiting.until.saturating_duration_since(now);
         // Whole tenths, so that it does not flicker.
-        format!("{name} {} {:.1} s", waiting.reason, left.as_secs_f64())
+        format!("{name} {:.1} s ({})", left.as_secs_f64(), waiting.reason)
     });
-    let mut text = shown.collect::<Vec<_>>().join(" · ");
+    let mut parts: Vec<_> = shown.collect();
     if waiting.len() > SHOWN {
-        let _ = write!(text, " and {} more hosts", waiting.len() - SHOWN);
+        parts.push(format!("{} more hosts", waiting.len() - SHOWN));
     }
-    (!text.is_empty()).then_some(text)
+    (!parts.is_empty()).then_some(parts)
 }
 
-/// Each line cut to the width, with room for the spinner and for the `^C` that a terminal shows. All is of characters
-/// that are one column wide: URLs are ASCII.
-fn fit(text: &str, width: usize) -> String {
-    let room = width.saturating_sub(6).max(1);
-    let lines = text.lines().map(|line| {
-        if line.chars().count() <= room {
-            return line.to_owned();
+/// The lines, broken between their parts, and a part that does not fit cut. The first has room before it for the
+/// spinner. All is of characters that are one column wide: URLs are ASCII.
+fn fit(lines: &[Vec<String>], width: usize, height: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (i, parts) in lines.iter().enumerate() {
+        let indent = if i == 0 { 0 } else { LEAD };
+        let room = if i == 0 {
+            width.saturating_sub(LEAD)
+        } else {
+            width
+        };
+        let mut row = " ".repeat(indent);
+        let mut is_empty = true;
+        for part in parts {
+            let more = part.chars().count() + SEPARATOR.chars().count();
+            if !is_empty && row.chars().count() + more > room {
+                rows.push(cut(&row, room));
+                row = " ".repeat(2 * LEAD);
+                is_empty = true;
+            }
+            if !is_empty {
+                row += SEPARATOR;
+            }
+            row += part;
+            is_empty = false;
         }
-        let mut cut: String = line.chars().take(room - 1).collect();
-        cut.push('…');
-        cut
-    });
-    lines.collect::<Vec<_>>().join("\n")
+        rows.push(cut(&row, room));
+    }
+    // What scrolls away cannot be redrawn.
+    rows.truncate(height.saturating_sub(1).max(1));
+    rows
 }
+
+fn cut(line: &str, room: usize) -> String {
+    if line.chars().count() <= room {
+        return line.to_owned();
+    }
+    let mut cut: String = line.chars().take(room.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Between the parts of a line.
+const SEPARATOR: &str = " · ";
+
+/// What is over before is not worth a view.
+const FIRST: Duration = Duration::from_millis(200);
 
 const REDRAW: Duration = Duration::from_millis(80);
 
@@ -298,18 +343,27 @@ mod tests {
         };
         let mut speed = Speed::default();
         speed.sample(&summary, now);
-        let text = view(&summary, &speed, now);
+        let lines = view(&summary, &speed, waiting(&summary.stats, now));
         let expected = "\
 7/1,200 directories · 30 files · 3 found · 1 unread · 0:02
   2 requests/s · 3.0 KiB/s · 1 in flight · latency P50 10 ms P95 2.00 s
-  downloads: 4/1,000 files, 1 failed · 5.0 MiB of 100 MiB · 4 under way
-  waiting: http://fast back-off 1.5 s
+  downloads: 4/1,000 files · 1 failed · 5.0 MiB of 100 MiB · 4 under way
+  waiting: http://fast 1.5 s (back-off)
   slowest: http://slow 2.00 s (1 in flight) · http://fast 10 ms (0 in flight)
   errors: 1 × timeout";
-        assert_eq!(text, expected);
-        for line in fit(&text, 30).lines() {
-            assert!(line.chars().count() <= 24, "{line}");
-        }
-        assert!(!view(&summary, &speed, until).contains("waiting"));
+        assert_eq!(fit(&lines, 100, 24).join("\n"), expected);
+        let narrow = "\
+7/1,200 directories · 30 files
+    3 found · 1 unread · 0:02
+  2 requests/s · 3.0 KiB/s
+    1 in flight
+    latency P50 10 ms P95 2.00 s
+  downloads: 4/1,000 files
+    1 failed";
+        assert_eq!(fit(&lines, 32, 8).join("\n"), narrow);
+        let tiny = fit(&lines, 20, 24);
+        assert_eq!(tiny[0], "7/1,200 directori…");
+        assert!(tiny.iter().all(|line| line.chars().count() <= 20));
+        assert!(waiting(&summary.stats, until).is_none());
     }
 }
