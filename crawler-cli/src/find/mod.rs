@@ -407,7 +407,7 @@ impl Find {
     /// unless [`connections`](Self::connections) says more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut expression = self.expression;
-        let mut events = Events::new(&mut on_event);
+        let mut events = Events::new(&mut on_event, self.policy.follow);
         let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
         let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,
@@ -490,6 +490,8 @@ pub enum Event<'a> {
 pub struct Summary {
     /// It was gone on with: its [state](Find::state) was that of a search that had been cut off.
     pub resumed: bool,
+    /// What leads from one URL to the next, so that what is read are directories or pages.
+    pub follow: Follow,
     /// What the crawl has seen.
     pub counts: Counts,
     /// What was wanted: entries for which something was done.
@@ -767,7 +769,7 @@ struct Events<'r> {
 }
 
 impl<'r> Events<'r> {
-    fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Self {
+    fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>, follow: Follow) -> Self {
         let began = Instant::now();
         Self {
             callback,
@@ -776,6 +778,7 @@ impl<'r> Events<'r> {
             cpu_began: cpu_time(),
             summary: Summary {
                 resumed: false,
+                follow,
                 counts: Counts::default(),
                 matched: 0,
                 undecided: 0,

@@ -66,15 +66,46 @@ struct Scan<'a> {
     base: Option<Url>,
     limits: PageLimits,
     count: usize,
-    /// The attribute of this tag that refers to something, and what it says.
-    wanted: &'static [u8],
-    reference: Vec<u8>,
-    is_base: bool,
-    /// Says to whom to connect, and not what to get.
-    is_hint: bool,
-    is_embedded: bool,
+    tag: Tag,
+    /// The source of what is shown where scripts do not run, while that goes on.
+    unscripted: Option<Vec<u8>>,
     seen: HashSet<Url>,
     links: Links,
+}
+
+/// The tag whose attributes are read.
+#[derive(Default)]
+struct Tag {
+    /// The attribute that refers to something.
+    wanted: &'static [u8],
+    /// What it says.
+    references: Vec<Vec<u8>>,
+    is_base: bool,
+    is_embedded: bool,
+    /// Says to whom to connect, and not what to get.
+    is_hint: bool,
+    /// `<meta>`, and whether it is `http-equiv=refresh`.
+    is_meta: bool,
+    is_refresh: bool,
+}
+
+impl Tag {
+    fn new(name: &[u8]) -> Self {
+        Self {
+            wanted: match name {
+                b"a" | b"area" | b"base" | b"link" => b"href",
+                b"img" | b"script" | b"iframe" | b"frame" | b"source" | b"video" | b"audio"
+                | b"embed" | b"track" | b"input" => b"src",
+                b"object" => b"data",
+                b"meta" => b"content",
+                _ => b"",
+            },
+            is_base: name == b"base",
+            is_embedded: !matches!(name, b"a" | b"area" | b"iframe" | b"frame" | b"meta"),
+            is_meta: name == b"meta",
+            ..Self::default()
+        }
+    }
 }
 
 impl<'a> Scan<'a> {
@@ -84,11 +115,8 @@ impl<'a> Scan<'a> {
             base: None,
             limits,
             count: 0,
-            wanted: b"",
-            reference: Vec::new(),
-            is_base: false,
-            is_hint: false,
-            is_embedded: false,
+            tag: Tag::default(),
+            unscripted: None,
             seen: HashSet::new(),
             links: Links::default(),
         }
@@ -96,25 +124,33 @@ impl<'a> Scan<'a> {
 
     /// All attributes of the tag are known.
     fn end_tag(&mut self) {
-        if self.reference.is_empty() {
-            return;
-        }
-        let reference = std::mem::take(&mut self.reference);
-        if self.is_base {
-            if self.base.is_none() {
-                self.base = self.page.join(&as_reference(&reference)).ok();
+        let tag = std::mem::take(&mut self.tag);
+        if tag.is_base {
+            if let Some(reference) = tag.references.first()
+                && self.base.is_none()
+            {
+                self.base = self.page.join(&as_reference(reference)).ok();
             }
             return;
         }
-        if !self.is_hint {
+        if tag.is_hint || (tag.is_meta && !tag.is_refresh) {
+            return;
+        }
+        for reference in &tag.references {
+            let reference = match tag.is_meta {
+                true => refreshed(reference),
+                false => Some(reference.as_slice()),
+            };
             self.count += 1;
-            if !self.is_full() {
-                self.link(&reference);
+            if let Some(reference) = reference
+                && !self.is_full()
+            {
+                self.link(reference, tag.is_embedded);
             }
         }
     }
 
-    fn link(&mut self, reference: &[u8]) {
+    fn link(&mut self, reference: &[u8], is_embedded: bool) {
         let base = self.base.as_ref().unwrap_or(self.page);
         let Ok(mut url) = base.join(&as_reference(reference)) else {
             return;
@@ -126,10 +162,7 @@ impl<'a> Scan<'a> {
         if url.as_str().len() > self.limits.url_bytes {
             self.links.overlong += 1;
         } else if self.seen.insert(url.clone()) {
-            self.links.urls.push(Reference {
-                url,
-                is_embedded: self.is_embedded,
-            });
+            self.links.urls.push(Reference { url, is_embedded });
         }
     }
 }
@@ -137,41 +170,96 @@ impl<'a> Scan<'a> {
 impl Events for Scan<'_> {
     fn open(&mut self, name: &[u8]) {
         self.end_tag();
-        self.is_base = name == b"base";
-        self.is_hint = false;
-        self.is_embedded = !matches!(name, b"a" | b"area" | b"iframe" | b"frame");
-        self.wanted = match name {
-            b"a" | b"area" | b"base" | b"link" => b"href",
-            b"img" | b"script" | b"iframe" | b"frame" | b"source" | b"video" | b"audio"
-            | b"embed" | b"track" => b"src",
-            b"object" => b"data",
-            _ => b"",
-        };
-    }
-
-    fn attribute(&mut self, name: &[u8], value: &[u8]) {
-        if name == self.wanted && self.reference.is_empty() {
-            self.reference.extend_from_slice(value);
-        } else if name == b"rel" {
-            let mut words = value.split(u8::is_ascii_whitespace);
-            self.is_hint |= words.any(|word| {
-                word.eq_ignore_ascii_case(b"preconnect")
-                    || word.eq_ignore_ascii_case(b"dns-prefetch")
-            });
+        self.tag = Tag::new(name);
+        if name == b"noscript" {
+            self.unscripted = Some(Vec::new());
         }
     }
 
-    fn close(&mut self, _: &[u8]) {}
-
-    fn wants_text(&self) -> bool {
-        false
+    fn attribute(&mut self, name: &[u8], value: &[u8]) {
+        let tag = &mut self.tag;
+        match name {
+            _ if name == tag.wanted => tag.references.push(value.to_vec()),
+            b"srcset" if tag.wanted == b"src" => tag.references.extend(candidates(value)),
+            b"poster" if tag.wanted == b"src" => tag.references.push(value.to_vec()),
+            b"http-equiv" => tag.is_refresh = value.eq_ignore_ascii_case(b"refresh"),
+            b"rel" => {
+                let mut words = value.split(u8::is_ascii_whitespace);
+                tag.is_hint |= words.any(|word| {
+                    word.eq_ignore_ascii_case(b"preconnect")
+                        || word.eq_ignore_ascii_case(b"dns-prefetch")
+                });
+            }
+            _ => {}
+        }
     }
 
-    fn text(&mut self, _: &[u8]) {}
+    fn close(&mut self, name: &[u8]) {
+        if name == b"noscript"
+            && let Some(source) = self.unscripted.take()
+        {
+            self.end_tag();
+            tokens::read(&source, self);
+            self.end_tag();
+            self.unscripted = None;
+        }
+    }
+
+    fn wants_text(&self) -> bool {
+        self.unscripted.is_some()
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        if let Some(source) = &mut self.unscripted {
+            source.extend_from_slice(text);
+        }
+    }
 
     fn is_full(&self) -> bool {
         self.count > self.limits.links
     }
+}
+
+/// The images that `srcset` offers (HTML §4.8.4.2.1): each a URL, and what it is good for.
+fn candidates(value: &[u8]) -> Vec<Vec<u8>> {
+    let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+    let mut found = Vec::new();
+    let mut rest = value;
+    while let Some(start) = rest.iter().position(|byte| !is_between(byte)) {
+        rest = &rest[start..];
+        let end = rest.iter().position(u8::is_ascii_whitespace);
+        let (url, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let bare = url.strip_suffix(b",");
+        found.push(bare.unwrap_or(url).to_vec());
+        rest = match bare {
+            Some(_) => behind,
+            None => {
+                &behind[behind
+                    .iter()
+                    .position(|&byte| byte == b',')
+                    .unwrap_or(behind.len())..]
+            }
+        };
+    }
+    found
+}
+
+/// Where `http-equiv=refresh` leads to: `5; url=next`.
+fn refreshed(content: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = content.split_at(content.iter().position(|byte| b";,".contains(byte))? + 1);
+    let rest = rest.trim_ascii();
+    let rest = match rest.get(..3) {
+        Some(word) if word.eq_ignore_ascii_case(b"url") => {
+            let rest = rest[3..].trim_ascii_start();
+            rest.strip_prefix(b"=")?.trim_ascii()
+        }
+        _ => rest,
+    };
+    let quoted = [b'"', b'\''].into_iter().find_map(|quote| {
+        let rest = rest.strip_prefix(&[quote])?;
+        rest.split(|&byte| byte == quote).next()
+    });
+    Some(quoted.unwrap_or(rest)).filter(|url| !url.is_empty())
 }
 
 #[cfg(test)]
@@ -211,6 +299,42 @@ mod tests {
                 "+http://h/p/d.pdf",
             ]
         );
+    }
+
+    #[test]
+    fn images_refreshes_and_what_is_shown_without_scripts_count() {
+        let body = "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
+            <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
+            <picture><source srcset='x,y.webp 100w'></picture>\
+            <noscript><iframe src=\"toc.html\"></iframe><img src=pixel.gif></noscript><a href=after>1</a>";
+        assert_eq!(
+            read(body, "http://h/"),
+            [
+                "http://h/next.html",
+                "+http://h/a.png",
+                "+http://h/b.png",
+                "+http://h/c.png",
+                "+http://h/p.jpg",
+                "+http://h/x,y.webp",
+                "http://h/toc.html",
+                "+http://h/pixel.gif",
+                "http://h/after",
+            ]
+        );
+        for (content, url) in [
+            ("0;url=a", Some("a")),
+            ("0, 'b c' d", Some("b c")),
+            ("5;a", Some("a")),
+            ("5", None),
+            ("5;", None),
+            ("5; url a", None),
+        ] {
+            assert_eq!(
+                refreshed(content.as_bytes()),
+                url.map(str::as_bytes),
+                "{content}"
+            );
+        }
     }
 
     #[test]

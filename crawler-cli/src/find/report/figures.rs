@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::find::download::DownloadCounts;
 use crate::find::stats::{Class, HostStats, Latency};
-use crate::find::{Ending, Summary};
+use crate::find::{Ending, Follow, Summary};
 
 /// The summary in one line.
 pub(crate) fn summary_text(summary: &Summary) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         "{} found among {} and {} in {seconds:.2} s; {} ({}/s)",
         thousands(summary.matched),
         count(counts.files, "file", "files"),
-        count(counts.directories, "directory", "directories"),
+        what_is_read(summary, counts.directories),
         count(counts.requests, "request", "requests"),
         thousands(summary.requests_per_second()),
     );
@@ -41,8 +41,9 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     }
     if summary.ending == Ending::Stopped {
         let left = counts.directories.saturating_sub(counts.directories_done);
-        let left = count(left, "directory was", "directories were");
-        text += &format!("; STOPPED early, {left} not read");
+        let were = if left == 1 { "was" } else { "were" };
+        let left = what_is_read(summary, left);
+        text += &format!("; STOPPED early, {left} {were} not read");
     }
     text
 }
@@ -304,6 +305,15 @@ pub(super) fn classes_text(classes: &BTreeMap<Class, u64>) -> String {
     classes_texts(classes, usize::MAX).join(" · ")
 }
 
+/// So many directories, or pages.
+pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
+    match summary.follow {
+        Follow::Listings => count(n, "directory", "directories"),
+        Follow::Pages => count(n, "page", "pages"),
+    }
+}
+
+/// A number with what it counts.
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }

@@ -18,7 +18,7 @@ use super::treemap::{HUES, Sizes};
 use crate::find::download::DownloadCounts;
 use crate::find::frontier::{Found, Unread};
 use crate::find::stats::{HostStats, Stats, Timeline};
-use crate::find::{Ending, Summary};
+use crate::find::{Ending, Follow, Summary};
 use crate::terminal;
 
 /// What the page needs beside the figures.
@@ -226,11 +226,15 @@ impl Html {
             let latency = Some(stats.latency()).filter(|latency| latency.count() > 0);
             latency.map_or_else(|| "–".to_owned(), |latency| span_text(latency.quantile(q)))
         };
+        let read = match summary.follow {
+            Follow::Listings => "directories",
+            Follow::Pages => "pages",
+        };
         self.add("<section class=\"tiles\">");
         for (name, value, bad) in [
             ("found", thousands(summary.matched), false),
             ("files", thousands(counts.files), false),
-            ("directories", thousands(counts.directories), false),
+            (read, thousands(counts.directories), false),
             ("not read", thousands(counts.unread), counts.unread > 0),
             ("time", span_text(summary.elapsed), false),
             (
@@ -799,6 +803,7 @@ mod tests {
         }
         Summary {
             resumed: false,
+            follow: Follow::Listings,
             downloads: DownloadCounts::default(),
             counts: Counts {
                 unread: 2,

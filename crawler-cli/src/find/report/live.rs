@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::figures::{
     by_slowness, classes_texts, clock_text, count, downloads_progress, size_text, span_text,
-    thousands,
+    thousands, what_is_read,
 };
 use super::screen::{LEAD, Screen};
 use crate::find::Summary;
@@ -122,7 +122,7 @@ fn progress(summary: &Summary) -> Vec<String> {
 /// Those that are done, and all that are known.
 fn directories(summary: &Summary) -> String {
     let done = thousands(summary.counts.directories_done);
-    let known = count(summary.counts.directories, "directory", "directories");
+    let known = what_is_read(summary, summary.counts.directories);
     format!("{done}/{known}")
 }
 
@@ -291,6 +291,7 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find::Follow;
     use crate::find::download::DownloadCounts;
     use crate::find::stats::{Class, Connection, Exchange, Reason, Waiting};
     use crate::find::{Counts, Ending};
@@ -317,6 +318,7 @@ mod tests {
         stats.handle_waiting(0, Some(Waiting { reason, until }));
         let summary = Summary {
             resumed: false,
+            follow: Follow::Listings,
             counts: Counts {
                 directories: 1200,
                 directories_done: 7,
