@@ -4,20 +4,24 @@ mod common;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::terminal::{pseudo_terminal, rows, watch};
 use common::{crawler, find, index, read_head, response, stderr};
 use crawler_cli::demo::server::Server;
+use crawler_cli::find::expr::Parser;
+use crawler_cli::find::{Ending, Event, Find};
 use tempfile::TempDir;
 
 // ---- a server of files
@@ -790,6 +794,54 @@ fn what_was_found_before_the_end_is_downloaded() {
         "-quit",
     ]));
     assert_eq!(files(to.path()), only("a/large", &tree()["/a/large"]));
+}
+
+/// The trap: a directory that waits to be asked for again keeps the search awake, although it has ended.
+#[test]
+fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
+    let (turn, turns) = mpsc::channel();
+    let turns = Mutex::new(turns);
+    let server = Files::start(move |asked, stream| match asked.line.as_str() {
+        "GET /" => send(stream, &page(&["a", "bad/", "c/"])),
+        "GET /bad/" => send(stream, &response(500, "", "")),
+        "GET /c/" => send(stream, &page(&["last"])),
+        "GET /last" => send(stream, &response(200, "", BODY)),
+        _ => {
+            let turns = turns.lock().expect("no test panicked here");
+            for _ in 0..20 {
+                turns.recv().expect("the search goes on");
+            }
+            send(stream, &file(asked, BODY, "\"v1\""));
+        }
+    });
+    let words = ["-name", "last", "-quit", "-o", "-type", "f", "-print"];
+    let mut words = words.into_iter().map(OsString::from);
+    let mut parser = Parser::new(SystemTime::now());
+    while let Some(word) = words.next() {
+        assert!(parser.take(&word, &mut words).expect("it is valid"));
+    }
+    let to = directory();
+    let find = Find::new()
+        .start(&server.url())
+        .expect("a URL")
+        .expression(parser.finish().expect("it is valid"))
+        .download(to.path())
+        .expect("a directory");
+    let mut ended = None;
+    find.robots(false).run(|event| {
+        if let Event::Turn(summary) = event
+            && summary.ending == Ending::Quit
+        {
+            ended.get_or_insert_with(Instant::now);
+            // The server needs only so many.
+            let _ = turn.send(());
+        }
+        ControlFlow::Continue(())
+    });
+    // A turn takes 100 ms, and the directory waits for 500.
+    let ended = ended.expect("it has ended");
+    assert!(ended.elapsed() >= Duration::from_secs(1));
+    assert_eq!(files(to.path()), only("a", BODY));
 }
 
 #[test]

@@ -874,9 +874,7 @@ impl Frontier {
     }
 
     fn innermost_start(&self, canonical: &str) -> Option<usize> {
-        let ends = canonical.rmatch_indices('/');
-        ends.map(|(at, _)| &canonical[..=at])
-            .find_map(|directory| self.start_at.get(directory).copied())
+        path::directories(canonical).find_map(|directory| self.start_at.get(directory).copied())
     }
 
     /// Adds one to the directories, or pages, to read. Tells whether it is new.

@@ -69,6 +69,11 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     Some((&body[..=at], &body[at + 1..], slash))
 }
 
+/// The directories that hold a path, the innermost first; of a directory, itself.
+pub(super) fn directories(path: &str) -> impl Iterator<Item = &str> {
+    path.rmatch_indices('/').map(|(at, _)| &path[..=at])
+}
+
 /// How many segments `path` has below the directory `start` (both canonical or both not, `start` ending in `/`).
 pub(super) fn depth_below(start: &str, path: &str) -> u32 {
     let rest = path.get(start.len()..).unwrap_or("");

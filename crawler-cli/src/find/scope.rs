@@ -3,6 +3,7 @@
 //! Without further options: what is at or below the directory of a start, on its host. Whatever a page, a redirect or
 //! a sitemap names is judged by this before it is asked for.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use regex::Regex;
@@ -25,7 +26,8 @@ use super::path;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    starts: Vec<Start>,
+    /// The directories of the starts on each host, canonical and ending in `/`.
+    starts: HashMap<Origin, HashSet<String>>,
     span_hosts: bool,
     domains: Vec<Domain>,
     parents: bool,
@@ -58,8 +60,12 @@ impl Scope {
     /// Adds what is at or below the directory of this URL: of `http://h/a/b.html` the directory is `/a/`. The same host
     /// with `https` in place of `http` at their usual ports counts as well, for servers that send everybody there.
     pub fn start(&mut self, url: &Url) {
-        if let Some(start) = Start::of(url) {
-            self.starts.push(start);
+        let path = path::canonical(url.path());
+        if let Some(origin) = origin(url)
+            && let Some(directory) = path::directories(&path).next()
+        {
+            let starts = self.starts.entry(origin).or_default();
+            starts.insert(directory.to_owned());
         }
     }
 
@@ -101,14 +107,8 @@ impl Scope {
         if !is_web(url) {
             return Err(Outside::Scheme);
         }
-        let mut on_host = self
-            .starts
-            .iter()
-            .filter(|start| start.is_host_of(url))
-            .peekable();
-        if on_host.peek().is_some() {
-            let path = path::canonical(url.path());
-            if !self.parents && !on_host.any(|start| start.holds(&path)) {
+        if self.starts_on_host(url).next().is_some() {
+            if !self.parents && self.start_above(url).is_none() {
                 return Err(Outside::Above);
             }
         } else if !self.spans(url) {
@@ -120,13 +120,32 @@ impl Scope {
     /// The path below which a URL that belongs to the crawl may lead further on its host: the directory of the start that
     /// holds it, or `/` on a host without starts.
     pub fn root(&self, url: &Url) -> &str {
+        self.start_above(url).unwrap_or("/")
+    }
+
+    /// The directory of the innermost start that holds the URL.
+    fn start_above(&self, url: &Url) -> Option<&str> {
         let path = path::canonical(url.path());
-        let holding = self
-            .starts
-            .iter()
-            .filter(|start| start.is_host_of(url) && start.holds(&path));
-        let innermost = holding.max_by_key(|start| start.directory.len());
-        innermost.map_or("/", |start| &start.directory)
+        if path.split('/').any(|segment| segment == "..") {
+            return None;
+        }
+        let on_host: Vec<_> = self.starts_on_host(url).collect();
+        path::directories(&path).find_map(|directory| {
+            let mut starts = on_host.iter();
+            starts.find_map(|starts| starts.get(directory).map(String::as_str))
+        })
+    }
+
+    fn starts_on_host(&self, url: &Url) -> impl Iterator<Item = &HashSet<String>> {
+        let own = origin(url);
+        let plain = match &own {
+            Some((scheme, host, Some(443))) if scheme == "https" => {
+                Some(("http".to_owned(), host.clone(), Some(80)))
+            }
+            _ => None,
+        };
+        let origins = own.into_iter().chain(plain);
+        origins.filter_map(|origin| self.starts.get(&origin))
     }
 
     /// The part of [`judge`](Self::judge) that is about patterns alone, for what a directory in the scope lists: it is
@@ -206,41 +225,12 @@ impl fmt::Display for Outside {
 
 impl std::error::Error for Outside {}
 
-/// A directory on a host.
-#[derive(Clone, Debug)]
-struct Start {
-    host: Host<String>,
-    /// Of the scheme, if that is known.
-    port: Option<u16>,
-    scheme: String,
-    /// Canonical, ending in `/`.
-    directory: String,
-}
+/// Scheme, host, and the port, of the scheme if none is given.
+type Origin = (String, Host<String>, Option<u16>);
 
-impl Start {
-    fn of(url: &Url) -> Option<Self> {
-        let mut directory = path::canonical(url.path());
-        directory.truncate(directory.rfind('/')? + 1);
-        Some(Self {
-            host: url.host()?.to_owned(),
-            port: url.port_or_known_default(),
-            scheme: url.scheme().to_owned(),
-            directory,
-        })
-    }
-
-    fn is_host_of(&self, url: &Url) -> bool {
-        let origin = (url.scheme(), url.port_or_known_default());
-        let same = origin == (self.scheme.as_str(), self.port);
-        let secured = (self.scheme.as_str(), self.port) == ("http", Some(80))
-            && origin == ("https", Some(443));
-        (same || secured) && url.host().is_some_and(|host| self.host == host)
-    }
-
-    /// Whether a canonical path is at or below the directory.
-    fn holds(&self, path: &str) -> bool {
-        path.starts_with(&self.directory) && !path.split('/').any(|segment| segment == "..")
-    }
+fn origin(url: &Url) -> Option<Origin> {
+    let host = url.host()?.to_owned();
+    Some((url.scheme().to_owned(), host, url.port_or_known_default()))
 }
 
 /// A host and those below it.

@@ -194,3 +194,28 @@ fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
     assert_eq!(unread, ["http://h/a", "http://h/b", "http://h/d/"]);
     assert_eq!((disk.held.len(), disk.queued.len()), (0, 0));
 }
+
+/// The trap: the file whose answer all listings wait for does not come back, since there are so many directories.
+#[test]
+fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
+    let policy = Policy {
+        clock: true,
+        ..plain()
+    };
+    let mut disk = Disk::default();
+    disk.crawl(policy.clone(), 2 + MOST_HELD, |ask, target| {
+        match (ask, target) {
+            (Ask::Probe, _) => Answer::Fail(Blame::Request),
+            (_, "/") => Answer::Page(many()),
+            _ => Answer::Html(regression::TWO_FILES, BodyEnd::Framed),
+        }
+    });
+    assert_eq!(disk.held.len(), MOST_HELD);
+    let outcome = disk.crawl(policy, usize::MAX, |ask, _| match ask {
+        Ask::Probe => Answer::Status(200),
+        _ => Answer::Status(404),
+    });
+    assert_eq!(outcome.urls().len(), 2 * MOST_HELD);
+    assert_eq!(outcome.unread.len(), 60_000 - MOST_HELD);
+    assert_eq!((disk.held.len(), disk.queued.len()), (0, 0));
+}

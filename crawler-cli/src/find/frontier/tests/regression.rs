@@ -71,7 +71,7 @@ fn a_server_that_answers_head_is_believed_when_it_says_404() {
     assert_eq!(outcome.unread.len(), 2);
 }
 
-const TWO_FILES: &str = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
+pub(super) const TWO_FILES: &str = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
     <a href=\"a\">a</a>  06-Nov-1994 10:49     3\r\n\
     <a href=\"b\">b</a>  06-Nov-1994 10:49     3\r\n\
     </pre><hr></body>\r\n</html>\r\n";
