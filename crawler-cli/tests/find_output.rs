@@ -103,7 +103,6 @@ fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
         _ => response(404, "", ""),
     });
     let url = server.url("/");
-    let base = url.trim_end_matches('/').to_owned();
     let search = |more: &[&str]| {
         let args = ["--sort", "-j", "1", "-type", "f"];
         find(&[&[&*url][..], &args, more].concat()).stdout
