@@ -219,8 +219,9 @@ fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     waiting.sort_by_key(|(waiting, _)| std::cmp::Reverse(waiting.until));
     let shown = waiting.iter().take(SHOWN).map(|(waiting, name)| {
         let left = waiting.until.saturating_duration_since(now);
-        // Whole tenths, so that it does not flicker.
-        format!("{name} {:.1} s ({})", left.as_secs_f64(), waiting.reason)
+        // Whole tenths, so that it does not flicker, and never none.
+        let tenths = left.as_millis().div_ceil(100) as f64;
+        format!("{name} {:.1} s ({})", tenths / 10.0, waiting.reason)
     });
     let mut parts: Vec<_> = shown.collect();
     if waiting.len() > SHOWN {
