@@ -3,12 +3,15 @@
 mod common;
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufReader, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
-use common::{Script, crawler, find, lines, page, response, stderr};
+use common::{Script, crawler, find, lines, page, read_head, response, stderr};
 
 /// Some sixty directories with five files each, on a server that kills who asks at the wanted request.
 struct Tree {
@@ -100,7 +103,7 @@ impl Victim {
                 return status;
             }
             drop(running);
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 
@@ -345,7 +348,7 @@ fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
             "GET /d/" => {
                 if !is_killed.swap(true, Ordering::SeqCst) {
                     while !results(&out).iter().any(|line| line.ends_with("/d/")) {
-                        std::thread::yield_now();
+                        thread::yield_now();
                     }
                     victim.kill();
                 }
@@ -413,5 +416,38 @@ fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
     found.extend(lines(&output.stdout));
     let all = ["/", "/a", "/d/", "/d/b", "/d/last/", "/d/last/c"];
     assert_eq!(found, all.map(|path| server.url(path)));
+    assert!(!file.exists(), "the search is over");
+}
+
+/// The trap: a host that is away when its search goes on is asked for one URL after the other, or waited for.
+#[test]
+fn a_host_that_is_away_when_its_search_goes_on_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("a client");
+        let mut reader = BufReader::new(stream);
+        read_head(&mut reader);
+        let page = page(&["a/", "b/", "c/", "file"]);
+        reader.get_mut().write_all(&page).expect("a client");
+    });
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("state");
+    let state = file.to_str().expect("UTF-8");
+    let args = [&url, "--retries=0", "-j1", "--summary=none"];
+    let args = [&args[..], &["--state", state]].concat();
+    begin(&args);
+    server.join().expect("no panic");
+    let output = find(&args);
+    assert_eq!(output.status.code(), Some(1));
+    let unread = lines(&output.stderr);
+    let named = ["a/", "b/", "c/"].map(|name| format!("crawler-cli find: {url}{name}: "));
+    assert_eq!(unread.len(), named.len(), "{unread:?}");
+    for (line, name) in unread.iter().zip(named) {
+        assert!(line.starts_with(&name), "{line}");
+        assert!(line.contains("refused"), "{line}");
+    }
+    let found = ["", "a/", "b/", "c/", "file"].map(|name| format!("{url}{name}"));
+    assert_eq!(lines(&output.stdout), found);
     assert!(!file.exists(), "the search is over");
 }
