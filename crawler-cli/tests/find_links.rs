@@ -540,3 +540,40 @@ fn files_of_other_hosts_are_downloaded_below_their_names() {
     assert_eq!(std::fs::read(theirs).expect("a file"), b"theirs");
     assert!(place.path().join("d/own.html").exists());
 }
+
+#[test]
+fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = dead.local_addr().expect("an address");
+    drop(dead);
+    let asked = Arc::new(OnceLock::new());
+    let site = Script::start(move |request| match request {
+        "GET /" => html(&format!("<a href=a>1</a><a href=http://{address}/1>2</a>")),
+        // Long after.
+        "GET /a" => html(&format!(
+            "<a href=b>3</a><a href=http://{address}/2>4</a><a href=http://{address}/1>5</a>"
+        )),
+        "GET /b" => {
+            asked.set(()).expect("once");
+            html(&format!(
+                "<a href=http://{address}/2>6</a><img src=http://{address}/i.png>"
+            ))
+        }
+        other => panic!("{other} was asked for"),
+    });
+    let args = ["--span-hosts", "--retries", "0", "-j", "1"];
+    let (found, errors, code) = pages(&site, "/", &args);
+    let image = format!("http://{address}/i.png");
+    assert_eq!(
+        found,
+        sorted(vec!["/".into(), "/a".into(), "/b".into(), image])
+    );
+    assert_eq!(code, Some(1));
+    for target in ["/1: ", "/2: "] {
+        assert_eq!(
+            errors.matches(&format!("{address}{target}")).count(),
+            1,
+            "{errors}"
+        );
+    }
+}

@@ -156,6 +156,17 @@ impl Frontier {
     /// A page, a sitemap or a redirect somewhere leads to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, sink: Sink<'_>) {
         let place = Place::of(&link.url);
+        if let Some(cause) = self
+            .given_up
+            .clone()
+            .filter(|_| link.kind != LinkKind::File)
+        {
+            // Once, however many pages lead there.
+            if self.know(&place.key) {
+                self.unread(&place.target, &cause, sink);
+            }
+            return;
+        }
         let is_start = matches!(link.kind, LinkKind::Start | LinkKind::Sitemap);
         if is_start && !self.is_allowed(&place.target) {
             return self.unread(&place.target, &Cause::Robots, sink);
