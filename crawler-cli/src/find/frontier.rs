@@ -590,6 +590,8 @@ impl Frontier {
 
     fn enqueue(&mut self, now: Instant, task: Task, canonical: &str, sink: Sink<'_>) {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) && task.open.is_none() {
+            self.counts.directories += 1;
+            self.counts.directories_done += 1;
             return;
         }
         let limits = self.policy.limits;

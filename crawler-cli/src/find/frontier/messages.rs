@@ -179,7 +179,7 @@ pub struct Unread<'a> {
 pub struct Counts {
     /// Directories known so far, read or not.
     pub directories: u64,
-    /// Directories that are done with: read, given up, or an alias of another.
+    /// Directories that are done with: read, given up, an alias of another, or too deep to be wanted.
     pub directories_done: u64,
     /// Files found, matching or not.
     pub files: u64,

@@ -611,7 +611,7 @@ fn further_pages_are_read_by_their_link() {
 
 #[test]
 fn depth_limits_what_is_read_not_what_is_seen() {
-    for (max, found, requests) in [(0, 1, 1), (1, 3, 1), (2, 5, 2)] {
+    for (max, found, directories, requests) in [(0, 1, 1, 1), (1, 3, 2, 1), (2, 5, 3, 2)] {
         let mut crawl = Crawl::of(&["/"]);
         crawl.policy.max_depth = Some(max);
         let outcome = crawl.run(|_, _, _| page(&["d/", "f"]));
@@ -620,6 +620,9 @@ fn depth_limits_what_is_read_not_what_is_seen() {
             (found, requests),
             "-maxdepth {max}"
         );
+        let counts = outcome.counts;
+        assert_eq!(counts.directories, directories, "-maxdepth {max}");
+        assert_eq!(counts.directories_done, directories);
     }
 }
 
