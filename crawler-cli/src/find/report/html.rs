@@ -128,7 +128,13 @@ impl Page {
         );
         page.section(
             "Status by host",
-            "Shares of the requests, whose number is at the end.",
+            &format!(
+                "Shares of the requests, whose number is at the end.{}",
+                match stats.hosts().len() {
+                    0..=BARS => "",
+                    _ => " Of the hosts with most requests.",
+                }
+            ),
             &status_chart(stats.hosts()),
         );
         page.section("Summary", "", &summary_table(summary));

@@ -303,7 +303,8 @@ impl Map {
         let labelled = width > 44.0 && height > 17.0;
         if labelled {
             let label = if node.is_some() {
-                decoded(name)
+                // Of many hosts, the scheme would be all that has room.
+                decoded(name.split_once("://").map_or(name, |(_, host)| host))
             } else {
                 "files".to_owned()
             };
