@@ -42,7 +42,7 @@ fn searched(site: &Script, args: &[&str]) -> (Vec<String>, String, Option<i32>) 
     let errors = stderr(&output).replace(&host, "");
     let found = lines(&output.stdout);
     let found = found.into_iter().map(|line| line.replace(&host, ""));
-    (found.collect(), errors, output.status.code())
+    (sorted(found.collect()), errors, output.status.code())
 }
 
 fn sorted(mut requests: Vec<String>) -> Vec<String> {
