@@ -577,3 +577,205 @@ fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
         );
     }
 }
+
+#[test]
+fn pages_that_others_embed_are_read_and_found_once() {
+    let site = Script::start(|request| match request {
+        "GET /" => html("<embed src=x.html><a href=b.html>1</a>"),
+        // Long after it was found.
+        "GET /b.html" => html("<a href=x.html>2</a>"),
+        "GET /x.html" => html("<a href=y.html>3</a>"),
+        "GET /y.html" => html("<embed src=b.html>"),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "/", &[]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert_eq!(found, ["/", "/b.html", "/x.html", "/y.html"]);
+}
+
+#[test]
+fn pages_are_never_empty_and_lead_on_whatever_is_asked_of_them() {
+    let site = Script::start(|request| match request {
+        "GET /" => html("<a href=d/>1</a><a href=f.html>2</a>"),
+        "GET /d/" => html("<a href=g.html>3</a>"),
+        "GET /f.html" => response(200, "Content-Type: text/html\r\n", ""),
+        "GET /d/g.html" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, _, code) = pages(&site, "/", &["-empty"]);
+    assert_eq!((found, code), (vec!["/f.html".to_owned()], Some(0)));
+    let (found, ..) = pages(&site, "/", &["!", "-empty"]);
+    assert_eq!(found, ["/", "/d/", "/d/g.html"]);
+}
+
+#[test]
+fn a_path_that_begins_with_two_slashes_is_no_host() {
+    let site = Script::start(|request| match request {
+        "GET //pub/" => html("<a href=x.html>1</a><a href=//pub/y>2</a>"),
+        "GET //pub/x.html" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "//pub/", &[]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert_eq!(found, ["//pub/", "//pub/x.html"]);
+    // A bucket that says that it is listed from its root.
+    let bucket = "<ListBucketResult><Prefix></Prefix><Delimiter>/</Delimiter><IsTruncated>false</IsTruncated>\
+        <CommonPrefixes><Prefix>x/</Prefix></CommonPrefixes></ListBucketResult>";
+    let site = Script::start(move |request| match request {
+        "GET //aaaa/" => response(200, "Content-Type: application/xml\r\n", bucket),
+        _ => response(404, "", ""),
+    });
+    let (found, _, code) = searched(&site, &[&site.url("//aaaa/")]);
+    assert_eq!(code, Some(1));
+    assert_eq!(found, ["//aaaa/", "//aaaa/x/"]);
+}
+
+#[test]
+fn two_pages_that_redirect_to_each_other_are_told() {
+    let site = Script::start(|request| match request {
+        "GET /" => html("<a href=a>1</a><a href=b>2</a>"),
+        "GET /a" => moved("b"),
+        "GET /b" => moved("a"),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "/", &["-j", "1"]);
+    assert_eq!((found, code), (vec!["/".to_owned()], Some(1)));
+    assert_eq!(errors.matches("redirects to itself").count(), 1, "{errors}");
+}
+
+#[test]
+fn a_server_without_head_is_asked_for_the_first_byte_of_what_may_be_no_page() {
+    let site = Script::start(|request| match request {
+        "GET /" => html("<a href=big.iso>1</a><a href=v1.2>2</a>"),
+        "HEAD /big.iso" | "HEAD /v1.2" => response(405, "", ""),
+        "GET /big.iso" => response(
+            206,
+            "Content-Type: a/b\r\nContent-Range: bytes 0-0/7000000000\r\n",
+            "x",
+        ),
+        "GET /v1.2" => html("<a href=page>3</a>"),
+        "GET /page" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let (found, errors, code) = pages(&site, "/", &["-type", "f", "-printf", "%p %s\n"]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert_eq!(found, ["/big.iso 7000000000", "/page 41", "/v1.2 59"]);
+}
+
+#[test]
+fn what_a_sitemap_and_a_listing_name_is_found_once() {
+    let own = Arc::new(OnceLock::<String>::new());
+    let site = Script::start({
+        let own = Arc::clone(&own);
+        move |request| match request {
+            "GET /map.txt" => {
+                let own = own.get().expect("it is up");
+                text(&format!(
+                    "{own}/d/\n{own}/d/f\n{own}/pub/?C=N;O=D\n{own}/d/e/\n"
+                ))
+            }
+            "GET /d/" => page(&["f", "g", "e/"]),
+            "GET /pub/" => page(&["p"]),
+            "GET /d/e/" => page(&["h"]),
+            other => panic!("{other} was asked for"),
+        }
+    });
+    own.set(site.url("")).expect("not yet");
+    let (map, start) = (site.url("/map.txt"), site.url("/d/"));
+    let expected = ["/d/", "/d/e/", "/d/e/h", "/d/f", "/d/g", "/pub/", "/pub/p"];
+    let (found, errors, code) = searched(&site, &["--sitemap", &map, "-j", "1"]);
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    assert_eq!(found, expected);
+    let (found, ..) = searched(&site, &[&start, "--sitemap", &map, "-j", "1"]);
+    assert_eq!(found, expected);
+    // With tests that only the server can decide.
+    let (found, ..) = searched(&site, &["--sitemap", &map, "-type", "d", "!", "-empty"]);
+    assert_eq!(found, ["/d/", "/d/e/", "/pub/"]);
+}
+
+#[test]
+fn sitemaps_that_lead_ever_further_end() {
+    let own = Arc::new(OnceLock::<String>::new());
+    let site = Script::start({
+        let own = Arc::clone(&own);
+        move |request| {
+            let number = |prefix| {
+                request
+                    .strip_prefix(prefix)
+                    .and_then(|n| n.parse::<u32>().ok())
+            };
+            if let Some(number) = number("GET /deep/") {
+                let own = own.get().expect("it is up");
+                let next = format!(
+                    "<sitemapindex><sitemap><loc>{own}/deep/{}</loc></sitemap></sitemapindex>",
+                    number + 1
+                );
+                return response(200, "", next);
+            }
+            match number("GET /moved/") {
+                Some(number) => moved(&format!("/moved/{}", number + 1)),
+                None => panic!("{request} was asked for"),
+            }
+        }
+    });
+    own.set(site.url("")).expect("not yet");
+    for (map, message) in [
+        ("/deep/1", "deeper than 3"),
+        ("/moved/1", "more than 5 redirects"),
+    ] {
+        let (_, errors, code) = searched(&site, &["--sitemap", &site.url(map)]);
+        assert_eq!(code, Some(1));
+        assert!(errors.contains(message), "{errors}");
+    }
+}
+
+#[test]
+fn patterns_do_not_make_a_search_incomplete() {
+    let (site, _) = mapped();
+    let map = site.url("/cat/index.xml");
+    let args = [
+        "--sitemap",
+        &map,
+        "--include",
+        "*.none",
+        "--exclude",
+        "*/dir/",
+        "--exclude",
+        "*/map.xml",
+    ];
+    let (found, errors, code) = searched(&site, &args);
+    assert_eq!((found.len(), errors.as_str(), code), (0, "", Some(0)));
+}
+
+/// The trap: a page of another host leads to one that waits for the second part of its robots.txt.
+#[test]
+fn a_robots_txt_that_was_moved_is_not_forgotten_for_links() {
+    let second = Script::start(|request| match request {
+        "GET /robots.txt" => moved("/r.txt"),
+        "GET /r.txt" => text("User-agent: *\nDisallow: /no\n"),
+        "GET /1" | "GET /2" => html(""),
+        other => panic!("{other} was asked for"),
+    });
+    let to = second.url("");
+    let first = Script::start(move |request| match request {
+        "GET /robots.txt" => response(404, "", ""),
+        "GET /" => html(&format!("<a href={to}/1>1</a><a href=a>2</a>")),
+        "GET /a" => html(&format!("<a href={to}/2>3</a><a href={to}/no>4</a>")),
+        other => panic!("{other} was asked for"),
+    });
+    let output = quiet(&[
+        &first.url("/"),
+        "--links",
+        "page",
+        "--span-hosts",
+        "--robots=on",
+        "--min-delay",
+        "0.2",
+    ]);
+    assert!(
+        stderr(&output).contains("/no: not read: robots.txt"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(lines(&output.stdout).len(), 4);
+}

@@ -19,7 +19,8 @@ use url::{Position, Url};
 use super::address::Guard;
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{
-    Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Frontier, LinkKind, Policy, Reply,
+    Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Follow, Frontier, LinkKind, Policy,
+    Reply,
 };
 use super::listing::next_link;
 use super::state::{State, StateError};
@@ -122,7 +123,13 @@ impl Hosts {
         let root = root_of(url);
         let place = self.places.get(&root).copied().unwrap_or_else(|| {
             let place = self.all.len();
-            self.all.push(Host::new(&root, plan, run));
+            let mut host = Host::new(&root, plan, run);
+            if plan.policy.follow == Follow::Pages {
+                for root in run.scope.roots(url) {
+                    host.frontier.add_root(root);
+                }
+            }
+            self.all.push(host);
             self.places.insert(root, place);
             place
         });
@@ -480,21 +487,23 @@ impl Crawl<'_> {
             }
         }
         self.spare.push((done.request, done.response));
-        self.take_links(index, now, run);
+        self.take_links(now, run);
         self.take_wanted(index, run);
         index
     }
 
     /// Hands the links that were found to other hosts to their frontiers.
-    fn take_links(&mut self, from: usize, now: Instant, run: &mut Run<'_>) {
+    fn take_links(&mut self, now: Instant, run: &mut Run<'_>) {
         for link in std::mem::take(&mut run.links) {
             let is_new = !self.hosts.places.contains_key(&root_of(&link.url));
             if is_new && self.hosts.all.len() >= MOST_HOSTS {
                 let cause = Cause::TooManyHosts(MOST_HOSTS);
                 let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
-                self.hosts.all[from]
-                    .frontier
-                    .leave_out(link.url.as_str(), &cause, sink);
+                // Always the same, so that it knows what was reported.
+                if let Some(host) = self.hosts.all.first_mut() {
+                    let url = link.url.as_str();
+                    host.frontier.leave_out_once(url, &cause, sink);
+                }
                 continue;
             }
             let root = run.scope.root(&link.url).to_owned();
@@ -505,7 +514,10 @@ impl Crawl<'_> {
             if link.kind != LinkKind::Start {
                 host.frontier.add_root(&root);
             }
-            let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
+            let (client, early) = (&mut self.client, &mut self.early);
+            let sink = &mut |finding: Finding<'_>| {
+                run.finding(finding, &mut |time| see_to(client, early, time))
+            };
             host.frontier.add_link(now, &link, sink);
         }
     }

@@ -36,8 +36,8 @@ pub use cause::Cause;
 use inspect::{Clock, Held, Told};
 use journal::Journal;
 pub use journal::{Change, Place, Saved, Summit};
-use links::is_web_page;
 pub use links::{Link, LinkKind};
+use links::{found, is_web_page};
 pub use messages::{
     Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
 };
@@ -85,6 +85,10 @@ pub struct Frontier {
     /// What robots.txt says, once that is known.
     robots: Option<Robots>,
     robots_asked: bool,
+    /// Sitemaps name what listings show, too, so that it has to be known what was found.
+    has_sitemaps: bool,
+    /// Pages that were moved, and where to: by their fingerprints. As many as there are pages at the most.
+    moves: HashMap<u128, u128>,
     /// Why the host was given up, and with it what comes back from the disk.
     given_up: Option<Arc<Cause>>,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
@@ -202,6 +206,8 @@ impl Frontier {
             delayed_by_robots: false,
             robots: None,
             robots_asked: false,
+            has_sitemaps: false,
+            moves: HashMap::new(),
             given_up: None,
             heads: true,
             heads_proven: false,
@@ -250,7 +256,10 @@ impl Frontier {
         if mem::replace(&mut self.starts[start].is_found, true) {
             return;
         }
-        self.mark(&directory);
+        let was_listed = !self.mark(&directory);
+        if was_listed && chain.is_some() {
+            return;
+        }
         let mut task = Task::new(target, TaskKind::Start, start, 0).redirected(chain);
         if let Some(query) = query {
             task.path = Some(directory.clone());
@@ -344,10 +353,12 @@ impl Frontier {
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
             // There are links in it.
-            (200..=299, Ask::Probe) if task.kind == TaskKind::Link && is_web_page(reply) => {
-                self.heads_proven = true;
+            (200..=299, Ask::Probe | Ask::First)
+                if task.kind == TaskKind::Link && is_web_page(reply) =>
+            {
+                self.heads_proven |= ask == Ask::Probe;
                 self.queue(Task {
-                    by_get: true,
+                    is_page: true,
                     ..task
                 });
             }
@@ -436,12 +447,13 @@ impl Frontier {
             return Err(Cause::NotHtml(printable(content_type)));
         }
         let limits = self.policy.limits.page;
-        let page = self.origin.join(&task.target);
-        let page = page.map_err(|_| Cause::NoLocation)?;
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let mut listing =
             listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
                 match error {
-                    PageError::TooManyLinks => Cause::TooManyLinks(limits.links),
+                    PageError::TooManyLinks | PageError::TooLongLinks => {
+                        Cause::TooManyLinks(limits.links)
+                    }
                     PageError::NotAListing => {
                         Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
                     }
@@ -567,6 +579,9 @@ impl Frontier {
         if start.is_some_and(|&start| self.starts[start].is_found) {
             return;
         }
+        if self.has_sitemaps && !self.know(&found(&canonical)) {
+            return self.enqueue(now, task, &canonical, sink);
+        }
         let item = Item {
             depth: task.depth,
             listing: open.listing,
@@ -595,7 +610,8 @@ impl Frontier {
             return;
         }
         let limits = self.policy.limits;
-        let below = &canonical[self.starts[task.start].directory.len()..];
+        let directory = &self.starts[task.start].directory;
+        let below = canonical.strip_prefix(&**directory).unwrap_or(canonical);
         let cause = if self.is_known(canonical) {
             return self.close(now, task, sink);
         } else if !self.is_allowed(&task.target) {
@@ -608,7 +624,10 @@ impl Frontier {
             Cause::TooManyDirectories(limits.directories)
         } else {
             self.mark(canonical);
-            return self.queue(task);
+            let Some(cause) = self.given_up.clone() else {
+                return self.queue(task);
+            };
+            return self.give_up(now, task, &cause, sink);
         };
         self.unread(&task.target, &cause, sink);
         self.close(now, task, sink);
@@ -705,7 +724,7 @@ impl Frontier {
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
             let told = Told::default();
-            let verdict = self.settle(now, &mut task, Kind::Directory, told, None, sink);
+            let verdict = self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
@@ -726,7 +745,8 @@ impl Frontier {
     fn moved(&mut self, now: Instant, mut task: Task, sink: Sink<'_>) {
         self.counts.directories_done += 1;
         if task.open.is_some() {
-            self.settle(now, &mut task, Kind::Directory, Told::default(), None, sink);
+            let told = Told::default();
+            self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
         }
     }
 
@@ -736,8 +756,7 @@ impl Frontier {
         if task.redirects >= self.policy.limits.redirects {
             return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
         }
-        let mut page = self.origin.clone();
-        page.set_path(&task.target);
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
         let to = page.join(reference).map_err(|_| Cause::NoLocation)?;
         let same_host = to.origin() == self.origin.origin();
@@ -784,10 +803,6 @@ impl Frontier {
             // Nothing else was asked for yet, so that nothing else is postponed.
             if !mem::replace(&mut self.robots_asked, true) {
                 return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
-            }
-            let redirected = |task: &Task| task.kind == TaskKind::Robots;
-            if self.ready.back().is_some_and(redirected) {
-                return self.ready.pop_back();
             }
         }
         // What has waited long enough goes first: its time runs.
@@ -869,6 +884,11 @@ impl Frontier {
     pub fn leave_out(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
         self.counts.unread += 1;
         sink(Finding::Unread(Unread { url, cause }));
+    }
+
+    /// A target as a URL. Joined to the origin, one that begins with `//` would be that of another host.
+    fn absolute(&self, target: &str) -> Option<Url> {
+        Url::parse(&self.url(target)).ok()
     }
 
     fn url(&self, target: &str) -> String {

@@ -657,7 +657,8 @@ impl Run<'_> {
             Ok(()) => {}
             // Only files are left out by that.
             Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
-            Err(_) => return Verdict::Prune,
+            Err(Outside::NotIncluded | Outside::Excluded) => return Verdict::Prune,
+            Err(_) => return Verdict::Quit,
         }
         if link.elsewhere {
             self.links.push(link.clone());

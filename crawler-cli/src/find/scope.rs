@@ -123,6 +123,18 @@ impl Scope {
         self.start_above(url).unwrap_or("/")
     }
 
+    /// All such paths on the host of a URL that belongs to the crawl, in order.
+    pub fn roots(&self, url: &Url) -> Vec<&str> {
+        let starts = self.starts_on_host(url).flatten();
+        let mut roots: Vec<&str> = starts.map(String::as_str).collect();
+        if roots.is_empty() {
+            roots.push("/");
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+
     /// The directory of the innermost start that holds the URL.
     fn start_above(&self, url: &Url) -> Option<&str> {
         let path = path::canonical(url.path());

@@ -391,6 +391,7 @@ impl Class {
             Cause::Nameless(_)
             | Cause::TooManyPages(_)
             | Cause::TooManyLinks(_)
+            | Cause::TooLongLinks(_)
             | Cause::OverlongLinks(..)
             | Cause::TooDeep(_)
             | Cause::Loop(_)

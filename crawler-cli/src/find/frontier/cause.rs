@@ -25,6 +25,8 @@ pub enum Cause {
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
+    /// The URLs that the page leads to have more bytes together than this.
+    TooLongLinks(usize),
     /// So many entries of the page were left out because their URLs are longer than so many bytes.
     OverlongLinks(usize, usize),
     /// A redirect to this URL, which is not a directory below the start.
@@ -100,6 +102,9 @@ impl fmt::Display for Cause {
             }
             Self::Encoded(coding) => write!(f, "content coding {coding} was not asked for"),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
+            Self::TooLongLinks(limit) => {
+                write!(f, "the URLs that the page leads to exceed {limit} bytes together")
+            }
             Self::OverlongLinks(count, limit) => {
                 write!(
                     f,

@@ -269,10 +269,13 @@ impl Frontier {
                 self.obey(now, robots, sink);
             }
             Access::Follow => match self.robots_elsewhere(&task, reply.location) {
-                Some(target) => self.ready.push_back(Task {
-                    redirects: task.redirects + 1,
-                    ..Task::new(target, TaskKind::Robots, task.start, 0)
-                }),
+                Some(target) => {
+                    let moved = Task {
+                        redirects: task.redirects + 1,
+                        ..Task::new(target, TaskKind::Robots, task.start, 0)
+                    };
+                    self.postpone(now, moved);
+                }
                 None => self.obey(now, Robots::allow_all(), sink),
             },
             Access::Unavailable => self.obey(now, Robots::allow_all(), sink),

@@ -10,6 +10,7 @@ use super::task::{Open, Task, TaskKind};
 use super::{Answered, Cause, Finding, Frontier, Item, Sink};
 use crate::find::expr::{Memo, Verdict};
 use crate::find::listing::{Directories, Entry, EntryKind, Shape};
+use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange, TimeRange};
 
 /// A listing that was read, with the entries that were not looked at yet.
@@ -175,6 +176,12 @@ impl Frontier {
         target.clear();
         target.push_str(held.task.directory());
         target.push_str(&entry.segment);
+        let found = self.has_sitemaps.then(|| path::canonical(&target));
+        if found.as_deref().is_some_and(|found| self.is_known(found)) {
+            self.spelled = target;
+            self.counts.files -= 1;
+            return None;
+        }
         let item = Item {
             depth: held.task.depth + 1,
             listing: Some(held.shape),
@@ -190,6 +197,10 @@ impl Frontier {
             _ => self.look(item, &mut memo, sink),
         };
         self.spelled = target;
+        let waits = verdict == Verdict::Head && self.clock == Clock::Asked && local;
+        if let Some(found) = found.filter(|_| !waits) {
+            self.know(&found);
+        }
         if verdict != Verdict::Head {
             return None;
         }

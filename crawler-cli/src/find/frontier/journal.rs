@@ -50,6 +50,7 @@ pub struct Summit {
     clock: Option<i64>,
     heads: bool,
     counts: Counts,
+    sitemaps: bool,
     /// The directories that were added to what is searched by links, and whether each is one of the things to be found.
     starts: Vec<(String, bool)>,
 }
@@ -90,6 +91,7 @@ struct Written {
     start: usize,
     depth: u32,
     redirects: u32,
+    is_found: bool,
     above: Vec<u64>,
     open: Option<WrittenOpen>,
 }
@@ -120,6 +122,7 @@ impl Written {
             start: task.start,
             depth: task.depth,
             redirects: task.redirects,
+            is_found: task.is_found,
             above: Above::listings(task.above.as_ref()).collect(),
             open: task.open.as_ref().map(|open| WrittenOpen {
                 memo: open.memo.as_bytes().to_vec(),
@@ -138,6 +141,7 @@ impl Written {
             number,
             path: self.path,
             redirects: self.redirects,
+            is_found: self.is_found,
             above,
             open: self.open.map(|open| {
                 Box::new(Open {
@@ -281,6 +285,7 @@ impl Frontier {
             clock: self.clock.ahead(),
             heads: self.heads,
             counts: self.counts,
+            sitemaps: self.has_sitemaps,
             starts: self.starts[self.journal.given..]
                 .iter()
                 .map(|start| (start.directory.to_string(), start.is_found))
@@ -296,6 +301,7 @@ impl Frontier {
         self.journal.on = true;
         self.journal.spilled = saved.spilled;
         self.journal.given = self.starts.len();
+        self.has_sitemaps |= saved.summit.sitemaps;
         for (directory, is_found) in saved.summit.starts {
             self.note_start(directory, is_found);
         }

@@ -29,6 +29,8 @@ pub struct Link {
     pub(super) listing: Option<Shape>,
     /// When it changed last, if that was said.
     pub(super) modified: Option<ListedTime>,
+    /// Of a sitemap, how many others name it, one the other.
+    depth: u32,
     /// The URLs that redirected to it, one to the other.
     pub(super) chain: Option<Arc<Above>>,
 }
@@ -58,6 +60,7 @@ impl Link {
             elsewhere: false,
             listing: None,
             modified: None,
+            depth: 0,
             chain: None,
         }
     }
@@ -74,13 +77,18 @@ struct Place {
 }
 
 impl Place {
-    fn of(url: &Url) -> Self {
+    /// Without a query that only sorts a listing.
+    fn of(url: &Url, follow: Follow) -> Self {
         let segments = url.path().split('/').map(path::normalise_segment);
         let segments: Vec<String> = segments.collect();
         let mut target = segments.join("/");
         let canonical = path::canonical(&target);
         let mut key = canonical.clone();
-        if let Some(query) = url.query().filter(|query| !listing::is_sort_query(query)) {
+        let matters = |query: &&str| match follow {
+            Follow::Listings => !listing::is_sort_query(query),
+            Follow::Pages => !listing::is_column_query(query),
+        };
+        if let Some(query) = url.query().filter(matters) {
             for text in [&mut target, &mut key] {
                 text.push('?');
                 text.push_str(query);
@@ -92,16 +100,40 @@ impl Place {
             key,
         }
     }
+
+    /// That something was done with it, or will be: a page that was found is not yet one that is read.
+    fn mark(&self, kind: LinkKind) -> String {
+        match kind {
+            LinkKind::Start | LinkKind::Page => format!("page:{}", self.key),
+            LinkKind::Sitemap => format!("sitemap:{}", self.key),
+            LinkKind::Moved | LinkKind::Directory | LinkKind::File => self.key.clone(),
+        }
+    }
+}
+
+/// That a directory was found; its path alone says that it will be read.
+pub(super) fn found(directory: &str) -> String {
+    format!("found:{directory}")
 }
 
 /// Starts that are no listings.
 impl Frontier {
     /// Adds a sitemap: what it names at or below its directory belongs to the crawl.
     pub fn add_sitemap(&mut self, target: &str) {
-        let start = self.add_root(target);
-        if self.know(target) {
-            let task = Task::new(target.to_owned(), TaskKind::Sitemap, start, 0);
-            self.queue_first(task);
+        self.add_root(target);
+        if let Some(url) = self.absolute(target) {
+            self.add_sitemap_at(&Place::of(&url, Follow::Pages), 0, None);
+        }
+    }
+
+    /// The same, named by another one or at the end of redirects.
+    fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Above>>) {
+        self.has_sitemaps = true;
+        let start = self.innermost_start(&place.canonical);
+        if self.know(&place.mark(LinkKind::Sitemap)) {
+            let target = place.target.clone();
+            let task = Task::new(target, TaskKind::Sitemap, start.unwrap_or(0), depth);
+            self.queue_first(task.redirected(chain));
         }
     }
 
@@ -132,14 +164,22 @@ impl Frontier {
     }
 
     /// A start of a crawl that follows pages: the page itself.
-    pub(super) fn add_page(&mut self, place: &str, chain: Option<Arc<Above>>) {
-        let Ok(url) = self.origin.join(place) else {
+    pub(super) fn add_page(&mut self, target: &str, chain: Option<Arc<Above>>) {
+        let Some(url) = self.absolute(target) else {
             return;
         };
-        let place = Place::of(&url);
-        let start = self.add_root(&place.target);
-        if self.mark(&place.key) {
-            let task = Task::new(place.target, TaskKind::Link, start, 0);
+        let place = Place::of(&url, self.policy.follow);
+        // After a redirect, what belongs to the search stays what it was.
+        let start = match self.innermost_start(&place.canonical) {
+            Some(start) if chain.is_some() => start,
+            _ => self.add_root(&place.target),
+        };
+        if self.mark(&place.mark(LinkKind::Page)) {
+            let is_found = !self.know(&place.key);
+            let task = Task {
+                is_found,
+                ..Task::new(place.target, TaskKind::Link, start, 0)
+            };
             self.queue_first(task.redirected(chain));
         }
     }
@@ -155,26 +195,9 @@ impl Frontier {
 impl Frontier {
     /// A page, a sitemap or a redirect somewhere leads to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, sink: Sink<'_>) {
-        let place = Place::of(&link.url);
-        if let Some(cause) = self
-            .given_up
-            .clone()
-            .filter(|_| link.kind != LinkKind::File)
-        {
-            // Once, however many pages lead there.
-            if self.know(&place.key) {
-                self.unread(&place.target, &cause, sink);
-            }
-            return;
-        }
-        let is_start = matches!(link.kind, LinkKind::Start | LinkKind::Sitemap);
-        if is_start && !self.is_allowed(&place.target) {
-            return self.unread(&place.target, &Cause::Robots, sink);
-        }
-        match link.kind {
-            LinkKind::Start => return self.add_start_at(&place.target, link.chain.clone()),
-            LinkKind::Sitemap => return self.add_sitemap(&place.target),
-            LinkKind::Moved | LinkKind::Directory | LinkKind::Page | LinkKind::File => {}
+        let place = Place::of(&link.url, self.policy.follow);
+        if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
+            return self.add_late(&place, link, sink);
         }
         let Some(start) = self.innermost_start(&place.canonical) else {
             return;
@@ -188,7 +211,8 @@ impl Frontier {
             LinkKind::File => TaskKind::File,
             _ => TaskKind::Directory,
         };
-        let task = Task::new(place.target, kind, start, depth).redirected(link.chain.clone());
+        let task = Task::new(place.target.clone(), kind, start, depth);
+        let task = task.redirected(link.chain.clone());
         let open = Open {
             memo: Memo::new(),
             listing: link.listing,
@@ -198,32 +222,74 @@ impl Frontier {
         match link.kind {
             LinkKind::Moved => self.enqueue(now, task, &place.canonical, sink),
             LinkKind::Directory => self.directory(now, task, open, Answered::default(), sink),
-            _ => self.linked(now, task, open, &place.key, sink),
+            _ => self.linked(now, task, open, &place, sink),
+        }
+    }
+
+    /// A start or a sitemap that something leads to while the crawl goes on.
+    fn add_late(&mut self, place: &Place, link: &Link, sink: Sink<'_>) {
+        let limits = self.policy.limits;
+        let given_up = self.given_up.clone();
+        let cause = if let Some(cause) = &given_up {
+            cause
+        } else if !self.is_allowed(&place.target) {
+            &Cause::Robots
+        } else if self.known.len() >= limits.directories {
+            &Cause::TooManyDirectories(limits.directories)
+        } else if link.depth > MOST_NESTED {
+            &Cause::TooDeep(MOST_NESTED)
+        } else if link.kind == LinkKind::Sitemap {
+            return self.add_sitemap_at(place, link.depth, link.chain.clone());
+        } else {
+            return self.add_start_at(&place.target, link.chain.clone());
+        };
+        self.leave_out_once(&self.url(&place.target), cause, sink);
+    }
+
+    /// Reports a URL that will not be read, however often something leads there.
+    pub fn leave_out_once(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
+        if self.know(&format!("left:{url}")) {
+            self.leave_out(url, cause, sink);
         }
     }
 
     /// A page or a file that is found by a link.
-    fn linked(&mut self, now: Instant, mut task: Task, mut open: Open, key: &str, sink: Sink<'_>) {
-        if self.is_known(key) {
+    fn linked(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        mut open: Open,
+        place: &Place,
+        sink: Sink<'_>,
+    ) {
+        let is_page = task.kind == TaskKind::Link;
+        let mark = match is_page {
+            true => place.mark(LinkKind::Page),
+            false => place.mark(LinkKind::File),
+        };
+        if self.is_known(&mark) {
             return;
         }
         let limits = self.policy.limits;
-        let is_page = task.kind == TaskKind::Link;
+        let given_up = self.given_up.clone().filter(|_| is_page);
         let below = &task.target[..task.target.find('?').unwrap_or(task.target.len())];
         let cause = if self.known.len() >= limits.directories {
-            Cause::TooManyDirectories(limits.directories)
+            &Cause::TooManyDirectories(limits.directories)
         } else if task.depth > limits.depth {
-            Cause::TooDeep(limits.depth)
+            &Cause::TooDeep(limits.depth)
         } else if repeats(below) > limits.repeats {
-            Cause::Loop(limits.repeats)
+            &Cause::Loop(limits.repeats)
+        } else if let Some(cause) = &given_up {
+            cause
         } else if is_page && !self.is_allowed(&task.target) {
-            Cause::Robots
+            &Cause::Robots
         } else if is_page {
-            self.mark(key);
+            self.mark(&mark);
+            task.is_found = !self.know(&place.key);
             task.open = Some(Box::new(open));
             return self.queue(task);
         } else {
-            self.know(key);
+            self.know(&mark);
             self.counts.files += 1;
             let item = Item {
                 depth: task.depth,
@@ -237,24 +303,21 @@ impl Frontier {
             }
             return;
         };
-        // Once, however many pages lead there.
-        if self.known.len() < limits.directories {
-            self.know(key);
-        }
-        self.unread(&task.target, &cause, sink);
+        self.leave_out_once(&self.url(&task.target), cause, sink);
     }
 
-    /// Follows a link of this host, if that belongs to the search. Tells whether it does.
-    fn lead(&mut self, now: Instant, mut link: Link, sink: Sink<'_>) -> bool {
+    /// Goes where something leads to, if that belongs to the search.
+    fn lead(&mut self, now: Instant, mut link: Link, sink: Sink<'_>) -> Verdict {
         link.elsewhere = !crate::find::same_host(&link.url, &self.origin);
-        if !link.elsewhere && self.is_known(&Place::of(&link.url).key) {
-            return true;
+        let place = Place::of(&link.url, self.policy.follow);
+        if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
+            return Verdict::Go;
         }
-        let follows = sink(Finding::Link(&link)) == Verdict::Go;
-        if follows && !link.elsewhere {
+        let verdict = sink(Finding::Link(&link));
+        if verdict == Verdict::Go && !link.elsewhere {
             self.add_link(now, &link, sink);
         }
-        follows
+        verdict
     }
 }
 
@@ -279,7 +342,8 @@ impl Frontier {
         let target = task.target.clone();
         let mut told = Told::by(reply, Ask::Page);
         told.size = Some(SizeRange::exact(reply.body.len() as u64));
-        if self.linked_file(now, task, told, sink) != Verdict::Go {
+        let verdict = self.linked_file(now, task, told, sink);
+        if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
         if links.overlong > 0 {
@@ -313,8 +377,12 @@ impl Frontier {
             false => Kind::File,
         };
         self.counts.directories_done += 1;
+        if task.is_found {
+            return Verdict::Go;
+        }
         self.counts.files += u64::from(kind == Kind::File);
-        self.settle(now, &mut task, kind, told, None, sink)
+        let empty = (kind == Kind::Directory).then_some(false);
+        self.settle(now, &mut task, kind, told, empty, sink)
     }
 
     /// The links of a reply, if it is a page.
@@ -331,9 +399,9 @@ impl Frontier {
             return Err(Cause::CutShort(Shape::Page));
         }
         let limits = self.policy.limits.page;
-        let page = self.origin.join(&task.target);
-        let page = page.map_err(|_| Cause::NoLocation)?;
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         listing::links(reply.body, &page, limits).map_err(|error| match error {
+            PageError::TooLongLinks => Cause::TooLongLinks(limits.all_urls_bytes),
             PageError::TooManyLinks | PageError::NotAListing => Cause::TooManyLinks(limits.links),
         })
     }
@@ -356,13 +424,17 @@ impl Frontier {
             Ok(to) => to,
             Err(cause) => return self.give_up(now, task, &cause, sink),
         };
+        if let Err(cause) = self.note_move(&task, &to) {
+            return self.give_up(now, task, &cause, sink);
+        }
         let link = Link {
             listing,
             chain: self.chain_of(&task),
+            depth: task.depth,
             ..Link::new(to, kind)
         };
         let to = link.url.clone();
-        if self.lead(now, link, sink) {
+        if self.lead(now, link, sink) == Verdict::Go {
             self.counts.directories_done += u64::from(task.kind == TaskKind::Link);
         } else if is_start {
             self.give_up(now, task, &Cause::Elsewhere(to.into()), sink);
@@ -405,8 +477,7 @@ impl Frontier {
             return Err(Cause::TooManyRedirects(limit));
         }
         let text = location.and_then(|location| std::str::from_utf8(location).ok());
-        let from = self.origin.join(&task.target);
-        let from = from.map_err(|_| Cause::NoLocation)?;
+        let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let to = text.and_then(|text| from.join(text).ok());
         let mut to = to.ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
@@ -416,9 +487,25 @@ impl Frontier {
         Ok(to)
     }
 
+    /// Two pages that redirect to each other are both known, and so is neither ever found.
+    fn note_move(&mut self, task: &Task, to: &Url) -> Result<(), Cause> {
+        let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
+        let [from, to] = [&from, to].map(|url| self.fingerprint(url.as_str()));
+        self.moves.insert(from, to);
+        let mut next = Some(to);
+        for _ in 0..=self.policy.limits.redirects {
+            match next {
+                Some(next) if next == from => return Err(Cause::RedirectLoop),
+                Some(at) => next = self.moves.get(&at).copied(),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
     /// The redirects up to this URL, and this one.
     fn chain_of(&self, task: &Task) -> Option<Arc<Above>> {
-        let url = self.origin.join(&task.target).ok()?;
+        let url = self.absolute(&task.target)?;
         let redirected = task.above.clone().filter(|_| task.redirects > 0);
         Some(Arc::new(Above {
             listing: hash(&url),
@@ -440,36 +527,47 @@ impl Frontier {
                 return self.retry(now, task, Cause::CutShort(Shape::Sitemap), wait, sink);
             }
         };
-        let named = map.pages.len();
-        let mut inside = 0;
+        let (named, mut outside) = (map.pages.len(), 0);
         for located in map.pages {
             let kind = match self.policy.follow {
                 Follow::Pages => LinkKind::Page,
-                Follow::Listings if located.url.query().is_some() => LinkKind::File,
-                Follow::Listings if located.url.path().ends_with('/') => LinkKind::Directory,
-                Follow::Listings => LinkKind::File,
+                Follow::Listings => {
+                    let place = Place::of(&located.url, self.policy.follow);
+                    match place.target.ends_with('/') && !place.target.contains('?') {
+                        true => LinkKind::Directory,
+                        false => LinkKind::File,
+                    }
+                }
             };
             let link = Link {
                 listing: Some(Shape::Sitemap),
                 modified: located.modified,
                 ..Link::new(located.url, kind)
             };
-            inside += usize::from(self.lead(now, link, sink));
+            outside += usize::from(is_outside(self.lead(now, link, sink)));
         }
         for located in map.sitemaps {
-            let link = Link::new(located.url, LinkKind::Sitemap);
+            let link = Link {
+                depth: task.depth + 1,
+                ..Link::new(located.url, LinkKind::Sitemap)
+            };
             let url = link.url.clone();
-            if !self.lead(now, link, sink) {
+            if is_outside(self.lead(now, link, sink)) {
                 self.unread(&task.target, &Cause::SitemapElsewhere(url.into()), sink);
             }
         }
         if map.unusable > 0 {
             self.unread(&task.target, &Cause::BadLocations(map.unusable), sink);
         }
-        if named > 0 && inside == 0 {
+        if named > 0 && outside == named {
             self.unread(&task.target, &Cause::NothingBelow, sink);
         }
     }
+}
+
+/// What neither is followed nor left out by a pattern does not belong to the search.
+fn is_outside(verdict: Verdict) -> bool {
+    !matches!(verdict, Verdict::Go | Verdict::Prune)
 }
 
 /// Whether a reply is a page with links.
@@ -494,6 +592,9 @@ fn hash(url: &Url) -> u64 {
     url.as_str().hash(&mut hasher);
     hasher.finish()
 }
+
+/// How deep sitemaps may name each other; by the protocol, one level.
+const MOST_NESTED: u32 = 3;
 
 /// How far from the end of a page its end tag may be.
 const PAGE_END: usize = 1024;

@@ -117,6 +117,7 @@ pub enum Finding<'a> {
     Unread(Unread<'a>),
     /// Something leads there. [`Verdict::Go`](crate::find::expr::Verdict::Go) says that it belongs to the search; what
     /// is elsewhere is then [added](super::Frontier::add_link) to the crawl of that host.
+    /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): a pattern leaves it out. Any other: it does not belong.
     Link(&'a Link),
     /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's.
     /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): it need not be, for neither is wanted.

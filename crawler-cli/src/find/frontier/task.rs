@@ -32,6 +32,10 @@ pub(super) struct Task {
     pub(super) redirects: u32,
     /// `HEAD` has failed; see [`Ask::First`].
     pub(super) by_get: bool,
+    /// Of a link: it leads to a page, by its name or by what the server said.
+    pub(super) is_page: bool,
+    /// Of a link: it was found by what embeds it, and only the links in it are wanted.
+    pub(super) is_found: bool,
     /// When the first and the last request were handed out.
     pub(super) first_sent_at: Option<Instant>,
     pub(super) sent_at: Option<Instant>,
@@ -45,6 +49,8 @@ impl Task {
     pub(super) fn new(target: String, kind: TaskKind, start: usize, depth: u32) -> Self {
         Self {
             number: 0,
+            is_page: listing::is_page_name(&target),
+            is_found: false,
             target,
             path: None,
             kind,
@@ -68,8 +74,7 @@ impl Task {
         match self.kind {
             TaskKind::Robots => Ask::Robots,
             TaskKind::Sitemap => Ask::Sitemap,
-            TaskKind::Link if self.by_get || listing::is_page_name(&self.target) => Ask::Page,
-            TaskKind::Link if !heads => Ask::Page,
+            TaskKind::Link if self.is_page => Ask::Page,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
                 if dav { Ask::Properties } else { Ask::List }
             }

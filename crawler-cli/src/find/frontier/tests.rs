@@ -672,6 +672,7 @@ fn an_endless_tree_ends_at_the_limits() {
     crawl.policy.limits.page = PageLimits {
         links: 2,
         url_bytes: 30,
+        ..PageLimits::default()
     };
     let outcome = crawl.run(|_, _, target| match target {
         "/" => page(&["d/"]),

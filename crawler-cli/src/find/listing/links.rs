@@ -1,6 +1,8 @@
 //! All links of a web page, for a crawl that follows pages and not only directories.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::BuildHasher as _;
 
 use url::Url;
 
@@ -55,8 +57,11 @@ pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageE
         tokens::read(body, &mut scan);
     }
     scan.end_tag();
-    if scan.is_full() {
+    if scan.count > limits.links {
         return Err(PageError::TooManyLinks);
+    }
+    if scan.bytes > limits.all_urls_bytes {
+        return Err(PageError::TooLongLinks);
     }
     Ok(scan.links)
 }
@@ -69,7 +74,11 @@ struct Scan<'a> {
     tag: Tag,
     /// The source of what is shown where scripts do not run, while that goes on.
     unscripted: Option<Vec<u8>>,
-    seen: HashSet<Url>,
+    /// Bytes of all URLs.
+    bytes: usize,
+    /// Where each URL is in `links`, by its hashes.
+    seen: HashMap<[u64; 2], usize>,
+    hashers: [RandomState; 2],
     links: Links,
 }
 
@@ -82,6 +91,7 @@ struct Tag {
     references: Vec<Vec<u8>>,
     is_base: bool,
     is_embedded: bool,
+    is_link: bool,
     /// Says to whom to connect, and not what to get.
     is_hint: bool,
     /// `<meta>`, and whether it is `http-equiv=refresh`.
@@ -101,7 +111,11 @@ impl Tag {
                 _ => b"",
             },
             is_base: name == b"base",
-            is_embedded: !matches!(name, b"a" | b"area" | b"iframe" | b"frame" | b"meta"),
+            is_embedded: !matches!(
+                name,
+                b"a" | b"area" | b"iframe" | b"frame" | b"meta" | b"link"
+            ),
+            is_link: name == b"link",
             is_meta: name == b"meta",
             ..Self::default()
         }
@@ -117,7 +131,9 @@ impl<'a> Scan<'a> {
             count: 0,
             tag: Tag::default(),
             unscripted: None,
-            seen: HashSet::new(),
+            bytes: 0,
+            seen: HashMap::new(),
+            hashers: [RandomState::new(), RandomState::new()],
             links: Links::default(),
         }
     }
@@ -161,8 +177,17 @@ impl<'a> Scan<'a> {
         url.set_fragment(None);
         if url.as_str().len() > self.limits.url_bytes {
             self.links.overlong += 1;
-        } else if self.seen.insert(url.clone()) {
-            self.links.urls.push(Reference { url, is_embedded });
+            return;
+        }
+        let hashes = [&self.hashers[0], &self.hashers[1]].map(|state| state.hash_one(url.as_str()));
+        match self.seen.entry(hashes) {
+            // A place to go to, wherever else it is a part.
+            Entry::Occupied(seen) => self.links.urls[*seen.get()].is_embedded &= is_embedded,
+            Entry::Vacant(new) => {
+                self.bytes += url.as_str().len();
+                new.insert(self.links.urls.len());
+                self.links.urls.push(Reference { url, is_embedded });
+            }
         }
     }
 }
@@ -184,11 +209,17 @@ impl Events for Scan<'_> {
             b"poster" if tag.wanted == b"src" => tag.references.push(value.to_vec()),
             b"http-equiv" => tag.is_refresh = value.eq_ignore_ascii_case(b"refresh"),
             b"rel" => {
-                let mut words = value.split(u8::is_ascii_whitespace);
-                tag.is_hint |= words.any(|word| {
-                    word.eq_ignore_ascii_case(b"preconnect")
-                        || word.eq_ignore_ascii_case(b"dns-prefetch")
-                });
+                let words = value.split(u8::is_ascii_whitespace);
+                let is = |wanted: &[&str]| {
+                    let mut words = words.clone();
+                    words.any(|word| {
+                        wanted
+                            .iter()
+                            .any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes()))
+                    })
+                };
+                tag.is_hint |= is(&["preconnect", "dns-prefetch"]);
+                tag.is_embedded |= tag.is_link && is(&EMBEDDED);
             }
             _ => {}
         }
@@ -216,9 +247,22 @@ impl Events for Scan<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.count > self.limits.links
+        self.count > self.limits.links || self.bytes > self.limits.all_urls_bytes
     }
 }
+
+/// What `<link rel>` says of parts of the page.
+const EMBEDDED: [&str; 9] = [
+    "stylesheet",
+    "icon",
+    "apple-touch-icon",
+    "mask-icon",
+    "manifest",
+    "preload",
+    "modulepreload",
+    "prefetch",
+    "prerender",
+];
 
 /// The images that `srcset` offers (HTML §4.8.4.2.1): each a URL, and what it is good for.
 fn candidates(value: &[u8]) -> Vec<Vec<u8>> {
@@ -302,6 +346,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_a_place_to_go_to_anywhere_is_no_part() {
+        let body = "<link rel=next href=2><link rel='shortcut icon' href=i><link rel=stylesheet href=s>\
+            <link rel=alternate hreflang=de href=de><img src=both><a href=both>1</a><a href=i2>2</a><img src=i2>";
+        assert_eq!(
+            read(body, "http://h/"),
+            [
+                "http://h/2",
+                "+http://h/i",
+                "+http://h/s",
+                "http://h/de",
+                "http://h/both",
+                "http://h/i2"
+            ]
+        );
+    }
+
+    #[test]
     fn images_refreshes_and_what_is_shown_without_scripts_count() {
         let body = "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
             <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
@@ -349,11 +410,19 @@ mod tests {
         let limits = PageLimits {
             links: 2,
             url_bytes: 12,
+            ..PageLimits::default()
         };
         let two = links(b"<a href=x><a href=long-name>", &page, limits);
         let two = two.expect("two links");
         assert_eq!((two.urls.len(), two.overlong), (1, 1));
         let three = links(b"<a href=x><a href=x><img src=x>", &page, limits);
         assert_eq!(three, Err(PageError::TooManyLinks));
+        let limits = PageLimits {
+            all_urls_bytes: 20,
+            ..PageLimits::default()
+        };
+        assert!(links(b"<a href=1><a href=2><a href=1>", &page, limits).is_ok());
+        let long = links(b"<a href=1><a href=2><a href=3>", &page, limits);
+        assert_eq!(long, Err(PageError::TooLongLinks));
     }
 }

@@ -147,6 +147,8 @@ pub struct PageLimits {
     pub links: usize,
     /// Longest URL of an entry in bytes; longer ones are counted in [`Listing::overlong`]. Default 8192.
     pub url_bytes: usize,
+    /// Most bytes of all URLs that a page of links leads to; with more, the page is an error. Default 64 MiB.
+    pub all_urls_bytes: usize,
 }
 
 impl Default for PageLimits {
@@ -154,6 +156,7 @@ impl Default for PageLimits {
         Self {
             links: 1_000_000,
             url_bytes: 8192,
+            all_urls_bytes: 64 << 20,
         }
     }
 }
@@ -163,6 +166,8 @@ impl Default for PageLimits {
 pub enum PageError {
     /// It has more links than [`PageLimits::links`].
     TooManyLinks,
+    /// Its links are longer than [`PageLimits::all_urls_bytes`] together.
+    TooLongLinks,
     /// It is a document, but not one of those that list a directory.
     NotAListing,
 }
@@ -171,6 +176,7 @@ impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyLinks => f.write_str("the page has too many links"),
+            Self::TooLongLinks => f.write_str("the links of the page are too long together"),
             Self::NotAListing => f.write_str("the page lists no directory"),
         }
     }
@@ -343,6 +349,15 @@ pub(super) fn is_sort_query(query: &str) -> bool {
         let key = pair.split_once('=').map_or(pair, |(key, _)| key);
         SORT_KEYS.contains(&key)
     })
+}
+
+/// Whether a query is one of those by which Apache's listings are sorted, and of no other pages.
+pub(super) fn is_column_query(query: &str) -> bool {
+    let bytes = query.as_bytes();
+    bytes.len() == 7
+        && (bytes.starts_with(b"C=") && bytes[3..].starts_with(b";O="))
+        && b"NMSD".contains(&bytes[2])
+        && b"AD".contains(&bytes[6])
 }
 
 /// Whether a query asks a bucket for a listing, so that the same path with another one is another directory.

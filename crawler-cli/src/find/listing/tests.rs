@@ -352,6 +352,7 @@ fn limits_are_errors_or_counted() {
     let limits = PageLimits {
         links: 3,
         url_bytes: 20,
+        ..PageLimits::default()
     };
     let three = b"<a href=a><a href=b><a href=c>";
     assert_eq!(
