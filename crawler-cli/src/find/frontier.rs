@@ -339,7 +339,7 @@ impl Frontier {
             (429 | 503, _) => self.throttle(now, task, reply, sink),
             (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
             (500.., Ask::List | Ask::Properties | Ask::First | Ask::Page | Ask::Sitemap) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
@@ -396,7 +396,7 @@ impl Frontier {
         match failure.blame {
             Blame::Final => self.give_up(now, task, &failure.cause, sink),
             Blame::Request => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, failure.cause, wait, sink);
             }
             Blame::HostFinal if !self.has_replied => {
@@ -417,7 +417,7 @@ impl Frontier {
             Ok(listing) => self.listed(now, task, listing, Told::by(reply, Ask::List), sink),
             // What was cut may come whole next time.
             Err(cause @ Cause::CutShort(_)) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, cause, wait, sink);
             }
             Err(cause) => self.give_up(now, task, &cause, sink),

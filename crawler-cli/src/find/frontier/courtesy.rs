@@ -44,14 +44,20 @@ impl Frontier {
     }
 
     /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
-    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
+    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up; of a host that
+    /// was never there, sooner.
     pub(super) fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
         if self.is_news(&task) {
             self.absences += 1;
-            let wait = self.back_off(self.absences);
+            let wait = self.policy.back_off(self.absences);
             self.pause(now, wait);
         }
-        if self.absences < self.policy.attempts.get() {
+        let attempts = self.policy.attempts.get();
+        let most = match self.has_replied {
+            true => attempts,
+            false => attempts.min(MOST_UNANSWERED),
+        };
+        if self.absences < most {
             return self.retry(now, task, cause, Duration::ZERO, sink);
         }
         self.give_up_all(now, task, cause, sink);
@@ -108,9 +114,12 @@ impl Frontier {
         let cause = Cause::Status(reply.status);
         task.throttles += 1;
         let before = task.throttled_at.replace(now);
-        if reply.status == 503 && task.throttles > FREE_THROTTLES && self.good_at > before {
+        if reply.status == 503
+            && task.throttles > FREE_THROTTLES
+            && (self.good_at > before || self.good_at.is_some() && self.only_complaints_are_left())
+        {
             // Others have been answered all the while: it is not the host that has no time, but this URL that fails.
-            let wait = self.back_off(task.throttles);
+            let wait = self.policy.back_off(task.attempts);
             return self.retry(now, task, cause, wait, sink);
         }
         task.attempts = task.attempts.saturating_sub(1);
@@ -124,6 +133,13 @@ impl Frontier {
         // Others first: whether they are answered tells if it is the host or this URL.
         let wait = wait + self.policy.first_pause;
         self.retry(now, task, cause, wait, sink);
+    }
+
+    /// Everything else has been answered.
+    fn only_complaints_are_left(&self) -> bool {
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let mut left = in_flight.chain(self.postponed.values());
+        !self.has_ready() && left.all(|task| task.throttles >= FREE_THROTTLES)
     }
 
     pub(super) fn widen(&mut self) {
@@ -144,22 +160,13 @@ impl Frontier {
         self.paused_until = self.paused_until.max(Some(now + wait));
     }
 
-    /// The pause after the `attempt`-th attempt.
-    pub(super) fn back_off(&self, attempt: u32) -> Duration {
-        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        self.policy
-            .first_pause
-            .saturating_mul(doubled)
-            .min(self.policy.longest_pause)
-    }
-
     /// What `Retry-After` says, but no less than the usual pause: a host that says 0 again and again means something else.
     fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
         reply
             .retry_after
             .and_then(|value| parse_retry_after(value, reply.date))
             .unwrap_or(Duration::ZERO)
-            .max(self.back_off(task.throttles.max(1)))
+            .max(self.policy.complaint_pause(task.throttles))
             .min(self.policy.longest_pause)
     }
 
@@ -277,7 +284,7 @@ impl Frontier {
             },
             Access::Unavailable => self.obey(now, Robots::allow_all(), sink),
             Access::Unreachable => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
         }
@@ -326,6 +333,9 @@ impl Frontier {
 /// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
 /// no URL is likely to meet many complaints by this trial.
 const GOOD_REPLIES: u32 = 100;
+
+/// Attempts at a host that has never replied.
+const MOST_UNANSWERED: u32 = 4;
 
 /// 503s for one URL that are taken for the host's, although others are answered.
 const FREE_THROTTLES: u32 = 4;
