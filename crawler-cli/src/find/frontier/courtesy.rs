@@ -124,11 +124,13 @@ impl Frontier {
         }
         task.attempts = task.attempts.saturating_sub(1);
         let wait = self.wait_asked_for(&task, reply);
-        if self.is_news(&task) {
-            let under_way = self.in_flight.len() + 1;
-            self.window = (self.window.min(under_way) / 2).max(1);
+        // One URL alone that is refused again and again says little about the others.
+        let mut waiting = self.postponed.values();
+        if task.throttles <= FREE_THROTTLES || waiting.any(|task| task.throttles > 0) {
+            let is_news = self.is_news(&task);
+            self.allowance
+                .handle_refusal(now, is_news, self.in_flight.len());
         }
-        self.good_replies = 0;
         self.pause(now, wait);
         // Others first: whether they are answered tells if it is the host or this URL.
         let wait = wait + self.policy.first_pause;
@@ -140,14 +142,6 @@ impl Frontier {
         let in_flight = self.in_flight.values().map(|(task, _)| task);
         let mut left = in_flight.chain(self.postponed.values());
         !self.has_ready() && left.all(|task| task.throttles >= FREE_THROTTLES)
-    }
-
-    pub(super) fn widen(&mut self) {
-        self.good_replies += 1;
-        if self.good_replies >= GOOD_REPLIES {
-            self.good_replies = 0;
-            self.window = self.window.saturating_add(1);
-        }
     }
 
     /// Whether the request was sent after the last pause, so that its failure says something new about the host.
@@ -209,7 +203,7 @@ impl Frontier {
 
     /// Whether one more request may be under way beside so many others.
     pub fn has_room(&self, others: usize) -> bool {
-        self.in_flight.len() + others < self.window
+        self.in_flight.len() + others < self.allowance.window()
     }
 
     /// A request was sent.
@@ -218,8 +212,8 @@ impl Frontier {
     }
 
     /// The host answered a request without complaint.
-    pub fn handle_other_answer(&mut self) {
-        self.widen();
+    pub fn handle_other_answer(&mut self, now: Instant) {
+        self.allowance.handle_good(now);
     }
 
     /// The host asked for less, and for a pause, by its answer to a request of `sent_at`, while so many others were
@@ -231,11 +225,9 @@ impl Frontier {
         wait: Duration,
         others: usize,
     ) {
-        if self.paused_until.is_none_or(|until| sent_at >= until) {
-            let under_way = self.in_flight.len() + others + 1;
-            self.window = (self.window.min(under_way) / 2).max(1);
-        }
-        self.good_replies = 0;
+        let is_news = self.paused_until.is_none_or(|until| sent_at >= until);
+        let others = self.in_flight.len() + others;
+        self.allowance.handle_refusal(now, is_news, others);
         self.pause(now, wait);
     }
 }
@@ -245,7 +237,8 @@ impl Frontier {
     /// When the next request may be sent by all the limits on their rate; `None` if there is none.
     pub(super) fn pace_at(&mut self, now: Instant) -> Option<Instant> {
         let limits = self.pace.iter_mut();
-        limits.filter_map(|limit| limit.ready_at(now, 1)).max()
+        let own = limits.filter_map(|limit| limit.ready_at(now, 1));
+        own.chain(self.allowance.next_at()).max()
     }
 
     /// A request is sent.
@@ -253,6 +246,7 @@ impl Frontier {
         for limit in &mut self.pace {
             limit.charge(now, 1);
         }
+        self.allowance.handle_sent(now);
     }
 
     pub(super) fn limit_rate(&mut self, rate: Rate) {
@@ -329,10 +323,6 @@ impl Frontier {
         self.policy.robots && self.robots.is_none()
     }
 }
-
-/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
-/// no URL is likely to meet many complaints by this trial.
-const GOOD_REPLIES: u32 = 100;
 
 /// Attempts at a host that has never replied.
 const MOST_UNANSWERED: u32 = 4;
