@@ -1,28 +1,37 @@
-//! `crawler-cli find` on a tree that nginx shows, beside the bound that wrk sets by fetching the same listings, and beside
-//! other programs that can search it: the server on one core, each client as a process of its own on another, in turn.
+//! `crawler-cli find` on the cases that it is to be good at, each beside its bar: how much longer it may take than wrk
+//! with the same listings, what it may ask of the server, how much memory it may have. The server is on one core, each
+//! client is a process of its own on another, in turn.
 //!
-//! What was found is compared with what find(1) finds in the directory that is shown, and the requests are counted in
-//! the server's log, each time.
+//! What was found is compared with what is there, and the requests are counted at the server, each time.
 
-use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use nix::sys::resource::{UsageWho, getrusage};
+use clap::ValueEnum as _;
 
-use crate::compare::sample::{median, wrk_numbers};
-use crate::process::{cores, installed, spawn_on};
+use crate::compare::sample::median;
+use crate::process::cores;
 
-/// Compares crawler-cli find with wrk's time for the same listings, and with others that are installed.
+mod client;
+mod mirror;
+mod nginx;
+mod tree;
+
+use client::{Finder, Found};
+pub use client::{PeakArgs, peak};
+use mirror::{Faults, Mirror, Shape};
+use nginx::Server;
+use tree::Tree;
+
+/// Measures crawler-cli find in cases with a bar each, beside wrk and others that are installed.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
+    /// Only this case; may be given several times
+    #[arg(long = "case")]
+    cases: Vec<Case>,
+
     /// Rounds; each program runs once in each
     #[arg(short, long, default_value = "5")]
     rounds: usize,
@@ -38,82 +47,314 @@ pub struct Args {
     /// Connections
     #[arg(short, long, default_value = "64")]
     connections: usize,
+
+    /// With what the faults begin; each round has another seed
+    #[arg(long, default_value = "1")]
+    seed: u64,
 }
 
-/// Runs it; fails if something was found that is not there, or the other way round.
+/// What is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Case {
+    /// nginx and nothing in the way; beside it others that can search
+    Listings,
+    /// 20 ms before each answer
+    Delay,
+    /// nginx's limit_conn 16, and 20 ms before each answer
+    LimitConn,
+    /// nginx's limit_req 300r/s
+    LimitReq,
+    /// The same with burst=50 nodelay
+    LimitReqBurst,
+    /// The same with burst=50, which delays what is too fast
+    LimitReqQueue,
+    /// 12 % of the answers are resets, 500, 503, stalls or cut short
+    Faults,
+    /// 10,000,000 files in 10,000 directories
+    Entries,
+    /// The same with --state
+    EntriesState,
+    /// 1,001,001 directories
+    Directories,
+    /// The same with --state
+    DirectoriesState,
+}
+
+/// One line of the table.
+#[derive(Default)]
+struct Row {
+    name: String,
+    seconds: Vec<f64>,
+    bound: Vec<f64>,
+    /// Times the bound.
+    bar: Option<f64>,
+    /// Those beyond one for each directory.
+    surplus: Option<usize>,
+    connections: Option<usize>,
+    /// KiB
+    memory: Option<u64>,
+    /// What was missed.
+    faults: Vec<String>,
+}
+
+/// Runs the cases; fails if a bar is missed that does not depend on the machine.
 ///
 /// # Errors
-/// A program is missing or failed.
+/// A program is missing or failed, or something was found that is not there, or the other way round.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let all = cores()?;
     let server_core = *all.first().ok_or("no core")?;
     let client_core = *all.get(1).unwrap_or(&server_core);
-    let finder = finder()?;
-    for program in ["nginx", "wrk"] {
-        if !installed(program) && !Path::new("/usr/sbin").join(program).exists() {
-            return Err(format!("{program} is not installed").into());
-        }
-    }
-    let place = tempfile::tempdir()?;
-    let tree = Tree::plant(place.path(), args)?;
-    let server = Server::start(place.path(), &tree, server_core)?;
-    let mut times: Vec<(&str, Vec<f64>)> = Vec::new();
-    let mut memory = 0;
-    let peers = ["rclone", "wget2"]
-        .into_iter()
-        .filter(|name| installed(name));
-    let peers: Vec<&str> = peers.collect();
-    for round in 0..args.rounds {
-        let bound = server.bound(&tree, args.connections, client_core)?;
-        note(&mut times, "wrk", bound);
-        let found = server.find(&finder, args.connections, client_core)?;
-        if found.names != tree.wanted {
-            return Err(
-                format!("found {} of {} files", found.names.len(), tree.wanted.len()).into(),
-            );
-        }
-        if found.requests != tree.directories.len() {
-            return Err(format!(
-                "{} requests for {} directories",
-                found.requests,
-                tree.directories.len()
-            )
-            .into());
-        }
-        memory = memory.max(found.memory);
-        note(&mut times, "crawler-cli find", found.seconds);
-        for peer in &peers {
-            let seconds = server.peer(peer, args.connections, client_core, place.path())?;
-            note(&mut times, peer, seconds);
-        }
-        eprint!("\rround {} of {}", round + 1, args.rounds);
-    }
-    eprintln!();
-    let bound = median(times[0].1.iter().copied());
+    let bench = Bench {
+        args,
+        finder: Finder::new(client_core)?,
+        server_core,
+        place: tempfile::tempdir()?,
+    };
+    let cases = match args.cases.as_slice() {
+        [] => Case::value_variants(),
+        some => some,
+    };
+    let needs_tree = |case: &Case| bench.directives(*case).is_some();
+    let tree = match cases.iter().any(needs_tree) {
+        true => Some(Tree::plant(
+            bench.place.path(),
+            args.directories,
+            args.files,
+        )?),
+        false => None,
+    };
     println!(
-        "{} listings, {} files, {} of them wanted; {} connections; medians of {} rounds",
-        tree.directories.len(),
-        args.files,
-        tree.wanted.len(),
-        args.connections,
-        args.rounds
+        "{} connections; medians of {} rounds, most memory of all",
+        args.connections, args.rounds
     );
-    for (name, seconds) in &times {
-        let own = median(seconds.iter().copied());
-        println!("{name:<18} {own:>7.3} s  {:>5.2} x the bound", own / bound);
+    println!("{HEADING}");
+    let mut missed = false;
+    for &case in cases {
+        let rows = match (bench.directives(case), &tree) {
+            (Some(directives), Some(tree)) => bench.on_nginx(case, &directives, tree)?,
+            _ => vec![bench.on_mirror(case)?],
+        };
+        for row in rows {
+            println!("{row}");
+            missed |= !row.faults.is_empty();
+        }
     }
-    println!(
-        "crawler-cli find: the same set as find(1), one request a directory, at most {memory} KiB"
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(match missed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
 }
 
-fn note<'n>(times: &mut Vec<(&'n str, Vec<f64>)>, name: &'n str, seconds: f64) {
-    match times.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, all)) => all.push(seconds),
-        None => times.push((name, vec![seconds])),
+struct Bench<'a> {
+    args: &'a Args,
+    finder: Finder,
+    server_core: usize,
+    place: tempfile::TempDir,
+}
+
+impl Bench<'_> {
+    /// What nginx does in this case, if it is the server.
+    fn directives(&self, case: Case) -> Option<String> {
+        let delay = "echo_sleep 0.02; echo_exec @listing;";
+        Some(match case {
+            Case::Listings => String::new(),
+            Case::Delay => delay.to_owned(),
+            Case::LimitConn => format!("limit_conn connections 16; {delay}"),
+            Case::LimitReq => "limit_req zone=requests; limit_req_status 429;".to_owned(),
+            Case::LimitReqBurst => {
+                "limit_req zone=requests burst=50 nodelay; limit_req_status 429;".to_owned()
+            }
+            Case::LimitReqQueue => {
+                "limit_req zone=requests burst=50; limit_req_status 429;".to_owned()
+            }
+            _ => return None,
+        })
+    }
+
+    fn on_nginx(
+        &self,
+        case: Case,
+        directives: &str,
+        tree: &Tree,
+    ) -> Result<Vec<Row>, Box<dyn Error>> {
+        let connections = self.args.connections;
+        let server = Server::start(self.place.path(), tree.root(), directives, self.server_core)?;
+        let listings = tree.directories().len();
+        let mut own = Row::of(case);
+        own.bar = match case {
+            Case::Listings => Some(1.3),
+            Case::Delay => Some(1.1),
+            _ => None,
+        };
+        let mut others: Vec<Row> = Vec::new();
+        for _ in 0..self.args.rounds {
+            own.bound.push(match case {
+                Case::LimitReq | Case::LimitReqBurst | Case::LimitReqQueue => {
+                    listings as f64 / f64::from(nginx::RATE)
+                }
+                Case::LimitConn => self.finder.bound(&server.url, tree.directories(), 16)?,
+                _ => {
+                    let paths = tree.directories();
+                    self.finder.bound(&server.url, paths, connections)?
+                }
+            });
+            server.forget()?;
+            let arguments = ["-name", tree::NAME, "-type", "f"];
+            let found = self.finder.find(&server.url, &arguments, connections)?;
+            own.note_time(&found);
+            if found.paths(&server.url) != *tree.wanted() {
+                return Err(format!("{case:?}: the set differs from find(1)'s").into());
+            }
+            let log = server.log()?;
+            own.note_requests(log.requests, listings);
+            own.note_connections(log.connections);
+            if case == Case::Delay && log.connections != connections {
+                own.faults.push(format!("{} connections", log.connections));
+            }
+            if matches!(case, Case::Listings | Case::Delay) && log.requests != listings {
+                own.faults.push(format!("{} requests", log.requests));
+            }
+            if case == Case::Listings && found.memory > MEMORY {
+                own.faults.push("too much memory".to_owned());
+            }
+            if case != Case::Listings {
+                continue;
+            }
+            for (at, peer) in client::PEERS.into_iter().enumerate() {
+                let Some(seconds) =
+                    self.finder
+                        .peer(peer, &server.url, connections, self.place.path())?
+                else {
+                    continue;
+                };
+                if others.len() <= at {
+                    others.push(Row {
+                        name: format!("  {peer}"),
+                        ..Row::default()
+                    });
+                }
+                others[at].seconds.push(seconds);
+                others[at].bound.clone_from(&own.bound);
+            }
+        }
+        others.insert(0, own);
+        Ok(others)
+    }
+
+    fn on_mirror(&self, case: Case) -> Result<Row, Box<dyn Error>> {
+        let (shape, files_only) = match case {
+            Case::Faults => (Shape::new(&[50, 99], 20), false),
+            Case::Entries | Case::EntriesState => (Shape::new(&[10_000], 1000), true),
+            _ => (Shape::new(&[1000, 1000], 1), false),
+        };
+        let mut row = Row::of(case);
+        // These are not about the time.
+        let rounds = match case {
+            Case::Faults => self.args.rounds,
+            _ => 1,
+        };
+        for round in 0..rounds {
+            let faults = (case == Case::Faults).then(|| Faults::new(self.args.seed + round as u64));
+            let mirror = Mirror::start(&shape, faults, self.server_core)?;
+            let state = self.place.path().join(format!("{case:?}"));
+            let state = state.to_string_lossy();
+            let mut arguments = Vec::new();
+            if files_only {
+                arguments.extend(["-type", "f"]);
+            }
+            if matches!(case, Case::EntriesState | Case::DirectoriesState) {
+                arguments.extend(["--state", &state]);
+            }
+            if case == Case::Faults {
+                arguments.extend(["--timeout", "2"]);
+            }
+            let connections = self.args.connections;
+            let url = mirror.url();
+            let (found, lines) = match case {
+                Case::Faults => {
+                    let found = self.finder.find(&url, &arguments, connections)?;
+                    if found.paths(&url) != shape.paths() {
+                        return Err(format!("{case:?}: another set than is there").into());
+                    }
+                    let lines = found.lines();
+                    (found, lines)
+                }
+                _ => self.finder.count(&url, &arguments, connections)?,
+            };
+            let entries = match files_only {
+                true => shape.files(),
+                false => shape.files() + shape.directories(),
+            };
+            if lines != entries {
+                return Err(format!("{case:?}: found {lines} of {entries}").into());
+            }
+            row.note_time(&found);
+            row.note_requests(mirror.requests(), shape.directories());
+            row.note_connections(mirror.connections());
+            if case != Case::Faults && found.memory > MEMORY_OF_MANY {
+                row.faults.push("too much memory".to_owned());
+            }
+        }
+        Ok(row)
     }
 }
+
+impl Row {
+    fn of(case: Case) -> Self {
+        let name = case.to_possible_value();
+        Self {
+            name: name.map_or_else(String::new, |name| name.get_name().to_owned()),
+            ..Self::default()
+        }
+    }
+
+    fn note_time(&mut self, found: &Found) {
+        self.seconds.push(found.seconds);
+        self.memory = self.memory.max(Some(found.memory));
+    }
+
+    fn note_requests(&mut self, requests: usize, directories: usize) {
+        self.surplus = self.surplus.max(Some(requests.saturating_sub(directories)));
+    }
+
+    fn note_connections(&mut self, connections: usize) {
+        self.connections = self.connections.max(Some(connections));
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_dash =
+            |value: Option<String>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
+        let seconds = median(self.seconds.iter().copied());
+        let bound = (!self.bound.is_empty()).then(|| median(self.bound.iter().copied()));
+        let ratio = bound.map(|bound| seconds / bound);
+        let slow = ratio.zip(self.bar).is_some_and(|(ratio, bar)| ratio > bar);
+        write!(
+            f,
+            "{:<18} {:>9} {seconds:>9.3} {:>8} {:>5} {:>9} {:>12} {:>10}  {}{}",
+            self.name,
+            or_dash(bound.map(|bound| format!("{bound:.3}"))),
+            or_dash(ratio.map(|ratio| format!("{ratio:.2}"))),
+            or_dash(self.bar.map(|bar| format!("{bar:.1}"))),
+            or_dash(self.surplus.map(|count| count.to_string())),
+            or_dash(self.connections.map(|count| count.to_string())),
+            or_dash(self.memory.map(|kib| format!("{:.1}", kib as f64 / 1024.0))),
+            self.faults.join(", "),
+            if slow { "slower than the bar" } else { "" },
+        )
+    }
+}
+
+const HEADING: &str =
+    "case                 bound s         s  × bound   bar  requests+  connections        MiB";
+
+/// KiB that a search of the small tree may have.
+const MEMORY: u64 = 64 * 1024;
+
+/// KiB that a search may have, however much is found.
+const MEMORY_OF_MANY: u64 = 256 * 1024;
 
 /// The program beside this one.
 fn finder() -> Result<PathBuf, Box<dyn Error>> {
@@ -122,244 +363,5 @@ fn finder() -> Result<PathBuf, Box<dyn Error>> {
     match finder.exists() {
         true => Ok(finder),
         false => Err("build it first: cargo build --release -p crawler-cli".into()),
-    }
-}
-
-/// Directories and files on disk.
-struct Tree {
-    root: PathBuf,
-    /// Paths of all directories, with a `/` at the end.
-    directories: Vec<String>,
-    /// Paths of the wanted files, as find(1) has them.
-    wanted: BTreeSet<String>,
-}
-
-impl Tree {
-    fn plant(place: &Path, args: &Args) -> Result<Self, Box<dyn Error>> {
-        let root = place.join("tree");
-        fs::create_dir(&root)?;
-        let mut directories = vec!["/".to_owned()];
-        for number in 0..args.directories {
-            let (above, own) = (number % 50, number / 50);
-            let path = match own {
-                0 => format!("/d{above}/"),
-                _ => format!("/d{above}/e{own}/"),
-            };
-            fs::create_dir(root.join(&path[1..]))?;
-            directories.push(path);
-        }
-        for number in 0..args.files {
-            let directory = &directories[number % directories.len()];
-            let name = match number % 645 {
-                0 => format!("wanted-{number}.xml"),
-                _ => format!("file-{number}.bin"),
-            };
-            fs::write(root.join(&directory[1..]).join(name), b"x")?;
-        }
-        let find = Command::new("find")
-            .arg(&root)
-            .args(["-name", NAME, "-type", "f", "-printf", "/%P\\n"])
-            .output()?;
-        let wanted = String::from_utf8(find.stdout)?;
-        Ok(Self {
-            root,
-            directories,
-            wanted: wanted.lines().map(str::to_owned).collect(),
-        })
-    }
-}
-
-const NAME: &str = "wanted-*.xml";
-
-/// nginx, until it is dropped.
-struct Server {
-    child: Child,
-    url: String,
-    log: PathBuf,
-}
-
-struct Found {
-    names: BTreeSet<String>,
-    requests: usize,
-    seconds: f64,
-    /// KiB
-    memory: i64,
-}
-
-impl Server {
-    fn start(place: &Path, tree: &Tree, core: usize) -> Result<Self, Box<dyn Error>> {
-        // Free a moment ago, which is as much as can be known.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let log = place.join("access.log");
-        let mut config = String::new();
-        writeln!(
-            config,
-            "daemon off; worker_processes 1; pid {pid}; error_log {errors};\n\
-             events {{ worker_connections 4096; }}\n\
-             http {{ access_log {log} combined buffer=64k flush=1s; keepalive_requests 100000000;\n\
-             server {{ listen 127.0.0.1:{port}; root {root}; autoindex on; }} }}",
-            pid = place.join("pid").display(),
-            errors = place.join("errors.log").display(),
-            log = log.display(),
-            root = tree.root.display(),
-        )?;
-        // As root, its worker would be somebody who may not read here.
-        if nix::unistd::geteuid().is_root() {
-            config.insert_str(0, "user root; ");
-        }
-        let file = place.join("nginx.conf");
-        fs::write(&file, config)?;
-        let nginx = match installed("nginx") {
-            true => "nginx",
-            false => "/usr/sbin/nginx",
-        };
-        let mut command = Command::new(nginx);
-        command.arg("-p").arg(place).arg("-c").arg(&file);
-        command.stdin(Stdio::null());
-        let child = spawn_on(core, &mut command)?;
-        let server = Self {
-            child,
-            url: format!("http://127.0.0.1:{port}/"),
-            log,
-        };
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if began.elapsed() > Duration::from_secs(10) {
-                return Err("nginx did not start".into());
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(server)
-    }
-
-    /// The seconds that the listings take by wrk's rate.
-    fn bound(&self, tree: &Tree, connections: usize, core: usize) -> Result<f64, Box<dyn Error>> {
-        let mut lua = "local paths = {".to_owned();
-        for path in &tree.directories {
-            write!(lua, "\"{path}\",")?;
-        }
-        lua += "}\nlocal at = 0\nrequest = function()\n at = at % #paths + 1\n \
-                return wrk.format(nil, paths[at])\nend\n";
-        let mut script = tempfile::NamedTempFile::new()?;
-        script.write_all(lua.as_bytes())?;
-        let mut command = Command::new("wrk");
-        command
-            .args(["--threads", "1", "--duration", "2"])
-            .args(["--connections", &connections.to_string()])
-            .arg("--script")
-            .arg(script.path())
-            .arg(&self.url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        let output = spawn_on(core, &mut command)?.wait_with_output()?;
-        let output = String::from_utf8(output.stdout)?;
-        let (_, rate) = wrk_numbers(&output).ok_or("wrk printed something else than expected")?;
-        Ok(tree.directories.len() as f64 / rate)
-    }
-
-    fn find(
-        &self,
-        finder: &Path,
-        connections: usize,
-        core: usize,
-    ) -> Result<Found, Box<dyn Error>> {
-        self.forget()?;
-        let mut command = Command::new(finder);
-        command
-            .args([
-                "find",
-                &self.url,
-                "-name",
-                NAME,
-                "-type",
-                "f",
-                "--robots=off",
-            ])
-            .args(["-j", &connections.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let began = Instant::now();
-        let output = spawn_on(core, &mut command)?.wait_with_output()?;
-        let seconds = began.elapsed().as_secs_f64();
-        if !output.status.success() {
-            return Err(format!("crawler-cli ended with {}", output.status).into());
-        }
-        let names = String::from_utf8(output.stdout)?;
-        let names = names.lines().filter_map(|url| url.strip_prefix(&self.url));
-        Ok(Found {
-            names: names.map(|name| format!("/{name}")).collect(),
-            requests: self.requests()?,
-            seconds,
-            // Of the largest child; the others are small.
-            memory: getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss(),
-        })
-    }
-
-    fn peer(
-        &self,
-        name: &str,
-        connections: usize,
-        core: usize,
-        place: &Path,
-    ) -> Result<f64, Box<dyn Error>> {
-        let mut command = Command::new(name);
-        let connections = connections.to_string();
-        match name {
-            "rclone" => command
-                .args([
-                    "lsf",
-                    "-R",
-                    "--files-only",
-                    "--http-no-head",
-                    "--checkers",
-                    &connections,
-                ])
-                .args(["--include", NAME, "--http-url", &self.url, ":http:"]),
-            _ => command
-                .args(["--spider", "-r", "-np", "-q", "--max-threads", &connections])
-                .arg(&self.url),
-        };
-        command.current_dir(place).stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let began = Instant::now();
-        spawn_on(core, &mut command)?.wait()?;
-        Ok(began.elapsed().as_secs_f64())
-    }
-
-    /// Empties the log, once what the last client has done is in it.
-    fn forget(&self) -> Result<(), Box<dyn Error>> {
-        self.requests()?;
-        fs::OpenOptions::new()
-            .write(true)
-            .open(&self.log)?
-            .set_len(0)?;
-        Ok(())
-    }
-
-    /// The requests in the log, when no more come.
-    fn requests(&self) -> Result<usize, Box<dyn Error>> {
-        let mut last = None;
-        loop {
-            thread::sleep(Duration::from_millis(1200)); // it is flushed each second
-            let lines = fs::read(&self.log)?
-                .iter()
-                .filter(|&&byte| byte == b'\n')
-                .count();
-            if last.replace(lines) == Some(lines) {
-                return Ok(lines);
-            }
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // With its worker, which SIGKILL would leave behind.
-        if let Ok(pid) = self.child.id().try_into() {
-            let pid = nix::unistd::Pid::from_raw(pid);
-            let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
-        }
-        let _ = self.child.wait();
     }
 }

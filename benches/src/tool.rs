@@ -39,6 +39,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "load" => return load::run(&load::Args::parse_from(args)),
         "compare" => compare::run(&compare::Args::parse_from(args))?,
         "find" => return find::run(&find::Args::parse_from(args)),
+        "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
         "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),
         "scale" => return scale::run(&scale::Args::parse_from(args)),
@@ -50,13 +51,14 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "serve",
     "limit",
     "load",
     "compare",
     "counts",
     "find",
+    "find-peak",
     "memory",
     "scale",
     "scale-step",

@@ -28,7 +28,8 @@ pub struct WebServer {
 /// Which server to run, and what in its configuration matters to a test.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// nginx with `autoindex`; `extra` goes into its `server` block.
+    /// nginx with `autoindex`; `extra` goes into its `server` block, and may limit by the zones `connections` and
+    /// `requests`, the latter of 300 a second.
     Nginx {
         /// Directives, each with its semicolon.
         extra: String,
@@ -273,6 +274,8 @@ fn nginx_configuration(listen: &str, root: &Path, extra: &str) -> String {
            access_log {ACCESS_LOG} line;
            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
            scgi_temp_path scgi;
+           limit_conn_zone $server_port zone=connections:1m;
+           limit_req_zone $server_port zone=requests:1m rate=300r/s;
            server {{ listen {listen}; root \"{root}\"; autoindex on; charset utf-8; {extra} }}
          }}"
     )

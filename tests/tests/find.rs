@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tests::program::PROGRAM;
+use tests::script::Server;
 use tests::servers::{Kind, WebServer};
 use tests::tree::{Hidden, Paths, Tree, percent_decode};
 
@@ -175,6 +177,71 @@ fn a_crawl_stays_below_its_start() {
         3,
         "robots.txt, the start and its one directory: {lines:?}"
     );
+}
+
+/// Too much for it by far, and it says so.
+#[test]
+#[ignore = "needs nginx"]
+fn nginx_that_limits_the_rate() {
+    let tree = tempfile::tempdir().unwrap();
+    let mut expected = Paths::from([b"".to_vec()]);
+    for directory in 0..200 {
+        let path = format!("d{directory}/");
+        std::fs::create_dir(tree.path().join(&path)).unwrap();
+        std::fs::write(tree.path().join(&path).join("f"), b"").unwrap();
+        expected.insert(format!("{path}f").into_bytes());
+        expected.insert(path.into_bytes());
+    }
+    for limit in [
+        "limit_req zone=requests; limit_req_status 429;",
+        "limit_req zone=requests;",
+        "limit_req zone=requests burst=20 nodelay; add_header Retry-After 1 always;",
+        "limit_req zone=requests burst=20; limit_req_status 429;",
+    ] {
+        let extra = limit.to_owned();
+        let server = WebServer::start(Kind::Nginx { extra }, tree.path());
+        let url = server.url();
+        let output = find(&url, &["-j", "64"]);
+        assert_same(&results(&output, &url), &expected);
+        let requests = server.stop().len();
+        assert!(requests > 202, "{limit} does not limit");
+        assert!(requests < 202 + 150, "{limit}: {requests} requests");
+    }
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn nginx_that_limits_the_connections() {
+    // What it asks takes a while, so that there is more than one request at a time.
+    let upstream = Server::answer(|request| {
+        std::thread::sleep(Duration::from_millis(5));
+        let rows: String = match request.target().as_str() {
+            "/" => (0..200)
+                .map(|n| format!("<a href=\"d{n}/\">d</a>\r\n"))
+                .collect(),
+            _ => "<a href=\"f\">f</a>\r\n".to_owned(),
+        };
+        let page = format!(
+            "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n{rows}</pre><hr></body></html>\r\n"
+        );
+        let length = page.len();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+        format!("{head}Content-Length: {length}\r\n\r\n{page}").into_bytes()
+    });
+    let extra = format!(
+        "location / {{ limit_conn connections 4; proxy_pass http://{}; }}",
+        upstream.address()
+    );
+    let root = tempfile::tempdir().unwrap();
+    let server = WebServer::start(Kind::Nginx { extra }, root.path());
+    let url = server.url();
+    let output = find(&url, &["-j", "64"]);
+    assert_eq!(results(&output, &url).len(), 1 + 200 + 200);
+    // And robots.txt.
+    let answered = upstream.requests().len();
+    assert_eq!(answered, 1 + 1 + 200);
+    let refused = server.stop().len() - answered;
+    assert!((1..150).contains(&refused), "{refused}");
 }
 
 fn finds_the_tree(kind: &Kind, hidden: Hidden) {

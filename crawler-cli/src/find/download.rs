@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::num::NonZeroU32;
 use std::ops::Add;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -116,11 +115,7 @@ impl Store {
 /// The downloads of one host.
 #[derive(Debug)]
 pub(super) struct Downloads {
-    attempts: NonZeroU32,
-    first_pause: Duration,
-    longest_pause: Duration,
-    patience: Duration,
-    redirects: u32,
+    policy: Policy,
     waiting: VecDeque<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
     postponed: BTreeMap<(Instant, u64), Task>,
@@ -341,11 +336,7 @@ type Sink<'s> = &'s mut dyn FnMut(Outcome<'_>);
 impl Downloads {
     pub(super) fn new(policy: &Policy) -> Self {
         Self {
-            attempts: policy.attempts,
-            first_pause: policy.first_pause,
-            longest_pause: policy.longest_pause,
-            patience: policy.patience,
-            redirects: policy.limits.redirects,
+            policy: policy.clone(),
             waiting: VecDeque::new(),
             postponed: BTreeMap::new(),
             in_flight: HashMap::new(),
@@ -697,7 +688,7 @@ impl Downloads {
         } = flight;
         let cause = Cause::Status(head.status);
         if !matches!(head.status, 429 | 503) {
-            let wait = self.back_off(task.attempts);
+            let wait = self.policy.back_off(task.attempts);
             return self.retry(now, task, cause, wait, sink);
         }
         task.attempts = task.attempts.saturating_sub(1);
@@ -705,8 +696,8 @@ impl Downloads {
         let asked_for = head
             .retry_after
             .and_then(|value| parse_retry_after(value, head.date));
-        let wait = asked_for.unwrap_or_else(|| self.back_off(task.throttles));
-        let wait = wait.min(self.longest_pause);
+        let wait = asked_for.unwrap_or_else(|| self.policy.complaint_pause(task.throttles));
+        let wait = wait.min(self.policy.longest_pause);
         self.complaint = Some(Complaint { sent_at, wait });
         match task.throttles {
             MOST_THROTTLES.. => self.give_up(&task, &cause, sink),
@@ -715,10 +706,10 @@ impl Downloads {
     }
 
     fn redirect(&mut self, mut task: Task, head: &Head<'_>, store: &Store, sink: Sink<'_>) {
-        let to = if task.redirects < self.redirects {
+        let to = if task.redirects < self.policy.limits.redirects {
             redirect_target(&task, head.location, &store.scope)
         } else {
-            Err(Cause::TooManyRedirects(self.redirects))
+            Err(Cause::TooManyRedirects(self.policy.limits.redirects))
         };
         match to {
             Ok(to) => {
@@ -800,27 +791,19 @@ impl Downloads {
             flight.task.attempts = 1;
             flight.task.first_sent_at = Some(now);
         }
-        let wait = self.back_off(flight.task.attempts);
+        let wait = self.policy.back_off(flight.task.attempts);
         self.retry(now, flight.task, cause, wait, sink);
     }
 
     fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
         let too_late = task
             .first_sent_at
-            .is_some_and(|first| now + wait > first + self.patience);
-        if task.attempts >= self.attempts.get() || too_late {
+            .is_some_and(|first| now + wait > first + self.policy.patience);
+        if task.attempts >= self.policy.attempts.get() || too_late {
             return self.give_up(&task, &cause, sink);
         }
         self.next_number += 1;
         self.postponed.insert((now + wait, self.next_number), task);
-    }
-
-    /// The pause after the `attempt`-th attempt.
-    fn back_off(&self, attempt: u32) -> Duration {
-        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        self.first_pause
-            .saturating_mul(doubled)
-            .min(self.longest_pause)
     }
 }
 

@@ -21,6 +21,7 @@ use super::path;
 use super::range::{SizeRange, TimeRange};
 use super::robots::Robots;
 
+mod allowance;
 mod cause;
 mod courtesy;
 mod inspect;
@@ -32,6 +33,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+use allowance::Allowance;
 pub use cause::Cause;
 use inspect::{Clock, Held, Told};
 use journal::Journal;
@@ -67,10 +69,8 @@ pub struct Frontier {
     next_number: u64,
     /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
     paused_until: Option<Instant>,
-    /// Requests that may be under way at a time, once the host has asked for less. Halved by each pause that it asks
-    /// for, one more after [`GOOD_REPLIES`] replies in a row without complaint.
-    window: usize,
-    good_replies: u32,
+    /// What the host takes, once it has asked for less.
+    allowance: Allowance,
     /// When the last answer came that was no complaint.
     good_at: Option<Instant>,
     /// A reply has come, ever.
@@ -196,8 +196,7 @@ impl Frontier {
             in_flight: HashMap::new(),
             next_number: 0,
             paused_until: None,
-            window: usize::MAX,
-            good_replies: 0,
+            allowance: Allowance::default(),
             good_at: None,
             has_replied: false,
             absences: 0,
@@ -270,8 +269,11 @@ impl Frontier {
 
     /// The next request, if one may be sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
-        let is_paused = self.paused_until.is_some_and(|until| now < until);
-        if is_paused || self.in_flight.len() >= self.window {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        self.allowance.handle_time(now);
+        if self.in_flight.len() >= self.allowance.window() {
             return None;
         }
         if self.pace_at(now).is_some_and(|at| at > now) {
@@ -301,7 +303,7 @@ impl Frontier {
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
     /// `None`: only a reply can change anything.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
-        if self.in_flight.len() >= self.window {
+        if self.in_flight.len() >= self.allowance.window() {
             return None;
         }
         let due = match self.postponed.first_key_value() {
@@ -342,13 +344,13 @@ impl Frontier {
         self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
             self.good_at = Some(now);
-            self.widen();
+            self.allowance.handle_good(now);
         }
         match (reply.status, ask) {
             (429 | 503, _) => self.throttle(now, task, reply, sink),
             (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
             (500.., Ask::List | Ask::Properties | Ask::First | Ask::Page | Ask::Sitemap) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
@@ -407,7 +409,7 @@ impl Frontier {
         match failure.blame {
             Blame::Final => self.give_up(now, task, &failure.cause, sink),
             Blame::Request => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, failure.cause, wait, sink);
             }
             Blame::HostFinal if !self.has_replied => {
@@ -428,7 +430,7 @@ impl Frontier {
             Ok(listing) => self.listed(now, task, listing, Told::by(reply, Ask::List), sink),
             // What was cut may come whole next time.
             Err(cause @ Cause::CutShort(_)) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, cause, wait, sink);
             }
             Err(cause) => self.give_up(now, task, &cause, sink),

@@ -272,7 +272,7 @@ impl Find {
         self
     }
 
-    /// Further attempts after a transport error, 429 or 5xx. Default 3.
+    /// Further attempts after a transport error, a cut listing or 5xx. Default 9.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.attempts = NonZeroU32::MIN.saturating_add(retries);
         self

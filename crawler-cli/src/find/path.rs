@@ -1,6 +1,8 @@
 //! URL paths: segments percent-decoded for people, percent-encoded in one way for requests and for printing, and a
 //! canonical form in which two spellings of one path are equal. No resolution of references: that is the `url` crate's.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 /// The bytes that a segment or a path stands for.
@@ -43,7 +45,7 @@ pub(super) fn normalise_segment(segment: &str) -> String {
 
 /// Spells a name as a segment.
 pub(super) fn encode(name: &[u8]) -> String {
-    percent_encode(name, ESCAPED).to_string()
+    Cow::from(percent_encode(name, ESCAPED)).into_owned()
 }
 
 /// The one spelling of a path that all its equivalent spellings share.

@@ -57,7 +57,6 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
         method: Method::Head,
     };
     let (mut attempts, mut redirects) = (0, 0);
-    let mut pause = policy.first_pause;
     loop {
         let (reason, wait) = match question.ask(client) {
             Answer::Changed(seconds) => return Ok(seconds),
@@ -76,8 +75,8 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
         if attempts >= policy.attempts.get() {
             return Err(reason);
         }
-        thread::sleep(wait.unwrap_or(pause).min(policy.longest_pause));
-        pause = pause.saturating_mul(2);
+        let wait = wait.unwrap_or_else(|| policy.back_off(attempts));
+        thread::sleep(wait.min(policy.longest_pause));
     }
 }
 

@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -52,6 +53,22 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// What comes of a request.
+pub(crate) enum Answer {
+    /// Exactly these bytes, and the end of the connection.
+    Bytes(Vec<u8>),
+    /// The connection is reset.
+    Reset,
+    /// Nothing, until the client has had enough.
+    Stall,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
 /// Serves on a free loopback port until the process ends; one exchange per connection.
 pub(crate) struct Script {
     scheme: &'static str,
@@ -66,7 +83,9 @@ impl<T: Read + Write + Send> Stream for T {}
 
 impl Script {
     /// `answer` gets the method and the target, as in `GET /pub/`, and may block.
-    pub(crate) fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start<A: Into<Answer>>(
+        answer: impl Fn(&str) -> A + Send + Sync + 'static,
+    ) -> Self {
         Self::serve("http", |stream| Box::new(stream), answer)
     }
 
@@ -82,10 +101,10 @@ impl Script {
         Self::serve("https", open, answer)
     }
 
-    fn serve(
+    fn serve<A: Into<Answer>>(
         scheme: &'static str,
         open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
-        answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+        answer: impl Fn(&str) -> A + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -102,10 +121,12 @@ impl Script {
                     Arc::clone(&most),
                 );
                 let answer = Arc::clone(&answer);
+                let socket = stream.try_clone().expect("another descriptor");
                 let stream = open(stream);
                 thread::spawn(move || {
                     most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    exchange(stream, &log, &*answer, || {
+                    let answer = |request: &str| answer(request).into();
+                    exchange(stream, &socket, &log, &answer, || {
                         at_once.fetch_sub(1, Ordering::SeqCst);
                     });
                 });
@@ -150,8 +171,9 @@ fn request_of(head: &str) -> String {
 
 fn exchange(
     stream: Box<dyn Stream>,
+    socket: &TcpStream,
     log: &Mutex<Vec<String>>,
-    answer: &dyn Fn(&str) -> Vec<u8>,
+    answer: &dyn Fn(&str) -> Answer,
     before_end: impl FnOnce(),
 ) {
     let mut reader = BufReader::new(stream);
@@ -164,7 +186,11 @@ fn exchange(
     let response = answer(&request);
     before_end();
     // The client may have gone.
-    let _ = reader.get_mut().write_all(&response);
+    let _ = match response {
+        Answer::Bytes(bytes) => reader.get_mut().write_all(&bytes),
+        Answer::Reset => socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)),
+        Answer::Stall => reader.read(&mut [0]).map(|_| ()),
+    };
 }
 
 /// A request's head; nothing if none comes.

@@ -709,8 +709,8 @@ const OPTIONS: &[Opt] = &[
         values: &[any("N")],
         group: Group::Network,
         short: "further attempts after a failure",
-        long: "How often a URL is asked for again after a transport error, a cut listing, 429 or 5xx. The pauses in between double, and are as long as a Retry-After of the server says.",
-        default: "3",
+        long: "How often a URL is asked for again after a transport error, a cut listing or 5xx, with pauses of half a second to 2 seconds in between. A host that asks for a pause, by 429 or 503, gets it without counting, until --patience is over; but a URL that is answered so again and again while others are not has failed. A host that was never reached is given up after 3 at the most.",
+        default: "9",
         env: &[],
         set: Set::Value(|args, value| {
             let retries = number(value)?;

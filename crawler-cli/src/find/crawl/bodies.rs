@@ -157,7 +157,7 @@ impl Crawl<'_> {
                         let frontier = &mut host.frontier;
                         frontier.handle_other_complaint(now, sent_at, wait, others);
                     }
-                    None => host.frontier.handle_other_answer(),
+                    None => host.frontier.handle_other_answer(now),
                 }
                 let stream = Stream {
                     host: index,

@@ -44,14 +44,20 @@ impl Frontier {
     }
 
     /// The host could not be reached. Everything pauses; one pause counts once, however many requests failed by the
-    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up.
+    /// same absence. When it has lasted as many pauses as a request has attempts, everything is given up; of a host that
+    /// was never there, sooner.
     pub(super) fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
         if self.is_news(&task) {
             self.absences += 1;
-            let wait = self.back_off(self.absences);
+            let wait = self.policy.back_off(self.absences);
             self.pause(now, wait);
         }
-        if self.absences < self.policy.attempts.get() {
+        let attempts = self.policy.attempts.get();
+        let most = match self.has_replied {
+            true => attempts,
+            false => attempts.min(MOST_UNANSWERED),
+        };
+        if self.absences < most {
             return self.retry(now, task, cause, Duration::ZERO, sink);
         }
         self.give_up_all(now, task, cause, sink);
@@ -108,30 +114,34 @@ impl Frontier {
         let cause = Cause::Status(reply.status);
         task.throttles += 1;
         let before = task.throttled_at.replace(now);
-        if reply.status == 503 && task.throttles > FREE_THROTTLES && self.good_at > before {
+        if reply.status == 503
+            && task.throttles > FREE_THROTTLES
+            && (self.good_at > before || self.good_at.is_some() && self.only_complaints_are_left())
+        {
             // Others have been answered all the while: it is not the host that has no time, but this URL that fails.
-            let wait = self.back_off(task.throttles);
+            let wait = self.policy.back_off(task.attempts);
             return self.retry(now, task, cause, wait, sink);
         }
         task.attempts = task.attempts.saturating_sub(1);
         let wait = self.wait_asked_for(&task, reply);
-        if self.is_news(&task) {
-            let under_way = self.in_flight.len() + 1;
-            self.window = (self.window.min(under_way) / 2).max(1);
+        // One URL alone that is refused again and again says little about the others.
+        let mut waiting = self.postponed.values();
+        if task.throttles <= FREE_THROTTLES || waiting.any(|task| task.throttles > 0) {
+            let is_news = self.is_news(&task);
+            self.allowance
+                .handle_refusal(now, is_news, self.in_flight.len());
         }
-        self.good_replies = 0;
         self.pause(now, wait);
         // Others first: whether they are answered tells if it is the host or this URL.
         let wait = wait + self.policy.first_pause;
         self.retry(now, task, cause, wait, sink);
     }
 
-    pub(super) fn widen(&mut self) {
-        self.good_replies += 1;
-        if self.good_replies >= GOOD_REPLIES {
-            self.good_replies = 0;
-            self.window = self.window.saturating_add(1);
-        }
+    /// Everything else has been answered.
+    fn only_complaints_are_left(&self) -> bool {
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let mut left = in_flight.chain(self.postponed.values());
+        !self.has_ready() && left.all(|task| task.throttles >= FREE_THROTTLES)
     }
 
     /// Whether the request was sent after the last pause, so that its failure says something new about the host.
@@ -144,22 +154,13 @@ impl Frontier {
         self.paused_until = self.paused_until.max(Some(now + wait));
     }
 
-    /// The pause after the `attempt`-th attempt.
-    pub(super) fn back_off(&self, attempt: u32) -> Duration {
-        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        self.policy
-            .first_pause
-            .saturating_mul(doubled)
-            .min(self.policy.longest_pause)
-    }
-
     /// What `Retry-After` says, but no less than the usual pause: a host that says 0 again and again means something else.
     fn wait_asked_for(&self, task: &Task, reply: &Reply<'_>) -> Duration {
         reply
             .retry_after
             .and_then(|value| parse_retry_after(value, reply.date))
             .unwrap_or(Duration::ZERO)
-            .max(self.back_off(task.throttles.max(1)))
+            .max(self.policy.complaint_pause(task.throttles))
             .min(self.policy.longest_pause)
     }
 
@@ -202,7 +203,7 @@ impl Frontier {
 
     /// Whether one more request may be under way beside so many others.
     pub fn has_room(&self, others: usize) -> bool {
-        self.in_flight.len() + others < self.window
+        self.in_flight.len() + others < self.allowance.window()
     }
 
     /// A request was sent.
@@ -211,8 +212,8 @@ impl Frontier {
     }
 
     /// The host answered a request without complaint.
-    pub fn handle_other_answer(&mut self) {
-        self.widen();
+    pub fn handle_other_answer(&mut self, now: Instant) {
+        self.allowance.handle_good(now);
     }
 
     /// The host asked for less, and for a pause, by its answer to a request of `sent_at`, while so many others were
@@ -224,11 +225,9 @@ impl Frontier {
         wait: Duration,
         others: usize,
     ) {
-        if self.paused_until.is_none_or(|until| sent_at >= until) {
-            let under_way = self.in_flight.len() + others + 1;
-            self.window = (self.window.min(under_way) / 2).max(1);
-        }
-        self.good_replies = 0;
+        let is_news = self.paused_until.is_none_or(|until| sent_at >= until);
+        let others = self.in_flight.len() + others;
+        self.allowance.handle_refusal(now, is_news, others);
         self.pause(now, wait);
     }
 }
@@ -238,7 +237,8 @@ impl Frontier {
     /// When the next request may be sent by all the limits on their rate; `None` if there is none.
     pub(super) fn pace_at(&mut self, now: Instant) -> Option<Instant> {
         let limits = self.pace.iter_mut();
-        limits.filter_map(|limit| limit.ready_at(now, 1)).max()
+        let own = limits.filter_map(|limit| limit.ready_at(now, 1));
+        own.chain(self.allowance.next_at()).max()
     }
 
     /// A request is sent.
@@ -246,6 +246,7 @@ impl Frontier {
         for limit in &mut self.pace {
             limit.charge(now, 1);
         }
+        self.allowance.handle_sent(now);
     }
 
     pub(super) fn limit_rate(&mut self, rate: Rate) {
@@ -280,7 +281,7 @@ impl Frontier {
             },
             Access::Unavailable => self.obey(now, Robots::allow_all(), sink),
             Access::Unreachable => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
         }
@@ -326,9 +327,8 @@ impl Frontier {
     }
 }
 
-/// Replies in a row after which a host that had asked for less is tried with one more request at a time. So many that
-/// no URL is likely to meet many complaints by this trial.
-const GOOD_REPLIES: u32 = 100;
+/// Attempts at a host that has never replied.
+const MOST_UNANSWERED: u32 = 4;
 
 /// 503s for one URL that are taken for the host's, although others are answered.
 const FREE_THROTTLES: u32 = 4;

@@ -334,7 +334,7 @@ impl Frontier {
         let links = match self.read_links(&task, reply) {
             Ok(links) => links,
             Err(cause @ Cause::CutShort(_)) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 return self.retry(now, task, cause, wait, sink);
             }
             Err(cause) => return self.give_up(now, task, &cause, sink),
@@ -523,7 +523,7 @@ impl Frontier {
             }
             // It may come whole next time.
             Ok(_) | Err(_) => {
-                let wait = self.back_off(task.attempts);
+                let wait = self.policy.back_off(task.attempts);
                 return self.retry(now, task, Cause::CutShort(Shape::Sitemap), wait, sink);
             }
         };

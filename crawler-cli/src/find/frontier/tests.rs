@@ -273,11 +273,12 @@ fn attempts_back_off_and_end() {
         });
         let times = outcome.times("/dead/");
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(gaps, [501, 1001, 2001]);
+        assert_eq!(gaps[..4], [501, 1001, 2001, 2001]);
+        assert_eq!(times.len(), 10);
         assert_eq!(outcome.unread.len(), 1);
         assert_eq!(outcome.unread[0].0, "http://h:8080/dead/");
         assert!(outcome.urls().contains(&"http://h:8080/live/x"));
-        assert_eq!(outcome.counts.retries, 3);
+        assert_eq!(outcome.counts.retries, 9);
     }
 }
 
@@ -376,12 +377,12 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
             _ => Answer::Fail(Blame::Host),
         });
         assert_eq!(outcome.unread.len(), 1000);
-        assert!(outcome.counts.requests <= 1 + 4 * slots as u64);
+        assert!(outcome.counts.requests <= 1 + 10 * slots as u64);
         assert!(
             outcome
                 .log
                 .last()
-                .is_some_and(|&(at, ..)| (3_500..5_000).contains(&at))
+                .is_some_and(|&(at, ..)| (15_500..17_000).contains(&at))
         );
     }
 }
@@ -456,6 +457,14 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
     });
     assert_eq!(most, MOST_POSTPONED);
     assert_eq!((outcome.unread.len(), outcome.found.len()), (0, 30_001));
+}
+
+/// The trap: the patience that a host has earned by replies is spent on an address where nobody listens.
+#[test]
+fn a_host_that_was_never_there_is_given_up_soon() {
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Fail(Blame::Host));
+    assert_eq!(outcome.times("/"), [0, 501, 1502, 3503]);
+    assert_eq!(outcome.unread.len(), 1);
 }
 
 /// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
@@ -553,7 +562,7 @@ fn a_cut_listing_is_retried_and_then_an_error() {
             _ => Answer::Html(html, end),
         });
         assert_eq!(outcome.urls(), ["http://h:8080/", "http://h:8080/d/"]);
-        assert_eq!(outcome.times("/d/").len(), 4);
+        assert_eq!(outcome.times("/d/").len(), 10);
         assert_eq!(outcome.unread.len(), 1);
         assert!(
             outcome.unread[0].1.contains("cut short"),
@@ -813,11 +822,8 @@ fn a_host_that_never_has_time_is_given_up_by_the_clock() {
         Answer::Later(429, "0"),
         Answer::Later(503, "0"),
     ] {
-        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
-            "/" => page(&["dead/", "x"]),
-            _ => answer.clone(),
-        });
-        let times = outcome.times("/dead/");
+        let outcome = Crawl::of(&["/"]).run(|_, _, _| answer.clone());
+        let times = outcome.times("/");
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(
             gaps[..8],
@@ -846,7 +852,15 @@ fn one_url_without_time_keeps_nobody_waiting_for_long() {
         _ => page(&["x"]),
     });
     let times = outcome.times("/dead/");
-    assert_eq!(times.len(), 8, "{times:?}");
+    assert_eq!(times.len(), 15, "{times:?}");
+    assert_eq!(outcome.unread.len(), 1, "{:?}", outcome.unread);
+    // Nor when all others are done.
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => page(&["dead/", "x"]),
+        _ => Answer::Status(503),
+    });
+    let times = outcome.times("/dead/");
+    assert!(times[times.len() - 1] < 60_000, "{times:?}");
     assert_eq!(outcome.unread.len(), 1, "{:?}", outcome.unread);
 }
 
@@ -890,7 +904,7 @@ fn robots_txt_comes_first_and_is_obeyed() {
     assert!(at[2] - at[1] >= 2000, "{at:?}");
 
     let unknown = crawl(Policy::default(), || Answer::Status(500));
-    assert_eq!(unknown.log.len(), 4);
+    assert_eq!(unknown.log.len(), 10);
     assert_eq!(unknown.unread.len(), 2);
     let ignored = crawl(plain(), || panic!("it was asked for"));
     assert_eq!((ignored.log.len(), ignored.unread.len()), (4, 0));

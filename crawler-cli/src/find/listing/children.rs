@@ -100,7 +100,7 @@ impl<'a> Children<'a> {
             return None;
         }
         self.marks_directories |= kind == EntryKind::Directory;
-        self.add(Cow::Owned(segment), kind)
+        self.add(segment, name.to_vec(), kind)
     }
 
     fn is_overlong(&mut self, segment: usize) -> bool {
@@ -138,17 +138,17 @@ impl<'a> Children<'a> {
         } else {
             EntryKind::Unknown
         };
-        let entry = self.add(segment, kind);
-        self.marks_directories |= slash && entry.is_some();
-        entry
-    }
-
-    fn add(&mut self, segment: Cow<'_, str>, kind: EntryKind) -> Option<usize> {
         // Only what had to be spelled can hold an escape.
         let name = match &segment {
             Cow::Borrowed(spelled) => spelled.as_bytes().to_vec(),
             Cow::Owned(segment) => path::decode(segment),
         };
+        let entry = self.add(segment.into_owned(), name, kind);
+        self.marks_directories |= slash && entry.is_some();
+        entry
+    }
+
+    fn add(&mut self, segment: String, name: Vec<u8>, kind: EntryKind) -> Option<usize> {
         if name == b"." || name == b".." {
             return None;
         }
@@ -171,7 +171,7 @@ impl<'a> Children<'a> {
         let at = self.entries.len();
         self.by_hash.insert(key, at);
         self.entries.push(Entry {
-            segment: segment.into_owned(),
+            segment,
             name,
             kind,
             size: None,

@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use url::Url;
 
 use super::children::Children;
@@ -103,7 +105,7 @@ impl<'de> Visitor<'de> for &mut Items<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element::<Map<String, Value>>()? {
+        while let Some(item) = items.next_element::<Object<'de>>()? {
             self.objects += 1;
             let outcome = if self.objects > self.limits.links {
                 Err(PageError::TooManyLinks)
@@ -120,22 +122,18 @@ impl<'de> Visitor<'de> for &mut Items<'_> {
 }
 
 impl Items<'_> {
-    fn item(&mut self, item: &Map<String, Value>) -> Result<(), PageError> {
-        let text = |key: &str| item.get(key).and_then(Value::as_str);
-        let name = text("name").ok_or(PageError::NotAListing)?;
-        let (shape, kind, modified) = if let Some(kind) = text("type") {
-            let kind = match kind {
-                "directory" => EntryKind::Directory,
-                _ => EntryKind::File,
-            };
-            (Shape::Nginx, kind, text("mtime"))
-        } else {
-            let is_directory = item.get("is_dir").and_then(Value::as_bool);
-            let kind = match is_directory.ok_or(PageError::NotAListing)? {
-                true => EntryKind::Directory,
-                false => EntryKind::File,
-            };
-            (Shape::Caddy, kind, text("mod_time"))
+    fn item(&mut self, item: &Object<'_>) -> Result<(), PageError> {
+        let name = item.name.as_deref().ok_or(PageError::NotAListing)?;
+        let (shape, is_directory, modified) = match &item.kind {
+            Some(kind) => (Shape::Nginx, kind == "directory", &item.mtime),
+            None => {
+                let is_directory = item.is_dir.ok_or(PageError::NotAListing)?;
+                (Shape::Caddy, is_directory, &item.mod_time)
+            }
+        };
+        let kind = match is_directory {
+            true => EntryKind::Directory,
+            false => EntryKind::File,
         };
         self.shape = self.shape.or(Some(shape));
         let name = self.bytes(name);
@@ -147,17 +145,16 @@ impl Items<'_> {
             return Ok(());
         };
         let entry = &mut self.children.entries[at];
-        entry.size = item
-            .get("size")
-            .and_then(Value::as_u64)
-            .map(SizeRange::exact);
-        entry.modified = modified.and_then(|text| time::exact(text.as_bytes()));
+        entry.size = item.size.map(SizeRange::exact);
+        entry.modified = modified
+            .as_ref()
+            .and_then(|text| time::exact(text.as_bytes()));
         Ok(())
     }
 
-    fn bytes(&self, text: &str) -> Vec<u8> {
+    fn bytes<'t>(&self, text: &'t str) -> Cow<'t, [u8]> {
         if !self.is_latin {
-            return text.as_bytes().to_vec();
+            return Cow::Borrowed(text.as_bytes());
         }
         let mut bytes = Vec::with_capacity(text.len());
         for char in text.chars() {
@@ -167,6 +164,133 @@ impl Items<'_> {
                 Err(_) => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
-        bytes
+        Cow::Owned(bytes)
+    }
+}
+
+/// What matters of one object. A value of another type than it has there is as none.
+#[derive(Default)]
+struct Object<'de> {
+    name: Option<Cow<'de, str>>,
+    /// `type`
+    kind: Option<Cow<'de, str>>,
+    mtime: Option<Cow<'de, str>>,
+    is_dir: Option<bool>,
+    mod_time: Option<Cow<'de, str>>,
+    size: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+struct ObjectVisitor;
+
+impl<'de> Visitor<'de> for ObjectVisitor {
+    type Value = Object<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an entry")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+        let mut object = Object::default();
+        while let Some(key) = map.next_key::<Scalar<'de>>()? {
+            let value: Scalar<'de> = map.next_value()?;
+            match key.text().as_deref() {
+                Some("name") => object.name = value.text(),
+                Some("type") => object.kind = value.text(),
+                Some("mtime") => object.mtime = value.text(),
+                Some("mod_time") => object.mod_time = value.text(),
+                Some("is_dir") => {
+                    object.is_dir = match value {
+                        Scalar::Flag(flag) => Some(flag),
+                        _ => None,
+                    }
+                }
+                Some("size") => {
+                    object.size = match value {
+                        Scalar::Number(number) => Some(number),
+                        _ => None,
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(object)
+    }
+}
+
+/// A value, if it is one of those that matter.
+enum Scalar<'de> {
+    Text(Cow<'de, str>),
+    Number(u64),
+    Flag(bool),
+    Other,
+}
+
+impl<'de> Scalar<'de> {
+    fn text(self) -> Option<Cow<'de, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor)
+    }
+}
+
+struct ScalarVisitor;
+
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Scalar<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Text(Cow::Borrowed(text)))
+    }
+
+    /// With an escape in it.
+    fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Number(number))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Flag(flag))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Scalar<'de>, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar<'de>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other)
     }
 }

@@ -196,9 +196,10 @@ fn bytes(text: &[u8]) -> Option<SizeRange> {
 /// A document, element by element.
 pub(super) struct Document<'b> {
     reader: Reader<&'b [u8]>,
-    /// The local names of the elements that are open.
-    open: Vec<Vec<u8>>,
-    closed: Vec<u8>,
+    /// The elements that are open, outermost first.
+    open: Vec<BytesStart<'b>>,
+    /// The one that was closed last.
+    closed: Option<BytesStart<'b>>,
     text: Vec<u8>,
     ended_text: Vec<u8>,
     first: Option<BytesStart<'b>>,
@@ -222,7 +223,7 @@ impl<'b> Document<'b> {
         Self {
             reader,
             open: Vec::new(),
-            closed: Vec::new(),
+            closed: None,
             text: Vec::new(),
             ended_text: Vec::new(),
             first: None,
@@ -245,7 +246,7 @@ impl<'b> Document<'b> {
     /// Whether one of these elements is the innermost open one.
     fn is_inside(&self, elements: &[&[u8]]) -> bool {
         let innermost = self.open.last();
-        innermost.is_some_and(|open| elements.contains(&open.as_slice()))
+        innermost.is_some_and(|open| elements.contains(&open.local_name().as_ref()))
     }
 
     /// The next step; `None` at the end, or where this is not XML any more, or too deep for any listing.
@@ -262,12 +263,12 @@ impl<'b> Document<'b> {
                     if self.open.len() >= DEPTH {
                         return None;
                     }
-                    self.open.push(start.local_name().as_ref().to_vec());
+                    self.open.push(start.clone());
                     self.text.clear();
                     return Some(Step::Open(start));
                 }
                 Event::End(_) => {
-                    self.closed = self.open.pop()?;
+                    self.closed = self.open.pop();
                     self.is_whole = self.open.is_empty();
                     break;
                 }
@@ -293,7 +294,8 @@ impl<'b> Document<'b> {
         // What is around an element is not the text of the one that holds it.
         self.ended_text.clear();
         std::mem::swap(&mut self.ended_text, &mut self.text);
-        Some(Step::Close(&self.closed, &self.ended_text))
+        let closed = self.closed.as_ref()?.local_name().into_inner();
+        Some(Step::Close(closed, &self.ended_text))
     }
 }
 

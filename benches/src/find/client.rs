@@ -1,0 +1,214 @@
+//! Clients as processes of their own: find, the bound that wrk sets, and other programs that can search.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::compare::sample::wrk_numbers;
+use crate::process::{installed, spawn_on, tool};
+
+/// Runs clients on their core.
+pub(super) struct Finder {
+    program: PathBuf,
+    core: usize,
+    peak: tempfile::NamedTempFile,
+}
+
+/// A search that found what it should.
+pub(super) struct Found {
+    output: Vec<u8>,
+    pub(super) seconds: f64,
+    /// The most that was resident, in KiB.
+    pub(super) memory: u64,
+}
+
+impl Found {
+    pub(super) fn lines(&self) -> usize {
+        self.output.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    /// What was found, as paths.
+    pub(super) fn paths(&self, url: &str) -> BTreeSet<String> {
+        let text = String::from_utf8_lossy(&self.output);
+        let paths = text.lines().filter_map(|line| line.strip_prefix(url));
+        paths.map(|path| format!("/{path}")).collect()
+    }
+}
+
+/// Programs that a search is compared with, where they are installed.
+pub(super) const PEERS: [&str; 2] = ["rclone", "wget2"];
+
+impl Finder {
+    pub(super) fn new(core: usize) -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            program: super::finder()?,
+            core,
+            peak: tempfile::NamedTempFile::new()?,
+        })
+    }
+
+    /// Searches, and keeps what is printed.
+    pub(super) fn find(
+        &self,
+        url: &str,
+        arguments: &[&str],
+        connections: usize,
+    ) -> Result<Found, Box<dyn Error>> {
+        let began = Instant::now();
+        let child = self.spawn(url, arguments, connections)?;
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("crawler-cli: {}: {errors}", output.status).into());
+        }
+        Ok(Found {
+            output: output.stdout,
+            seconds: began.elapsed().as_secs_f64(),
+            memory: self.peak()?,
+        })
+    }
+
+    /// Searches, and only counts the lines.
+    pub(super) fn count(
+        &self,
+        url: &str,
+        arguments: &[&str],
+        connections: usize,
+    ) -> Result<(Found, usize), Box<dyn Error>> {
+        let began = Instant::now();
+        let mut child = self.spawn(url, arguments, connections)?;
+        let mut lines = 0;
+        let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
+        loop {
+            let bytes = reader.fill_buf()?;
+            if bytes.is_empty() {
+                break;
+            }
+            lines += memchr::memchr_iter(b'\n', bytes).count();
+            let length = bytes.len();
+            reader.consume(length);
+        }
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("crawler-cli: {}: {errors}", output.status).into());
+        }
+        let found = Found {
+            output: Vec::new(),
+            seconds: began.elapsed().as_secs_f64(),
+            memory: self.peak()?,
+        };
+        Ok((found, lines))
+    }
+
+    fn spawn(
+        &self,
+        url: &str,
+        arguments: &[&str],
+        connections: usize,
+    ) -> Result<Child, Box<dyn Error>> {
+        let mut command = tool("find-peak")?;
+        command.arg(self.peak.path()).arg(&self.program);
+        command.args(["find", url, "--robots=off", "-j"]);
+        command.arg(connections.to_string()).args(arguments);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Ok(spawn_on(self.core, &mut command)?)
+    }
+
+    fn peak(&self) -> Result<u64, Box<dyn Error>> {
+        Ok(fs::read_to_string(self.peak.path())?.trim().parse()?)
+    }
+
+    /// The seconds that the listings take by wrk's rate.
+    pub(super) fn bound(
+        &self,
+        url: &str,
+        paths: &[String],
+        connections: usize,
+    ) -> Result<f64, Box<dyn Error>> {
+        let mut lua = "local paths = {".to_owned();
+        for path in paths {
+            write!(lua, "\"{path}\",")?;
+        }
+        lua += "}\nlocal at = 0\nrequest = function()\n at = at % #paths + 1\n \
+                return wrk.format(nil, paths[at])\nend\n";
+        let mut script = tempfile::NamedTempFile::new()?;
+        script.write_all(lua.as_bytes())?;
+        let mut command = Command::new("wrk");
+        command
+            .args(["--threads", "1", "--duration", "2"])
+            .args(["--connections", &connections.to_string()])
+            .arg("--script")
+            .arg(script.path())
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let output = spawn_on(self.core, &mut command)?.wait_with_output()?;
+        let output = String::from_utf8(output.stdout)?;
+        let (_, rate) = wrk_numbers(&output).ok_or("wrk printed something else than expected")?;
+        Ok(paths.len() as f64 / rate)
+    }
+
+    /// The seconds that another program takes, if it is installed.
+    pub(super) fn peer(
+        &self,
+        name: &str,
+        url: &str,
+        connections: usize,
+        place: &Path,
+    ) -> Result<Option<f64>, Box<dyn Error>> {
+        if !installed(name) {
+            return Ok(None);
+        }
+        let mut command = Command::new(name);
+        let connections = connections.to_string();
+        match name {
+            "rclone" => command
+                .args(["lsf", "-R", "--files-only", "--http-no-head"])
+                .args(["--checkers", &connections])
+                .args(["--include", super::tree::NAME, "--http-url", url, ":http:"]),
+            _ => command
+                .args(["--spider", "-r", "-np", "-q", "--max-threads", &connections])
+                .arg(url),
+        };
+        command.current_dir(place).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        spawn_on(self.core, &mut command)?.wait()?;
+        Ok(Some(began.elapsed().as_secs_f64()))
+    }
+}
+
+/// Runs another program and writes down how much memory it had.
+#[derive(clap::Parser, Debug)]
+pub struct PeakArgs {
+    /// Gets the most KiB that were resident
+    file: PathBuf,
+
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<String>,
+}
+
+/// The tool: a process of its own, so that the program is its only child, and no larger one before it runs.
+///
+/// # Errors
+/// The program does not run.
+pub fn peak(args: &PeakArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let (program, rest) = args.command.split_first().ok_or("no program")?;
+    let status = Command::new(program).args(rest).status()?;
+    let memory = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss();
+    fs::write(&args.file, memory.to_string())?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}

@@ -1,0 +1,134 @@
+//! nginx over a directory, with limits and delays, and what its log says.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process::{installed, spawn_on};
+
+/// nginx, until it is dropped.
+pub(super) struct Server {
+    child: Child,
+    pub(super) url: String,
+    log: PathBuf,
+}
+
+/// What was asked of it.
+pub(super) struct Log {
+    pub(super) requests: usize,
+    /// Those that had a request.
+    pub(super) connections: usize,
+}
+
+/// Requests in a second that the zone `requests` lets through.
+pub(super) const RATE: u32 = 300;
+
+impl Server {
+    /// `directives` are those of the location that is asked. They can go on to `@listing`, and limit by the zones
+    /// `connections` and `requests`.
+    pub(super) fn start(
+        place: &Path,
+        root: &Path,
+        directives: &str,
+        core: usize,
+    ) -> Result<Self, Box<dyn Error>> {
+        let nginx = match installed("nginx") {
+            true => "nginx",
+            false => "/usr/sbin/nginx",
+        };
+        // Free a moment ago, which is as much as can be known.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = place.join("access.log");
+        let mut config = String::new();
+        // As root, its worker would be somebody who may not read here.
+        if nix::unistd::geteuid().is_root() {
+            config.push_str("user root; ");
+        }
+        if directives.contains("echo_") {
+            writeln!(config, "load_module {ECHO};")?;
+        }
+        writeln!(
+            config,
+            "daemon off; worker_processes 1; pid {pid}; error_log {errors} crit;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ log_format connection $connection;\n\
+             access_log {log} connection buffer=64k flush=1s; keepalive_requests 100000000;\n\
+             limit_conn_zone $server_port zone=connections:1m;\n\
+             limit_req_zone $server_port zone=requests:1m rate={RATE}r/s;\n\
+             server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n\
+             location / {{ {directives} }} location @listing {{ }} }} }}",
+            pid = place.join("pid").display(),
+            errors = place.join("errors.log").display(),
+            log = log.display(),
+            root = root.display(),
+        )?;
+        let file = place.join("nginx.conf");
+        fs::write(&file, config)?;
+        let mut command = Command::new(nginx);
+        command.arg("-p").arg(place).arg("-c").arg(&file);
+        command.stdin(Stdio::null());
+        let child = spawn_on(core, &mut command)?;
+        let server = Self {
+            child,
+            url: format!("http://127.0.0.1:{port}/"),
+            log,
+        };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if began.elapsed() > Duration::from_secs(10) {
+                return Err("nginx did not start".into());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    /// Empties the log, once what the last client has done is in it.
+    pub(super) fn forget(&self) -> Result<(), Box<dyn Error>> {
+        self.log()?;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&self.log)?
+            .set_len(0)?;
+        Ok(())
+    }
+
+    /// What is in the log, when no more comes.
+    pub(super) fn log(&self) -> Result<Log, Box<dyn Error>> {
+        let mut last = None;
+        loop {
+            thread::sleep(Duration::from_millis(1200)); // it is flushed each second
+            let log = fs::read_to_string(&self.log)?;
+            // What was there before it was emptied leaves a hole.
+            let lines = log.lines().map(|line| line.trim_start_matches('\0'));
+            let requests = lines.clone().count();
+            if last.replace(requests) == Some(requests) {
+                let connections: BTreeSet<&str> = lines.collect();
+                return Ok(Log {
+                    requests,
+                    connections: connections.len(),
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // With its worker, which SIGKILL would leave behind.
+        if let Ok(pid) = self.child.id().try_into() {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Where Debian has it; it comes with nginx-light.
+const ECHO: &str = "/usr/lib/nginx/modules/ngx_http_echo_module.so";

@@ -1,0 +1,70 @@
+//! Directories and files on disk, for nginx to show.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Directories and files on disk.
+pub(super) struct Tree {
+    root: PathBuf,
+    /// Paths of all directories, with a `/` at the end.
+    directories: Vec<String>,
+    /// Paths of the wanted files, as find(1) has them.
+    wanted: BTreeSet<String>,
+}
+
+impl Tree {
+    pub(super) fn plant(
+        place: &Path,
+        directories: usize,
+        files: usize,
+    ) -> Result<Self, Box<dyn Error>> {
+        let root = place.join("tree");
+        fs::create_dir(&root)?;
+        let mut paths = vec!["/".to_owned()];
+        for number in 0..directories {
+            let (above, own) = (number % 50, number / 50);
+            let path = match own {
+                0 => format!("/d{above}/"),
+                _ => format!("/d{above}/e{own}/"),
+            };
+            fs::create_dir(root.join(&path[1..]))?;
+            paths.push(path);
+        }
+        for number in 0..files {
+            let directory = &paths[number % paths.len()];
+            let name = match number % 645 {
+                0 => format!("wanted-{number}.xml"),
+                _ => format!("file-{number}.bin"),
+            };
+            fs::write(root.join(&directory[1..]).join(name), b"x")?;
+        }
+        let find = Command::new("find")
+            .arg(&root)
+            .args(["-name", NAME, "-type", "f", "-printf", "/%P\\n"])
+            .output()?;
+        let wanted = String::from_utf8(find.stdout)?;
+        Ok(Self {
+            root,
+            directories: paths,
+            wanted: wanted.lines().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn directories(&self) -> &[String] {
+        &self.directories
+    }
+
+    pub(super) fn wanted(&self) -> &BTreeSet<String> {
+        &self.wanted
+    }
+}
+
+/// What is looked for in it.
+pub(super) const NAME: &str = "wanted-*.xml";

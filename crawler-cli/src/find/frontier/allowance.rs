@@ -1,0 +1,291 @@
+//! How much a host takes: how many requests at a time, and how many a second. Without limits until it refuses some with
+//! 429 or 503; then by what it has answered well before it refused. Pure: time is an argument.
+//!
+//! What it refuses is not known, so both limits follow, each from its own evidence. A host that takes 16 requests at a
+//! time answers 16 of 64 and refuses the others at once. One that takes 300 a second answers some, and refuses all that
+//! come sooner than the others. From one pause to the next is one *flight*; it ends with the first refusal, and what was
+//! under way by then belongs to it.
+
+use std::time::{Duration, Instant};
+
+/// How much a host takes.
+#[derive(Debug, Default)]
+pub(super) struct Allowance {
+    window: Option<Limit>,
+    /// Requests a second.
+    rate: Option<Limit>,
+    /// What the limits are at the latest time seen.
+    window_now: Option<usize>,
+    rate_now: Option<f64>,
+    /// By the rate, nothing is sent before.
+    next_at: Option<Instant>,
+    flight: Flight,
+    /// In a row, that have answered fewer requests than may be under way.
+    short_flights: u32,
+    /// Of all flights that a pause has followed, and the length of those pauses.
+    good: f64,
+    paused: Duration,
+}
+
+/// A limit that grows: not for some seconds, and then ever faster.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    value: f64,
+    since: Instant,
+}
+
+/// What came of the requests since the last pause.
+#[derive(Debug, Default)]
+struct Flight {
+    began: Option<Instant>,
+    good: u32,
+    good_at: Option<Instant>,
+    refused: u32,
+    /// The first one, and how many had been under way.
+    refused_at: Option<(Instant, usize)>,
+}
+
+impl Limit {
+    fn at(self, now: Instant) -> f64 {
+        let time = now.saturating_duration_since(self.since);
+        let cube = (time.as_secs_f64() / DOUBLED_AFTER.as_secs_f64()).powi(3);
+        self.value * (1.0 + cube)
+    }
+}
+
+impl Allowance {
+    /// How many requests may be under way.
+    pub(super) fn window(&self) -> usize {
+        self.window_now.unwrap_or(usize::MAX)
+    }
+
+    /// When the next request may be sent.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.next_at
+    }
+
+    /// Requests may be sent, if the limits let them.
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        if let Some((refused_at, under_way)) = self.flight.refused_at {
+            self.learn(now, refused_at, under_way);
+        }
+        // A whole number that is not too large for any limit.
+        self.window_now = self.window.map(|limit| limit.at(now) as usize);
+        self.rate_now = self.rate.map(|limit| limit.at(now));
+    }
+
+    pub(super) fn handle_sent(&mut self, now: Instant) {
+        self.flight.began.get_or_insert(now);
+        let Some(rate) = self.rate_now else {
+            return;
+        };
+        let due = self.next_at.map_or(now, |at| at.max(now));
+        self.next_at = Some(due + Duration::from_secs_f64(1.0 / rate));
+    }
+
+    pub(super) fn handle_good(&mut self, now: Instant) {
+        self.flight.good = self.flight.good.saturating_add(1);
+        self.flight.good_at = Some(now);
+    }
+
+    /// The host has refused a request while so many others were under way. `is_news`: it was sent since the last pause.
+    pub(super) fn handle_refusal(&mut self, now: Instant, is_news: bool, others: usize) {
+        if is_news {
+            self.flight
+                .refused_at
+                .get_or_insert((now, others.saturating_add(1)));
+        }
+        self.flight.refused = self.flight.refused.saturating_add(1);
+    }
+
+    /// The pause after a flight is over.
+    fn learn(&mut self, now: Instant, refused_at: Instant, under_way: usize) {
+        let flight = std::mem::take(&mut self.flight);
+        let good = f64::from(flight.good);
+        let window = self.window().min(under_way) as f64;
+        // Fewer than there were at a time: that is too many, and what a second takes shows only after that. When more
+        // were answered, the number is not to blame; nor need it be when few were refused, unless that goes on.
+        let share = match flight.good {
+            0 => 0.5,
+            _ => good / (good + f64::from(flight.refused)),
+        };
+        let is_short = good < window && window > 1.0;
+        self.short_flights = if is_short { self.short_flights + 1 } else { 0 };
+        let is_plain = self.window.is_none() || share < 0.75;
+        if is_short && (is_plain || self.short_flights >= SHORT_FLIGHTS) {
+            self.short_flights = 0;
+            self.window = Some(Limit {
+                value: (window * share).floor().max(1.0),
+                since: now,
+            });
+            return;
+        }
+        if let Some(limit) = &mut self.window {
+            limit.value = window;
+            limit.since = now;
+        }
+        let seconds = |from: Option<Instant>, to: Instant| {
+            let time = from.map_or(Duration::ZERO, |from| to.saturating_duration_since(from));
+            time.max(SHORTEST).as_secs_f64()
+        };
+        let good = good.max(1.0);
+        let took = seconds(
+            flight.began,
+            flight
+                .good_at
+                .map_or(refused_at, |good_at| good_at.max(refused_at)),
+        );
+        let pause = seconds(Some(refused_at), now);
+        self.good += good;
+        self.paused += now.saturating_duration_since(refused_at);
+        // Too fast: the less time it went well, beside the pause that it has brought, the more so. But slower than the
+        // pauses make it anyway it need not be.
+        let mean = good / took;
+        let before = self.rate_now.unwrap_or(mean);
+        let all = self.good / self.paused.max(SHORTEST).as_secs_f64();
+        self.rate = Some(Limit {
+            value: (before * (took / (took + pause)).sqrt()).max(mean.min(all)),
+            since: now,
+        });
+        self.next_at = None;
+    }
+}
+
+/// Without a refusal, a limit is twice as high after so long.
+const DOUBLED_AFTER: Duration = Duration::from_secs(8);
+
+/// So many in a row are hardly chance.
+const SHORT_FLIGHTS: u32 = 3;
+
+/// Less cannot be told from nothing.
+const SHORTEST: Duration = Duration::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host in virtual time.
+    trait Host {
+        /// Whether it takes a request, at a time in microseconds, with so many others under way.
+        fn takes(&mut self, at: u64, others: usize) -> bool;
+    }
+
+    impl<F: FnMut(u64, usize) -> bool> Host for F {
+        fn takes(&mut self, at: u64, others: usize) -> bool {
+            self(at, others)
+        }
+    }
+
+    /// As nginx's `limit_req` counts: in milliseconds, and what it refuses costs nothing.
+    fn rate(per_second: f64, burst: f64) -> impl Host {
+        let (mut excess, mut last) = (0.0, None);
+        move |at: u64, _| {
+            let at = at / 1000;
+            let since = last.map_or(0.0, |last| (at - last) as f64 / 1000.0);
+            let now = match last {
+                Some(_) => f64::max(0.0, excess - per_second * since + 1.0),
+                None => 0.0,
+            };
+            if now > burst {
+                return false;
+            }
+            (excess, last) = (now, Some(at));
+            true
+        }
+    }
+
+    /// Milliseconds and refusals until so many requests were answered, each after `latency`, by pauses of half a second.
+    fn crawl(requests: usize, latency: u64, mut host: impl Host) -> (u64, usize) {
+        let epoch = Instant::now();
+        let instant = |at: u64| epoch + Duration::from_micros(at);
+        let mut allowance = Allowance::default();
+        let (mut at, mut paused_until, mut refused) = (0, 0, 0);
+        let mut left = requests;
+        // When the answer comes, whether it is good, and when it was sent.
+        let mut under_way: Vec<(u64, bool, u64)> = Vec::new();
+        while left > 0 || !under_way.is_empty() {
+            under_way.sort_unstable();
+            while let Some(&(due, is_good, sent)) = under_way.first().filter(|first| first.0 <= at)
+            {
+                under_way.remove(0);
+                if is_good {
+                    allowance.handle_good(instant(due));
+                    continue;
+                }
+                refused += 1;
+                left += 1;
+                allowance.handle_refusal(instant(due), sent >= paused_until, under_way.len());
+                paused_until = paused_until.max(due + 500_000);
+            }
+            if at >= paused_until {
+                allowance.handle_time(instant(at));
+                let most = allowance.window().min(64);
+                let may = allowance.next_at().is_none_or(|next| next <= instant(at));
+                if may && left > 0 && under_way.len() < most {
+                    left -= 1;
+                    allowance.handle_sent(instant(at));
+                    let taken = under_way.iter().filter(|(_, is_good, _)| *is_good).count();
+                    let is_good = host.takes(at, taken);
+                    let took = if is_good { 100 + latency } else { 100 };
+                    under_way.push((at + took, is_good, at));
+                }
+            }
+            at += 50;
+        }
+        (at / 1000, refused)
+    }
+
+    #[test]
+    fn a_limit_on_the_number_is_found_and_kept() {
+        let (time, refused) = crawl(5000, 20_000, |_: u64, others: usize| others < 16);
+        // 16 at a time would take 6.3 s.
+        assert!(time < 9000 && refused < 60, "{time} ms, {refused} refused");
+        let (time, refused) = crawl(200, 20_000, |_: u64, others: usize| others < 1);
+        assert!(time < 7000 && refused < 75, "{time} ms, {refused} refused");
+    }
+
+    #[test]
+    fn a_limit_on_the_rate_is_found_and_kept() {
+        for (burst, latency, most) in [
+            // Without bursts, nginx lets through 250 of 300 a second, because it counts whole milliseconds.
+            (0.0, 0, 40_000),
+            (0.0, 20_000, 55_000),
+            // 16.7 s would be as fast as can be.
+            (50.0, 0, 22_000),
+            (50.0, 20_000, 22_000),
+        ] {
+            let (time, refused) = crawl(5000, latency, rate(300.0, burst));
+            assert!(time < most, "burst {burst}: {time} ms, {refused} refused");
+            assert!(refused < 100, "burst {burst}: {time} ms, {refused} refused");
+        }
+        let (time, refused) = crawl(300, 20_000, rate(10.0, 20.0));
+        assert!(
+            time < 33_000 && refused < 90,
+            "{time} ms, {refused} refused"
+        );
+    }
+
+    /// The trap: refusals that have nothing to do with the load make a crawl slower and slower.
+    #[test]
+    fn a_host_that_refuses_at_random_costs_pauses_and_as_much_again() {
+        let mut random = 1u64;
+        let (time, refused) = crawl(2000, 1000, move |_: u64, _: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % 40 != 0
+        });
+        assert!(time < refused as u64 * 1300, "{time} ms, {refused} refused");
+    }
+
+    #[test]
+    fn limits_grow_again() {
+        let now = Instant::now();
+        let limit = Limit {
+            value: 10.0,
+            since: now,
+        };
+        let at = |seconds| limit.at(now + Duration::from_secs(seconds)).round();
+        assert_eq!([0, 1, 4, 8, 16].map(at), [10.0, 10.0, 11.0, 20.0, 90.0]);
+    }
+}

@@ -1,0 +1,278 @@
+//! Servers that fail: once, at random, or for good. Nothing is lost in silence, nothing comes twice, and it ends.
+
+mod common;
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher as _};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use common::{Answer, Script, find, index, lines, page, response, stderr};
+use crawler_cli::find::{Event, Find, Policy};
+
+fn busy() -> Vec<u8> {
+    response(503, "Retry-After: 1\r\n", "")
+}
+
+/// The first half of a response.
+fn cut(whole: &[u8]) -> Vec<u8> {
+    whole[..whole.len() / 2].to_vec()
+}
+
+fn html(body: &str) -> Vec<u8> {
+    response(200, "Content-Type: text/html\r\n", body)
+}
+
+/// A mirror of names as they are in the world, where every page of a `once` directory fails at first.
+fn world() -> Script {
+    let asked: Mutex<BTreeSet<String>> = Mutex::default();
+    Script::start(move |request| -> Answer {
+        let is_first = asked.lock().expect("no panic").insert(request.to_owned());
+        match request {
+            "GET /pub/" => {
+                let mut page = index(&[
+                    "a%20b/",
+                    "50%25/",
+                    "caf%C3%A9/",
+                    "tom&#39;s/",
+                    "/pub/rooted/",
+                    "unmarked/",
+                    "once-500/",
+                    "once-503/",
+                    "once-reset/",
+                    "once-cut/",
+                    "once-short/",
+                ]);
+                // The same again, and what is elsewhere.
+                for again in ["./a%20b/", "/pub/50%25/", "caf%c3%a9/", "/", "../other/"] {
+                    let row = format!("<a href=\"{again}\">x</a>\r\n</pre>");
+                    page = page.replacen("</pre>", &row, 1);
+                }
+                html(&page).into()
+            }
+            "GET /pub/unmarked/" => html(
+                "<title>Index</title><a href=.>.</a><a href=sub>sub</a><a href=plain>plain</a>",
+            )
+            .into(),
+            "HEAD /pub/unmarked/sub" => {
+                response(301, "Location: /pub/unmarked/sub/\r\n", "").into()
+            }
+            "HEAD /pub/unmarked/plain" => response(200, "", "").into(),
+            "GET /pub/once-500/" if is_first => response(500, "", "").into(),
+            "GET /pub/once-503/" if is_first => busy().into(),
+            "GET /pub/once-reset/" if is_first => Answer::Reset,
+            "GET /pub/once-cut/" if is_first => cut(&page(&["f"])).into(),
+            // Its length is right.
+            "GET /pub/once-short/" if is_first => {
+                html("<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n").into()
+            }
+            "GET /loops/" => page(&["loop/", "f"]).into(),
+            _ if request.starts_with("GET /loops/") => page(&["loop/", "f"]).into(),
+            _ if request.starts_with("GET /pub/") => page(&["f", "q%3Fx%23.txt"]).into(),
+            _ => response(404, "", "").into(),
+        }
+    })
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_comes_twice() {
+    let server = world();
+    let output = find(&[&server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let mut expected: Vec<String> = ["", "unmarked/", "unmarked/plain"]
+        .map(|path| server.url(&format!("/pub/{path}")))
+        .to_vec();
+    for directory in [
+        "a%20b",
+        "50%25",
+        "caf%C3%A9",
+        "tom's",
+        "rooted",
+        "unmarked/sub",
+        "once-500",
+        "once-503",
+        "once-reset",
+        "once-cut",
+        "once-short",
+    ] {
+        for name in ["", "f", "q%3Fx%23.txt"] {
+            expected.push(server.url(&format!("/pub/{directory}/{name}")));
+        }
+    }
+    expected.sort();
+    assert_eq!(lines(&output.stdout), expected);
+    // Each directory and each name that may be one, and five more because they failed.
+    assert_eq!(server.requests().len(), 13 + 2 + 5);
+}
+
+#[test]
+fn a_loop_of_links_ends_and_is_named() {
+    let server = world();
+    let output = find(&[&server.url("/loops/")]);
+    assert_eq!(output.status.code(), Some(1));
+    let found = lines(&output.stdout);
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    assert_eq!(found.len(), distinct.len());
+    assert!(found.contains(&server.url("/loops/loop/f")));
+    assert!(
+        stderr(&output).contains("loop of links"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(server.requests().len() < 20);
+}
+
+/// Whatever is wrong with it.
+#[test]
+fn one_directory_that_always_fails_is_named_with_its_cause() {
+    type Fault = fn() -> Answer;
+    let faults: [(Fault, &str, &[&str]); 8] = [
+        (
+            || response(500, "", "").into(),
+            "the server answered 500",
+            &["--retries", "1"],
+        ),
+        (
+            || response(404, "", "").into(),
+            "the server answered 404",
+            &[],
+        ),
+        (
+            || response(503, "", "").into(),
+            "the server answered 503",
+            &["--patience", "2"],
+        ),
+        (
+            || busy().into(),
+            "the server answered 503",
+            &["--patience", "2"],
+        ),
+        (|| Answer::Reset, "Connection reset", &["--retries", "1"]),
+        (
+            || Answer::Stall,
+            "timed out",
+            &["--retries", "1", "--timeout", "0.3"],
+        ),
+        (
+            || cut(&page(&["f"])).into(),
+            "the connection closed inside the response",
+            &["--retries", "1"],
+        ),
+        (
+            || html("<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n").into(),
+            "the listing was cut short",
+            &["--retries", "1"],
+        ),
+    ];
+    // At the same time: they mostly wait.
+    thread::scope(|scope| {
+        for (fault, cause, options) in faults {
+            scope.spawn(move || {
+                let server = Script::start(move |request| match request {
+                    "GET /" => page(&["a/", "bad/", "c/"]).into(),
+                    "GET /bad/" => fault(),
+                    _ => page(&["f"]).into(),
+                });
+                let start = server.url("/");
+                let output = find(&[&[start.as_str()], options].concat());
+                assert_eq!(output.status.code(), Some(1), "{cause}");
+                let expected = ["/", "/a/", "/a/f", "/bad/", "/c/", "/c/f"];
+                let expected = expected.map(|path| server.url(path));
+                assert_eq!(lines(&output.stdout), expected, "{cause}");
+                let errors = stderr(&output);
+                let unread: Vec<&str> = errors
+                    .lines()
+                    .filter(|line| line.starts_with("crawler-cli find: "))
+                    .collect();
+                let url = server.url("/bad/: ");
+                assert!(unread.len() == 1 && unread[0].contains(&url), "{errors}");
+                assert!(unread[0].contains(cause), "{cause} in {errors}");
+                assert!(errors.ends_with("; 1 UNREAD\n"), "{errors}");
+            });
+        }
+    });
+}
+
+/// So many of 100 answers are a reset, 500, 503 with `Retry-After`, nothing at all, or cut short.
+fn unreliable(seed: u64, percent: u64) -> Script {
+    let asked: Mutex<BTreeMap<String, u32>> = Mutex::default();
+    Script::start(move |request| -> Answer {
+        let directories: Vec<String> = (0..WIDTH).map(|n| format!("d{n}/")).collect();
+        let depth = request.matches('/').count() - 1;
+        let below: Vec<&str> = directories.iter().map(String::as_str).collect();
+        let whole = match depth {
+            0 | 1 => page(&[&below[..], &["f"]].concat()),
+            _ => page(&["f", "g"]),
+        };
+        let attempt = {
+            let mut asked = asked.lock().expect("no panic");
+            let attempts = asked.entry(request.to_owned()).or_default();
+            *attempts += 1;
+            *attempts
+        };
+        // What happens does not depend on the order of requests.
+        let mut hasher = DefaultHasher::new();
+        (seed, request, attempt).hash(&mut hasher);
+        let random = hasher.finish();
+        if random % 100 >= percent {
+            return whole.into();
+        }
+        match random / 100 % 5 {
+            0 => Answer::Reset,
+            1 => response(500, "", "").into(),
+            2 => busy().into(),
+            3 => Answer::Stall,
+            _ => cut(&whole).into(),
+        }
+    })
+}
+
+/// Directories in one.
+const WIDTH: usize = 12;
+
+#[test]
+fn failures_at_random_cost_nothing_but_time() {
+    let policy = Policy {
+        robots: false,
+        first_pause: Duration::from_millis(5),
+        longest_pause: Duration::from_millis(20),
+        ..Policy::default()
+    };
+    let directories = 1 + WIDTH + WIDTH * WIDTH;
+    let files = 1 + WIDTH + 2 * WIDTH * WIDTH;
+    // With 30 of 100, some URL fails six times in a row in nearly every run.
+    thread::scope(|scope| {
+        for (percent, seed) in [(12, 1), (12, 2), (12, 3), (12, 4), (30, 1), (30, 2)] {
+            let policy = policy.clone();
+            scope.spawn(move || {
+                let server = unreliable(seed, percent);
+                let mut found = Vec::new();
+                let summary = Find::new()
+                    .start(&server.url("/"))
+                    .expect("a URL")
+                    .policy(policy)
+                    .connections(NonZeroUsize::new(16).expect("not 0"))
+                    .timeout(Duration::from_millis(500))
+                    .run(|event| {
+                        match event {
+                            Event::Found(entry) => found.push(entry.url.to_owned()),
+                            Event::Unread(unread) => {
+                                panic!("seed {seed}, {}: {}", unread.url, unread.cause)
+                            }
+                            _ => {}
+                        }
+                        ControlFlow::Continue(())
+                    });
+                assert!(summary.is_complete(), "seed {seed} of {percent} %");
+                assert_eq!(found.len(), directories + files);
+                let distinct: BTreeSet<&String> = found.iter().collect();
+                assert_eq!(distinct.len(), found.len(), "nothing comes twice");
+                assert!(summary.counts.retries > 0);
+            });
+        }
+    });
+}
