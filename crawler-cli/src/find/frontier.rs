@@ -85,6 +85,8 @@ pub struct Frontier {
     /// What robots.txt says, once that is known.
     robots: Option<Robots>,
     robots_asked: bool,
+    /// By others, who wait for it.
+    robots_wanted: bool,
     /// Why the host was given up, and with it what comes back from the disk.
     given_up: Option<Arc<Cause>>,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
@@ -202,6 +204,7 @@ impl Frontier {
             delayed_by_robots: false,
             robots: None,
             robots_asked: false,
+            robots_wanted: false,
             given_up: None,
             heads: true,
             heads_proven: false,
@@ -778,7 +781,7 @@ impl Frontier {
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if self.awaits_robots() && !self.is_done() {
+        if self.awaits_robots() && (self.robots_wanted || !self.is_done()) {
             // Nothing else was asked for yet, so that nothing else is postponed.
             if !mem::replace(&mut self.robots_asked, true) {
                 return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
