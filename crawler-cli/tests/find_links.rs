@@ -779,3 +779,106 @@ fn a_robots_txt_that_was_moved_is_not_forgotten_for_links() {
     );
     assert_eq!(lines(&output.stdout).len(), 4);
 }
+
+/// Whatever led to them, and although nothing else is asked of that host.
+#[test]
+fn files_of_other_hosts_are_fetched_by_the_robots_txt_of_their_host() {
+    let place = tempfile::tempdir().expect("a directory");
+    let second = Script::start(|request| match request {
+        "GET /robots.txt" => text("User-agent: *\nDisallow: /private/\n"),
+        "GET /i.png" => text("picture"),
+        "GET /moved.png" => moved("/private/moved.png"),
+        other => panic!("{other} was asked for"),
+    });
+    let third = Script::start(|request| match request {
+        "GET /robots.txt" => response(403, "", ""),
+        "GET /private/i.png" => text("theirs"),
+        other => panic!("{other} was asked for"),
+    });
+    let silent = Script::start(|request| match request {
+        "GET /robots.txt" => response(500, "", ""),
+        other => panic!("{other} was asked for"),
+    });
+    let images = [
+        second.url("/private/i.png"),
+        second.url("/i.png"),
+        second.url("/moved.png"),
+        third.url("/private/i.png"),
+        silent.url("/i.png"),
+    ];
+    let body = images.iter().map(|image| format!("<img src={image}>"));
+    let body: String = body.chain(["<img src=private/i.png>".into()]).collect();
+    let first = Script::start(move |request| match request {
+        "GET /robots.txt" => text("User-agent: *\nDisallow: /i.png\nDisallow: /private/\n"),
+        "GET /" => html(&body),
+        other => panic!("{other} was asked for"),
+    });
+    let output = quiet(&[
+        &first.url("/"),
+        "--robots=on",
+        "--links",
+        "page",
+        "--span-hosts",
+        "--retries",
+        "0",
+        "--download",
+        place.path().to_str().expect("UTF-8"),
+        "-name",
+        "*.png",
+    ]);
+    let errors = stderr(&output);
+    for (url, cause) in [
+        (first.url("/private/i.png"), "robots.txt"),
+        (second.url("/private/i.png"), "robots.txt"),
+        (second.url("/moved.png"), "robots.txt"),
+        (
+            silent.url("/i.png"),
+            "not read: no robots.txt: the server answered 500",
+        ),
+    ] {
+        let line = errors.lines().find(|line| line.contains(&url));
+        assert!(line.is_some_and(|line| line.contains(cause)), "{errors}");
+    }
+    assert_eq!(errors.lines().count(), 4, "{errors}");
+    for (host, file, content) in [
+        (&second, "i.png", "picture"),
+        (&third, "private/i.png", "theirs"),
+    ] {
+        let file = place.path().join(host.address.to_string()).join(file);
+        assert_eq!(std::fs::read(file).expect("a file"), content.as_bytes());
+        assert_eq!(host.requests()[0], "GET /robots.txt");
+    }
+    assert_eq!(silent.requests(), ["GET /robots.txt"]);
+}
+
+#[test]
+fn a_file_that_waits_for_the_robots_txt_is_fetched_after_the_end_of_the_search() {
+    let place = tempfile::tempdir().expect("a directory");
+    let second = Script::start(|request| match request {
+        "GET /robots.txt" => response(404, "", ""),
+        "GET /i.png" => text("picture"),
+        other => panic!("{other} was asked for"),
+    });
+    let to = second.url("/i.png");
+    let first = Script::start(move |request| match request {
+        "GET /robots.txt" => response(404, "", ""),
+        "GET /" => html(&format!("<img src={to}><a href=more>1</a>")),
+        other => panic!("{other} was asked for"),
+    });
+    let output = quiet(&[
+        &first.url("/"),
+        "--robots=on",
+        "--links",
+        "page",
+        "--span-hosts",
+        "--download",
+        place.path().to_str().expect("UTF-8"),
+        "-name",
+        "*.png",
+        "-print",
+        "-quit",
+    ]);
+    assert_eq!(stderr(&output), "");
+    assert_eq!(lines(&output.stdout), [second.url("/i.png")]);
+    assert_eq!(second.requests(), ["GET /robots.txt", "GET /i.png"]);
+}

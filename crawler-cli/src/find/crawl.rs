@@ -304,7 +304,7 @@ impl Crawl<'_> {
             };
             let added = frontier.add_back(Instant::now(), back, sink);
             added.map_err(|text| lock(state).damaged(text))?;
-            self.take_wanted(index, run);
+            self.take_wanted(run);
         }
         Ok(())
     }
@@ -358,11 +358,13 @@ impl Crawl<'_> {
         page.into_iter().chain(file).min()
     }
 
-    /// Not while so many files wait that more of them would only take memory.
+    /// Not while so many files wait that more of them would only take memory, unless they wait for the robots.txt.
     fn has_room_for_page(&self, index: usize) -> bool {
         let host = &self.hosts.all[index];
         let others = host.downloads.in_flight();
-        self.has_room(index) && !host.downloads.is_full() && host.frontier.has_room(others)
+        self.has_room(index)
+            && (!host.downloads.is_full() || host.files_await_robots())
+            && host.frontier.has_room(others)
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
@@ -376,12 +378,17 @@ impl Crawl<'_> {
     }
 
     fn submit_pages(&mut self, index: usize, run: &mut Run<'_>) {
-        while self.has_room_for_page(index) && !run.is_over() {
+        while self.has_room_for_page(index)
+            && (!run.is_over() || self.hosts.all[index].files_await_robots())
+        {
             let now = Instant::now();
             if self.group_held_until(index, now).is_some() {
                 return;
             }
             let host = &mut self.hosts.all[index];
+            if host.files_await_robots() {
+                host.frontier.want_robots();
+            }
             let Some(fetch) = host.frontier.poll_request(now) else {
                 return;
             };
@@ -488,7 +495,7 @@ impl Crawl<'_> {
         }
         self.spare.push((done.request, done.response));
         self.take_links(now, run);
-        self.take_wanted(index, run);
+        self.take_wanted(run);
         index
     }
 

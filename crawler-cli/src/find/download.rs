@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::Add;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -182,6 +183,14 @@ struct Task {
     throttles: u32,
     redirects: u32,
     first_sent_at: Option<Instant>,
+}
+
+impl Task {
+    /// What is asked for.
+    fn url(&self) -> &str {
+        let location = self.location.as_ref();
+        location.map_or(&self.wanted.url, Url::as_str)
+    }
 }
 
 /// The host asked for less.
@@ -411,12 +420,6 @@ impl Downloads {
         });
     }
 
-    /// A file that may not be fetched.
-    pub(super) fn refuse(&mut self, wanted: &Wanted, cause: &Cause, sink: Sink<'_>) {
-        self.counts.wanted += 1;
-        self.fail(&wanted.url, cause, sink);
-    }
-
     /// Whether so many files wait that no more should be looked for.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() + self.postponed.len() >= MOST_WAITING
@@ -447,15 +450,21 @@ impl Downloads {
         self.complaint.take()
     }
 
-    /// The next request. Files that need none are done with on the way.
+    /// The next request. Files that need none are done with on the way, and those of which `refusal` says why their URL
+    /// may not be fetched.
     pub(super) fn poll_request(
         &mut self,
         now: Instant,
         store: &mut Store,
+        refusal: &dyn Fn(&str) -> Option<Arc<Cause>>,
         sink: Sink<'_>,
     ) -> Option<Get<'_>> {
         let (task, asked, partial) = loop {
             let mut task = self.next_task(now)?;
+            if let Some(cause) = refusal(task.url()) {
+                self.give_up(&task, &cause, sink);
+                continue;
+            }
             match prepare(&mut task, store) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
                 Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, sink),
@@ -489,10 +498,7 @@ impl Downloads {
             } else {
                 "GET"
             },
-            url: match &flight.task.location {
-                Some(location) => location.as_str(),
-                None => &flight.task.wanted.url,
-            },
+            url: flight.task.url(),
             rest: match &flight.asked {
                 Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
                 Asked::Head | Asked::Whole => None,
@@ -765,11 +771,8 @@ impl Downloads {
     }
 
     fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+        let url = task.wanted.url.as_str();
         self.counts.take_left(task.left);
-        self.fail(&task.wanted.url, cause, sink);
-    }
-
-    fn fail(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
         self.note_over(url);
         self.counts.failed += 1;
         sink(Outcome::Failed { url, cause });

@@ -89,6 +89,8 @@ pub struct Frontier {
     has_sitemaps: bool,
     /// Pages that were moved, and where to: by their fingerprints. As many as there are pages at the most.
     moves: HashMap<u128, u128>,
+    /// By others, who wait for it.
+    robots_wanted: bool,
     /// Why the host was given up, and with it what comes back from the disk.
     given_up: Option<Arc<Cause>>,
     /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
@@ -207,6 +209,7 @@ impl Frontier {
             robots_asked: false,
             has_sitemaps: false,
             moves: HashMap::new(),
+            robots_wanted: false,
             given_up: None,
             heads: true,
             heads_proven: false,
@@ -801,7 +804,7 @@ impl Frontier {
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if self.awaits_robots() && !self.is_done() {
+        if self.awaits_robots() && (self.robots_wanted || !self.is_done()) {
             // Nothing else was asked for yet, so that nothing else is postponed.
             if !mem::replace(&mut self.robots_asked, true) {
                 return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));

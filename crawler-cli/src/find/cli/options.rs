@@ -549,7 +549,7 @@ const OPTIONS: &[Opt] = &[
         values: &[],
         group: Group::Network,
         short: "go to other hosts",
-        long: "Go to other hosts where links of pages (--links page), locations of sitemaps and redirects lead there, be it of directories or, as in mirror networks, of files to download: to all, or to those of --domains. Each host is asked for its own robots.txt, and -maxdepth counts from its root. Without it, what is searched stays below the starts; the same host with https in place of http at the usual ports counts as the same. No more than 10,000 hosts are searched.",
+        long: "Go to other hosts where links of pages (--links page), locations of sitemaps and redirects lead there, be it of directories or, as in mirror networks, of files to download: to all, or to those of --domains. Each host is asked for its own robots.txt, and -maxdepth counts from its root; a redirect of a file to download is followed under the limits of the host that redirects, whatever the other's robots.txt says. Without it, what is searched stays below the starts; the same host with https in place of http at the usual ports counts as the same. No more than 10,000 hosts are searched.",
         default: "",
         env: &[],
         set: Set::Flag(|args| args.find(Find::span_hosts)),

@@ -5,11 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeouts};
+use url::Url;
 
 use super::super::download::{Body, Complaint, Head, Outcome, Store};
 use super::super::frontier::{Cause, FetchId};
 use super::super::stats::{Class, Exchange};
-use super::{Crawl, Host, Run, exchange, failure, tag, untag};
+use super::{Crawl, Host, Run, exchange, failure, root_of, tag, untag};
 
 /// The bodies that are being read, and where they go.
 pub(super) struct Bodies {
@@ -57,25 +58,30 @@ impl Bodies {
     }
 }
 
+impl Host {
+    /// Whether nothing but the robots.txt may be asked for, and that for the sake of files at least.
+    pub(super) fn files_await_robots(&self) -> bool {
+        self.frontier.awaits_robots() && !self.downloads.is_done()
+    }
+}
+
 impl Crawl<'_> {
-    /// Takes up what was found since, but for what robots.txt says is not to be fetched.
-    pub(super) fn take_wanted(&mut self, index: usize, run: &mut Run<'_>) {
+    /// Gives what was found since to the hosts that have it, which need not be the one whose answer told of it.
+    pub(super) fn take_wanted(&mut self, run: &mut Run<'_>) {
         let Some(bodies) = &self.bodies else {
             return;
         };
-        let host = &mut self.hosts.all[index];
         for wanted in std::mem::take(&mut run.wanted) {
-            let target = wanted.url.get(host.base.len()..).unwrap_or("/");
-            if host.frontier.is_allowed(target) {
-                host.downloads.add(wanted, &bodies.store);
-            } else {
-                let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
-                host.downloads.refuse(&wanted, &Cause::Robots, sink);
+            let root = Url::parse(&wanted.url).map(|url| root_of(&url));
+            // What is found was found by the frontier of its host.
+            if let Some(&index) = root.ok().and_then(|root| self.hosts.places.get(&root)) {
+                self.hosts.all[index].downloads.add(wanted, &bodies.store);
             }
         }
     }
 
-    /// While directories are read, half of the connections are left for them.
+    /// While directories are read, half of the connections are left for them. Nothing is fetched before the robots.txt
+    /// is known.
     pub(super) fn has_room_for_download(&self, index: usize) -> bool {
         let host = &self.hosts.all[index];
         let goes_on = !host.frontier.is_done() && !host.downloads.is_full();
@@ -88,6 +94,7 @@ impl Crawl<'_> {
         let in_flight = host.downloads.in_flight();
         bodies.is_some_and(|bodies| bodies.in_flight < MOST_FILES)
             && in_flight < most
+            && !host.frontier.awaits_robots()
             && self.has_room(index)
             && host.frontier.has_room(in_flight)
     }
@@ -102,8 +109,16 @@ impl Crawl<'_> {
                 return;
             };
             let host = &mut self.hosts.all[index];
+            let (base, frontier) = (host.base.as_str(), &host.frontier);
+            let refusal = &|url: &str| {
+                let target = url.strip_prefix(base)?;
+                frontier.refusal(target).filter(|_| target.starts_with('/'))
+            };
             let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
-            let Some(get) = host.downloads.poll_request(now, &mut bodies.store, sink) else {
+            let get = host
+                .downloads
+                .poll_request(now, &mut bodies.store, refusal, sink);
+            let Some(get) = get else {
                 return;
             };
             let mut request = Request::new(get.method, get.url);

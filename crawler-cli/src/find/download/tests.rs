@@ -57,7 +57,7 @@ impl World {
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         let get = self
             .downloads
-            .poll_request(self.now, &mut self.store, sink)?;
+            .poll_request(self.now, &mut self.store, &|_| None, sink)?;
         let rest = get
             .rest
             .map(|(at, validator)| format!(" {at}- if {validator}"));

@@ -321,8 +321,20 @@ impl Frontier {
         robots.is_none_or(|robots| robots.allows_all() || robots.allows(target))
     }
 
+    /// Why a target may not be fetched, for whoever asks for it without the frontier; once robots.txt is known.
+    pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
+        // A host that was given up before it was known allows nothing.
+        let cause = || self.given_up.clone().unwrap_or(Arc::new(Cause::Robots));
+        (!self.is_allowed(target)).then(cause)
+    }
+
+    /// The robots.txt is asked for even if there is nothing else to ask for.
+    pub fn want_robots(&mut self) {
+        self.robots_wanted = true;
+    }
+
     /// Whether nothing but the robots.txt may be asked for.
-    pub(super) fn awaits_robots(&self) -> bool {
+    pub fn awaits_robots(&self) -> bool {
         self.policy.robots && self.robots.is_none()
     }
 }
