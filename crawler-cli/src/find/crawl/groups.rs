@@ -61,7 +61,7 @@ impl Crawl<'_> {
     pub(super) fn note_sent(&mut self, index: usize, now: Instant) {
         for other in self.group(index).to_vec() {
             if other != index {
-                self.hosts.all[other].frontier.handle_other_sent(now);
+                self.hosts.all[other].frontier.handle_neighbour_sent(now);
             }
         }
     }

@@ -211,6 +211,11 @@ impl Frontier {
         self.pace(now);
     }
 
+    /// A request was sent to another host that is limited together with this one.
+    pub fn handle_neighbour_sent(&mut self, now: Instant) {
+        self.charge(now);
+    }
+
     /// The host answered a request without complaint.
     pub fn handle_other_answer(&mut self, now: Instant) {
         self.allowance.handle_good(now);
@@ -243,10 +248,14 @@ impl Frontier {
 
     /// A request is sent.
     pub(super) fn pace(&mut self, now: Instant) {
+        self.charge(now);
+        self.allowance.handle_sent(now);
+    }
+
+    fn charge(&mut self, now: Instant) {
         for limit in &mut self.pace {
             limit.charge(now, 1);
         }
-        self.allowance.handle_sent(now);
     }
 
     pub(super) fn limit_rate(&mut self, rate: Rate) {
