@@ -383,6 +383,7 @@ impl Crawl<'_> {
         {
             let now = Instant::now();
             if self.group_held_until(index, now).is_some() {
+                self.hosts.all[index].frontier.handle_neighbour_pause(now);
                 return;
             }
             let host = &mut self.hosts.all[index];

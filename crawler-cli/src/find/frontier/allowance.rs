@@ -83,6 +83,11 @@ impl Allowance {
         self.next_at = Some(due + Duration::from_secs_f64(1.0 / rate));
     }
 
+    /// Something else keeps requests back: that time says nothing about the host.
+    pub(super) fn handle_held(&mut self, now: Instant) {
+        self.flight.began = self.flight.began.map(|_| now);
+    }
+
     pub(super) fn handle_good(&mut self, now: Instant) {
         self.flight.good = self.flight.good.saturating_add(1);
         self.flight.good_at = Some(now);

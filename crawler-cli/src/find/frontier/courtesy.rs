@@ -216,6 +216,11 @@ impl Frontier {
         self.charge(now);
     }
 
+    /// Such a host keeps the requests to this one waiting.
+    pub fn handle_neighbour_pause(&mut self, now: Instant) {
+        self.allowance.handle_held(now);
+    }
+
     /// The host answered a request without complaint.
     pub fn handle_other_answer(&mut self, now: Instant) {
         self.allowance.handle_good(now);
