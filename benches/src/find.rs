@@ -325,8 +325,7 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_dash =
-            |value: Option<String>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
         let seconds = median(self.seconds.iter().copied());
         let bound = (!self.bound.is_empty()).then(|| median(self.bound.iter().copied()));
         let ratio = bound.map(|bound| seconds / bound);

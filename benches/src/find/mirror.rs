@@ -212,7 +212,11 @@ impl Shared {
             }
             // The client waits for an answer before it asks again.
             let target = buffer.split(|&byte| byte == b' ').nth(1).unwrap_or(b"/");
-            let depth = target.iter().filter(|&&byte| byte == b'/').count() - 1;
+            let depth = target
+                .iter()
+                .filter(|&&byte| byte == b'/')
+                .count()
+                .saturating_sub(1);
             let answer = &self.answers[depth.min(self.answers.len() - 1)];
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             match self.faults.and_then(|faults| faults.of(number)) {
@@ -221,8 +225,8 @@ impl Shared {
                 Some(Fault::Busy) => stream.write_all(BUSY)?,
                 Some(Fault::CutShort) => return stream.write_all(&answer[..answer.len() / 2]),
                 Some(Fault::Stall) => {
-                    stream.read(&mut chunk)?; // until the client has had enough
-                    return Ok(());
+                    // Until the client has had enough.
+                    return stream.read(&mut chunk).map(|_| ());
                 }
                 Some(Fault::Reset) => {
                     return rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))

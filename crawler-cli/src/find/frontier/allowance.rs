@@ -278,7 +278,7 @@ mod tests {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            (random >> 33) % 40 != 0
+            !(random >> 33).is_multiple_of(40)
         });
         assert!(time < refused as u64 * 1300, "{time} ms, {refused} refused");
     }
