@@ -564,8 +564,9 @@ fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
     let args = ["--span-hosts", "--retries", "0", "-j", "1"];
     let (found, errors, code) = pages(&site, "/", &args);
     let image = format!("http://{address}/i.png");
+    // Sorted with the hosts' names, of which the ports are by chance.
     assert_eq!(
-        found,
+        sorted(found),
         sorted(vec!["/".into(), "/a".into(), "/b".into(), image])
     );
     assert_eq!(code, Some(1));
@@ -881,4 +882,32 @@ fn a_file_that_waits_for_the_robots_txt_is_fetched_after_the_end_of_the_search()
     assert_eq!(stderr(&output), "");
     assert_eq!(lines(&output.stdout), [second.url("/i.png")]);
     assert_eq!(second.requests(), ["GET /robots.txt", "GET /i.png"]);
+}
+
+#[test]
+fn what_is_not_below_the_start_is_downloaded_below_its_host_and_path() {
+    let place = tempfile::tempdir().expect("a directory");
+    let own = Arc::new(OnceLock::<String>::new());
+    let site = Script::start({
+        let own = Arc::clone(&own);
+        move |request| match request {
+            "GET /pub/" => page(&["a.txt"]),
+            "GET /docs/map.txt" => text(&format!("{}/docs/a.txt", own.get().expect("it is up"))),
+            "GET /pub/a.txt" => text("published"),
+            "GET /docs/a.txt" => text("documents"),
+            other => panic!("{other} was asked for"),
+        }
+    });
+    own.set(site.url("")).expect("not yet");
+    let output = quiet(&[
+        &site.url("/pub/"),
+        "--sitemap",
+        &site.url("/docs/map.txt"),
+        "--download",
+        place.path().to_str().expect("UTF-8"),
+    ]);
+    assert_eq!(stderr(&output), "");
+    let read = |file: &str| std::fs::read(place.path().join(file)).expect("a file");
+    assert_eq!(read("a.txt"), b"published");
+    assert_eq!(read(&format!("{}/docs/a.txt", site.address)), b"documents");
 }

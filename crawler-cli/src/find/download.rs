@@ -32,7 +32,8 @@ pub(super) use answer::Head;
 use answer::{Answer, Asked};
 use disk::{Claim, Claims, Existing, Facts, Opening, Partial, Root};
 pub use fault::Fault;
-use names::{Layout, Name};
+pub(super) use names::Base;
+use names::Name;
 
 /// Where files go.
 #[derive(Clone, Debug)]
@@ -54,9 +55,8 @@ pub(super) struct Store {
     to: Destination,
     /// What differs from the server's files is replaced.
     overwrite: bool,
-    /// The host of the only start: its files are named relative to that. Of other hosts, each URL has its host and its
-    /// whole path.
-    host: Option<String>,
+    /// What files are named relative to, if there is one start.
+    base: Option<Base>,
     /// Where redirects may lead.
     scope: Scope,
     claims: Claims,
@@ -65,29 +65,15 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// For a crawl from these starts.
-    pub(super) fn new(to: Destination, overwrite: bool, starts: &[Url], scope: Scope) -> Self {
-        let host = match starts {
-            [start] => Some(names::host(start.as_str()).to_owned()),
-            _ => None,
-        };
+    pub(super) fn new(to: Destination, overwrite: bool, base: Option<Base>, scope: Scope) -> Self {
         Self {
             to,
             overwrite,
-            host,
+            base,
             scope,
             claims: Claims::default(),
             broken: None,
         }
-    }
-
-    /// Where a file goes.
-    fn name(&self, wanted: &Wanted) -> Name {
-        let layout = match self.host.as_deref() == Some(names::host(&wanted.url)) {
-            true => Layout::BelowStart,
-            false => Layout::WholeUrl,
-        };
-        Name::of(&wanted.url, wanted.depth, layout)
     }
 
     fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
@@ -152,7 +138,6 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Wanted {
     pub(super) url: String,
-    pub(super) depth: u32,
     pub(super) size: Option<SizeRange>,
     pub(super) modified: Option<TimeRange>,
 }
@@ -161,7 +146,6 @@ impl Wanted {
     pub(super) fn of(found: &Found<'_>) -> Self {
         Self {
             url: found.url.to_owned(),
-            depth: found.depth,
             size: found.size,
             modified: found.modified,
         }
@@ -404,7 +388,7 @@ impl Downloads {
 
     fn take_up(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
-        let name = store.name(&wanted);
+        let name = Name::of(&wanted.url, store.base.as_ref());
         let left = wanted.size.map(SizeRange::middle);
         self.counts.add_left(left);
         self.waiting.push_back(Task {

@@ -59,7 +59,7 @@ pub mod scope;
 pub mod state;
 pub mod stats;
 
-use download::{Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
+use download::{Base, Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
 use frontier::LinkKind;
@@ -379,7 +379,8 @@ impl Find {
     }
 
     /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
-    /// starts, and from other hosts than the start's, below a directory for each host. See [`download`].
+    /// starts, and from elsewhere than below the start's directory, below directories for host and path. See
+    /// [`download`].
     ///
     /// # Errors
     /// The directory cannot be created, or no file in it.
@@ -432,11 +433,15 @@ impl Find {
             links: Vec::new(),
             downloads: self.download.is_some(),
         };
+        let base = match self.starts.as_slice() {
+            [start] => Some(Base::of(start, policy.follow)),
+            _ => None,
+        };
         let overwrite = self.overwrite;
         let plan = crawl::Plan {
             store: self
                 .download
-                .map(|to| Store::new(to, overwrite, &self.starts, scope.clone())),
+                .map(|to| Store::new(to, overwrite, base, scope.clone())),
             starts: &self.starts,
             sitemaps: &self.sitemaps,
             policy,

@@ -337,14 +337,13 @@ impl State {
 
     fn wanted(&self, host: usize) -> Result<Vec<Wanted>, StateError> {
         let wanted = || {
-            let query = "SELECT url, depth, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
+            let query = "SELECT url, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
             let mut rows = self.db.prepare(query)?;
             let rows = rows.query_map([signed(host as u64)], |row| {
-                let size: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
-                let time: (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+                let size: (Option<i64>, Option<i64>) = (row.get(1)?, row.get(2)?);
+                let time: (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
                 Ok(Wanted {
                     url: row.get(0)?,
-                    depth: row.get(1)?,
                     size: size.0.zip(size.1).map(|(lo, hi)| SizeRange {
                         lo: number(lo),
                         hi: number(hi),
@@ -386,12 +385,11 @@ impl State {
         for change in changes {
             match change {
                 download::Change::Wanted(wanted) => {
-                    let insert = "INSERT OR IGNORE INTO wanted (host, url, depth, size_lo, size_hi, time_lo, time_hi) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                    let insert = "INSERT OR IGNORE INTO wanted (host, url, size_lo, size_hi, time_lo, time_hi) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let (size, time) = (wanted.size, wanted.modified);
                     self.db.prepare_cached(insert)?.execute(params![
                         host,
                         wanted.url,
-                        wanted.depth,
                         size.map(|size| signed(size.lo)),
                         size.map(|size| signed(size.hi)),
                         time.map(|time| time.lo),
@@ -558,8 +556,8 @@ const SCHEMA: &str = "
     CREATE TABLE held (host INTEGER, number INTEGER, listing TEXT NOT NULL, place TEXT NOT NULL,
         PRIMARY KEY (host, number)) WITHOUT ROWID;
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
-    CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, size_lo INTEGER,
-        size_hi INTEGER, time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
+    CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, size_lo INTEGER, size_hi INTEGER,
+        time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
     CREATE TABLE downloads (host INTEGER PRIMARY KEY, tally TEXT NOT NULL);
     PRAGMA user_version = 2;
     COMMIT;

@@ -723,7 +723,7 @@ const OPTIONS: &[Opt] = &[
         values: &[file("DIR")],
         group: Group::Output,
         short: "download the files that are found",
-        long: "Download the files that are found into this directory, each at its path below the start; with several starts, and from other hosts than the start's, below directories for host and path. A file gets its name when it is complete, and its time is that of the server. What was cut short is gone on with, in another run too, if the server says that it is still the same file. A file that is there already is compared with the server's by size and time; one that differs is an error, and left as it is.",
+        long: "Download the files that are found into this directory, each at its path below the start's directory; with several starts, and from elsewhere than below that, below directories for host and path. A file gets its name when it is complete, and its time is that of the server. What was cut short is gone on with, in another run too, if the server says that it is still the same file. A file that is there already is compared with the server's by size and time; one that differs is an error, and left as it is.",
         default: "",
         env: &[],
         set: Set::Value(|args, value| {

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use url::Url;
+
+use super::super::frontier::Follow;
 use super::super::path;
 
 /// Where a file goes, below the directory of all downloads.
@@ -18,17 +21,43 @@ pub(super) struct Name {
     segments: Vec<Vec<u8>>,
 }
 
-/// Where in the directory of all downloads the files of one start go.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Layout {
-    /// There is one start: its files are named relative to it.
-    BelowStart,
-    /// There are several: each URL has its host and its whole path.
-    WholeUrl,
+/// The directory of a search's only start: what is below it is named relative to it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in super::super) struct Base {
+    host: String,
+    /// Canonical, ending in `/`.
+    directory: String,
+}
+
+impl Base {
+    /// Of a start that is a page, that is where the page is; a start that lists files is one itself.
+    pub(in super::super) fn of(start: &Url, follow: Follow) -> Self {
+        let mut directory = path::canonical(start.path());
+        match follow {
+            Follow::Pages => directory.truncate(directory.rfind('/').map_or(0, |at| at + 1)),
+            Follow::Listings if directory.ends_with('/') => {}
+            Follow::Listings => directory.push('/'),
+        }
+        Self {
+            host: host(start.as_str()).to_owned(),
+            directory,
+        }
+    }
+
+    /// The rest of a canonical path, if it is below; of a start that is a file, its name.
+    fn rest<'p>(&self, host: &str, path: &'p str) -> Option<&'p str> {
+        if self.host != host {
+            return None;
+        }
+        match self.directory.strip_suffix('/') {
+            Some(start) if start == path => path.rsplit('/').next(),
+            _ => path.strip_prefix(self.directory.as_str()),
+        }
+    }
 }
 
 /// Host and port of a URL.
-pub(super) fn host(url: &str) -> &str {
+fn host(url: &str) -> &str {
     let rest = after_scheme(url);
     rest.split(['/', '?']).next().unwrap_or(rest)
 }
@@ -38,26 +67,23 @@ fn after_scheme(url: &str) -> &str {
 }
 
 impl Name {
-    /// For what is so many levels below its start; the start itself has its last segment.
-    pub(super) fn of(url: &str, depth: u32, layout: Layout) -> Self {
+    /// What is not below the base has its host and its whole path.
+    pub(super) fn of(url: &str, base: Option<&Base>) -> Self {
         let host = host(url);
         let target = &after_scheme(url)[host.len()..];
-        let target = target.strip_prefix('/').unwrap_or(target);
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        let all: Vec<&str> = path.split('/').collect();
-        let depth = usize::try_from(depth).unwrap_or(usize::MAX).max(1);
-        let first = match layout {
-            Layout::BelowStart => all.len().saturating_sub(depth),
-            Layout::WholeUrl => 0,
+        let path = path::canonical(path);
+        let (mut segments, rest) = match base.and_then(|base| base.rest(host, &path)) {
+            Some(rest) => (Vec::new(), rest),
+            None => {
+                let rest = path.strip_prefix('/').unwrap_or(&path);
+                (vec![host.as_bytes().to_vec()], rest)
+            }
         };
-        let mut segments: Vec<Vec<u8>> = match layout {
-            Layout::BelowStart => Vec::new(),
-            Layout::WholeUrl => vec![host.as_bytes().to_vec()],
-        };
-        segments.extend(all[first..].iter().map(|segment| path::decode(segment)));
+        segments.extend(rest.split('/').map(path::decode));
         if let (Some(query), Some(last)) = (query, segments.last_mut()) {
             last.push(b'?');
             last.extend_from_slice(query.as_bytes());
@@ -183,68 +209,95 @@ mod tests {
 
     use super::*;
 
-    fn name(url: &str, depth: u32) -> String {
-        let path = Name::of(url, depth, Layout::BelowStart).path();
+    fn name(url: &str, start: &str) -> String {
+        name_of(url, start, Follow::Listings)
+    }
+
+    fn name_of(url: &str, start: &str, follow: Follow) -> String {
+        let start = Url::parse(start).expect("a URL");
+        let path = Name::of(url, Some(&Base::of(&start, follow))).path();
         path.to_string_lossy().into_owned()
     }
 
     #[test]
     fn files_are_named_relative_to_their_start() {
-        for (url, depth, file) in [
-            ("http://h/pub/a/b%20c/x.iso", 3, "a/b c/x.iso"),
-            ("http://h/pub/a/b%20c/x.iso", 1, "x.iso"),
-            ("http://h/x.iso", 0, "x.iso"),
-            ("http://h/x.iso", 9, "x.iso"),
-            ("http://h/a%2520b", 1, "a%20b"),
-            ("http://h/caf%C3%A9", 1, "caf\u{e9}"),
-            ("http://h/a?b=/../c", 1, "a?b=%2F..%2Fc"),
-            ("http://h/", 0, "%"),
-            ("http://h", 0, "%"),
+        for (url, start, file) in [
+            ("http://h/pub/a/b%20c/x.iso", "http://h/pub", "a/b c/x.iso"),
+            ("http://h/pub/a/b%20c/x.iso", "http://h/pub/a/b c/", "x.iso"),
+            ("http://h/pub/x.iso", "http://h/pub/x.iso", "x.iso"),
+            ("http://h/%7Ea/x.iso", "http://h/~a/", "x.iso"),
+            ("https://h/pub/x.iso", "http://h/pub/", "x.iso"),
+            ("http://h/a%2520b", ROOT, "a%20b"),
+            ("http://h/caf%C3%A9", ROOT, "caf\u{e9}"),
+            ("http://h/a?b=/../c", ROOT, "a?b=%2F..%2Fc"),
+            ("http://h/", ROOT, "%"),
+            ("http://h", ROOT, "%"),
+            ("http://h/a/?p=1", ROOT, "a/?p=1"),
+            ("http://h/a/?p=1", "http://h/a/", "?p=1"),
+            // Not below the start.
+            ("http://h/docs/x.iso", "http://h/pub/", "h/docs/x.iso"),
+            ("http://h/public/x.iso", "http://h/pub", "h/public/x.iso"),
+            ("http://h:81/pub/x.iso", "http://h/pub/", "h:81/pub/x.iso"),
             // Nothing leads up or elsewhere.
-            ("http://h/%2e%2e/%2E%2E/x", 3, "%2E%2E/%2E%2E/x"),
-            ("http://h/../../x", 3, "%2E%2E/%2E%2E/x"),
-            ("http://h/.", 1, "%2E"),
-            ("http://h/a%2F..%2F..%2Fetc", 1, "a%2F..%2F..%2Fetc"),
-            ("http://h/%2Fetc%2Fpasswd", 1, "%2Fetc%2Fpasswd"),
-            ("http://h/a%5C..%5Cb", 1, "a%5C..%5Cb"),
-            ("http://h/a%00b", 1, "a%00b"),
-            ("http://h/a%1B%5B2J%0D%7F%C2%9B", 1, "a%1B[2J%0D%7F%C2%9B"),
-            ("http://h/a//b", 3, "a/%/b"),
+            ("http://h/%2e%2e/%2E%2E/x", ROOT, "%2E%2E/%2E%2E/x"),
+            ("http://h/../../x", ROOT, "%2E%2E/%2E%2E/x"),
+            ("http://h/.", ROOT, "%2E"),
+            ("http://h/a%2F..%2F..%2Fetc", ROOT, "a%2F..%2F..%2Fetc"),
+            ("http://h/%2Fetc%2Fpasswd", ROOT, "%2Fetc%2Fpasswd"),
+            ("http://h/a%5C..%5Cb", ROOT, "a%5C..%5Cb"),
+            ("http://h/a%00b", ROOT, "a%00b"),
+            (
+                "http://h/a%1B%5B2J%0D%7F%C2%9B",
+                ROOT,
+                "a%1B[2J%0D%7F%C2%9B",
+            ),
+            ("http://h/a//b", ROOT, "a/%/b"),
         ] {
-            assert_eq!(name(url, depth), file, "{url}");
+            assert_eq!(name(url, start), file, "{url}");
         }
-        let whole = Name::of("http://h:81/pub/a/x.iso", 2, Layout::WholeUrl);
+        let page = |url| name_of(url, "http://h/pub/index.html", Follow::Pages);
+        assert_eq!(page("http://h/pub/a/b.html"), "a/b.html");
+        assert_eq!(page("http://h/pub/index.html/b"), "index.html/b");
+        assert_eq!(page("http://h/index.html"), "h/index.html");
+        let whole = Name::of("http://h:81/pub/a/x.iso", None);
         assert_eq!(whole.path(), PathBuf::from("h:81/pub/a/x.iso"));
-        let raw = Name::of("http://h/%FFx", 1, Layout::BelowStart);
+        let raw = Name::of("http://h/%FFx", None);
         assert_eq!(raw.file(), b"\xFFx");
     }
 
     #[test]
     fn long_names_and_our_own_are_told_apart_by_a_hash() {
-        let long = |end: &str| name(&format!("http://h/{}{end}.tar.gz", "\u{e9}".repeat(200)), 1);
+        let long = |end: &str| {
+            name(
+                &format!("http://h/{}{end}.tar.gz", "\u{e9}".repeat(200)),
+                ROOT,
+            )
+        };
         assert!(long("a").len() <= MOST_BYTES);
         assert!(long("a").ends_with(".gz"));
         assert_ne!(long("a"), long("b"));
         assert_eq!(long("a"), long("a"));
         let fits = "x".repeat(MOST_BYTES);
-        assert_eq!(name(&format!("http://h/{fits}"), 1), fits);
+        assert_eq!(name(&format!("http://h/{fits}"), ROOT), fits);
         for ours in [".x.courser-part", ".x.Courser-NOTE"] {
-            let other = name(&format!("http://h/{ours}"), 1);
+            let other = name(&format!("http://h/{ours}"), ROOT);
             assert!(other.contains('~') && !other.ends_with(ours), "{other}");
         }
     }
 
     #[test]
     fn fingerprints_tell_cases_apart_if_the_file_system_does() {
-        let of = |url| Name::of(url, 1, Layout::BelowStart);
+        let of = |url| Name::of(url, None);
         let (upper, lower) = (of("http://h/README"), of("http://h/readme"));
         assert_ne!(upper.fingerprint(true), lower.fingerprint(true));
         assert_eq!(upper.fingerprint(false), lower.fingerprint(false));
         assert_eq!(
             of("http://h/%61").fingerprint(true),
-            of("http://i/a").fingerprint(true)
+            of("http://h/a").fingerprint(true)
         );
     }
+
+    const ROOT: &str = "http://h/";
 
     proptest! {
         #[test]

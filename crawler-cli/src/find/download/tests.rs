@@ -4,6 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use super::super::frontier::Follow;
 use super::*;
 
 /// The downloads of a host, their directory, and what has become of files.
@@ -29,7 +30,12 @@ impl World {
         scope.start(&start);
         let to = Destination::open(directory.path()).expect("writable");
         Self {
-            store: Store::new(to, overwrite, &[start], scope),
+            store: Store::new(
+                to,
+                overwrite,
+                Some(Base::of(&start, Follow::Listings)),
+                scope,
+            ),
             downloads: Downloads::new(&Policy::default()),
             now: Instant::now(),
             log: Vec::new(),
@@ -44,7 +50,6 @@ impl World {
     fn want_listed(&mut self, name: &str, size: Option<SizeRange>, modified: Option<TimeRange>) {
         let wanted = Wanted {
             url: format!("{START}{name}"),
-            depth: 1,
             size,
             modified,
         };
