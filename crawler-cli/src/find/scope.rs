@@ -350,6 +350,23 @@ mod tests {
     }
 
     #[test]
+    fn the_roots_of_a_host_are_those_of_its_starts() {
+        let mut scope = scope("http://h/a/");
+        scope.start(&url("https://h/b/c/"));
+        scope.start(&url("http://h/a/x"));
+        for (on, roots) in [
+            ("http://h/a/", &["/a/"][..]),
+            ("https://h/a/", &["/a/", "/b/c/"]),
+            ("http://h:81/", &["/"]),
+            ("http://i/x/", &["/"]),
+        ] {
+            assert_eq!(scope.roots(&url(on)), roots, "{on}");
+        }
+        assert_eq!(scope.root(&url("https://h/a/x/y")), "/a/");
+        assert_eq!(scope.root(&url("http://i/a/")), "/");
+    }
+
+    #[test]
     fn parents_are_on_the_same_host() {
         let mut scope = scope("http://h/a/");
         scope.parents();
