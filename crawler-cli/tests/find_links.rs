@@ -911,3 +911,31 @@ fn what_is_not_below_the_start_is_downloaded_below_its_host_and_path() {
     assert_eq!(read("a.txt"), b"published");
     assert_eq!(read(&format!("{}/docs/a.txt", site.address)), b"documents");
 }
+
+#[test]
+fn the_address_of_a_host_of_which_files_alone_are_wanted_is_learned() {
+    let place = tempfile::tempdir().expect("a directory");
+    // Both at a time, or never: a host without a known address is asked for one file after the other.
+    let both = std::sync::Barrier::new(2);
+    let second = Script::start(move |request| match request {
+        "GET /0.png" => text("picture"),
+        "GET /1.png" | "GET /2.png" => {
+            both.wait();
+            text("picture")
+        }
+        other => panic!("{other} was asked for"),
+    });
+    let images = [0, 1, 2].map(|n| format!("<img src={}>", second.url(&format!("/{n}.png"))));
+    let first = Script::start(move |_| html(&images.concat()));
+    let output = quiet(&[
+        &first.url("/"),
+        "--links",
+        "page",
+        "--span-hosts",
+        "--per-address",
+        "--download",
+        place.path().to_str().expect("UTF-8"),
+    ]);
+    assert_eq!(stderr(&output), "");
+    assert_eq!(second.requests().len(), 3);
+}

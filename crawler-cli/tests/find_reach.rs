@@ -464,3 +464,45 @@ fn a_delay_holds_for_all_hosts_of_an_address() {
     let took = log[21].0 - log[2].0;
     assert!(took >= delay * 18, "{took:?}");
 }
+
+#[test]
+fn hosts_of_one_address_take_turns() {
+    for limit in [&[][..], &["--min-delay", "0.01"]] {
+        let neighbours = Neighbours::default();
+        let (a, b) = (neighbours.host("a", false), neighbours.host("b", false));
+        let output = find(
+            &[
+                &[&a.url("/"), &b.url("/"), "--per-address", "-j", "1"],
+                limit,
+            ]
+            .concat(),
+        );
+        assert!(output.status.success(), "{}", stderr(&output));
+        let log = neighbours.log.lock().expect("no test panicked here");
+        let hosts: Vec<char> = log
+            .iter()
+            .filter_map(|(_, request)| request.chars().next())
+            .collect();
+        assert_eq!(hosts.len(), 22);
+        // From when the addresses of both are known, which one tells after the other, until one has no more.
+        let joined = |host: char| {
+            let own = log
+                .iter()
+                .position(|(_, request)| request.starts_with(host) && !request.ends_with(" /"));
+            own.expect("its directories")
+        };
+        let from = joined('a').max(joined('b'));
+        let last = |host: char| {
+            hosts
+                .iter()
+                .rposition(|other| *other == host)
+                .expect("some")
+        };
+        let until = last('a').min(last('b'));
+        let together = hosts.get(from..=until).unwrap_or_default();
+        assert!(
+            together.windows(2).all(|pair| pair[0] != pair[1]),
+            "{hosts:?}"
+        );
+    }
+}

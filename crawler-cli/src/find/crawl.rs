@@ -205,6 +205,7 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
             let mut crawl = Crawl {
                 hosts,
                 groups: Groups::default(),
+                first: 0,
                 plan,
                 client,
                 bodies,
@@ -229,6 +230,8 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
 struct Crawl<'s> {
     hosts: Hosts,
     groups: Groups,
+    /// Which host is the first to send something.
+    first: usize,
     plan: Plan<'s>,
     client: Client,
     /// If files are downloaded.
@@ -252,9 +255,7 @@ impl Crawl<'_> {
             if let Err(error) = self.take_back(run) {
                 return run.unkept(&error);
             }
-            for host in 0..self.hosts.all.len() {
-                self.submit(host, run);
-            }
+            self.submit_all(run);
             // What was stopped in the middle of an answer is made again: it is not kept.
             if run.events.summary.ending == Ending::Stopped {
                 return;
@@ -383,7 +384,10 @@ impl Crawl<'_> {
         {
             let now = Instant::now();
             if self.group_held_until(index, now).is_some() {
-                self.hosts.all[index].frontier.handle_neighbour_pause(now);
+                let frontier = &mut self.hosts.all[index].frontier;
+                if frontier.held_until(now).is_none() {
+                    frontier.handle_neighbour_pause(now);
+                }
                 return;
             }
             let host = &mut self.hosts.all[index];
@@ -424,7 +428,6 @@ impl Crawl<'_> {
             });
             let call = Call::new(request, response).tag(tag(index, fetch.id));
             self.client.submit(call);
-            host.in_flight += 1;
             host.pages_first = false;
             self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
@@ -457,7 +460,7 @@ impl Crawl<'_> {
                 break;
             };
             let index = self.answer(done, run);
-            self.submit(index, run);
+            self.submit_near(index, run);
             timeout = Duration::ZERO;
         }
         self.read_bodies(run);
@@ -471,8 +474,8 @@ impl Crawl<'_> {
         }
         let (index, id) = untag(done.tag);
         self.note_address(index, &done.report);
+        self.note_over(index);
         let host = &mut self.hosts.all[index];
-        host.in_flight -= 1;
         let now = Instant::now();
         let path = done.request.target().strip_prefix(host.base.as_str());
         let exchange = exchange(&done.report, path == Some("/robots.txt"));
@@ -495,6 +498,7 @@ impl Crawl<'_> {
             }
         }
         self.spare.push((done.request, done.response));
+        self.note_limits(index, now);
         self.take_links(now, run);
         self.take_wanted(run);
         index

@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::{Rate, RateLimiter};
+use courser::RateLimiter;
 use url::Url;
 
 use super::expr::{Memo, Verdict};
@@ -184,7 +184,8 @@ impl Frontier {
         origin.set_path("/");
         origin.set_query(None);
         origin.set_fragment(None);
-        let mut own = Self {
+        let pace = policy.pace();
+        Self {
             origin,
             policy,
             starts: Vec::new(),
@@ -203,7 +204,7 @@ impl Frontier {
             has_replied: false,
             absences: 0,
             counts: Counts::default(),
-            pace: Vec::new(),
+            pace,
             delayed_by_robots: false,
             robots: None,
             robots_asked: false,
@@ -220,14 +221,7 @@ impl Frontier {
             spelled: String::new(),
             url: String::new(),
             path: Vec::new(),
-        };
-        if let Some(rate) = own.policy.rate {
-            own.limit_rate(rate);
         }
-        if !own.policy.min_delay.is_zero() {
-            own.limit_rate(Rate::every(own.policy.min_delay));
-        }
-        own
     }
 
     /// Adds a start. One that is already there is not added again.

@@ -141,7 +141,6 @@ impl Crawl<'_> {
                 .timeouts(timeouts)
                 .streaming(get.method == "GET");
             self.client.submit(call);
-            host.in_flight += 1;
             bodies.in_flight += 1;
             host.frontier.handle_other_sent(now);
             host.pages_first = true;
@@ -153,6 +152,7 @@ impl Crawl<'_> {
     /// The head of an answer, or a failure before there was one. Tells which host it was.
     pub(super) fn answer_download(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
         let (index, id) = untag(done.tag & !DOWNLOAD);
+        self.note_address(index, &done.report);
         let Some(bodies) = &mut self.bodies else {
             return index;
         };
@@ -203,10 +203,11 @@ impl Crawl<'_> {
                 let failure = failure(error, host.proxy.as_deref());
                 let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
                 host.downloads.handle_failure(now, id, failure, sink);
-                host.in_flight -= 1;
                 bodies.in_flight -= 1;
+                self.note_over(index);
             }
         }
+        self.note_limits(index, now);
         index
     }
 
@@ -225,7 +226,7 @@ impl Crawl<'_> {
         }
         for _ in 0..bodies.readable.len() {
             if let Some(index) = self.read_body(run) {
-                self.submit(index, run);
+                self.submit_near(index, run);
             }
         }
     }
@@ -298,7 +299,7 @@ impl Crawl<'_> {
             Some(class) => stats.handle_failure(now, stream.host, class, &exchange),
             None => stats.handle_answer(now, stream.host, stream.status, &exchange),
         }
-        self.hosts.all[stream.host].in_flight -= 1;
+        self.note_over(stream.host);
         if let Some(bodies) = &mut self.bodies {
             bodies.in_flight -= 1;
         }

@@ -201,6 +201,16 @@ impl Frontier {
         until.filter(|until| *until > now)
     }
 
+    /// Requests that may be under way at a time, as far as the host has asked for less.
+    pub fn window(&self) -> usize {
+        self.allowance.window()
+    }
+
+    /// Whether the host has ever asked for a pause, less or a delay, or was away.
+    pub fn has_own_limits(&self) -> bool {
+        self.paused_until.is_some() || self.delayed_by_robots
+    }
+
     /// Whether one more request may be under way beside so many others.
     pub fn has_room(&self, others: usize) -> bool {
         self.in_flight.len() + others < self.allowance.window()
@@ -213,6 +223,8 @@ impl Frontier {
 
     /// A request was sent to another host that is limited together with this one.
     pub fn handle_neighbour_sent(&mut self, now: Instant) {
+        // Its limits grow even when it is not asked for anything more.
+        self.allowance.handle_time(now);
         self.charge(now);
     }
 
@@ -261,10 +273,6 @@ impl Frontier {
         for limit in &mut self.pace {
             limit.charge(now, 1);
         }
-    }
-
-    pub(super) fn limit_rate(&mut self, rate: Rate) {
-        self.pace.push(RateLimiter::new(rate));
     }
 }
 
@@ -316,7 +324,7 @@ impl Frontier {
             let delay = delay.min(self.policy.longest_pause);
             if delay > self.policy.min_delay {
                 self.delayed_by_robots = true;
-                self.limit_rate(Rate::every(delay));
+                self.pace.push(RateLimiter::new(Rate::every(delay)));
             }
         }
         let starts = mem::take(&mut self.ready);

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use courser::Rate;
+use courser::{Rate, RateLimiter};
 
 use crate::find::listing::PageLimits;
 
@@ -79,6 +79,15 @@ impl Policy {
 /// Longest pause between attempts that nobody asked for. With so many attempts, longer ones would only make what is
 /// broken for good take minutes.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(2);
+
+impl Policy {
+    /// The limits on the rate of requests, before any is sent.
+    pub fn pace(&self) -> Vec<RateLimiter> {
+        let delay = Some(self.min_delay).filter(|delay| !delay.is_zero());
+        let rates = self.rate.into_iter().chain(delay.map(Rate::every));
+        rates.map(RateLimiter::new).collect()
+    }
+}
 
 /// What leads from one URL to the next.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
