@@ -246,9 +246,10 @@ impl Frontier {
         self.leave_out_once(&self.url(&place.target), cause, sink);
     }
 
-    /// Reports a URL that will not be read, however often something leads there.
+    /// Reports a URL that will not be read, once however often something leads there, as long as that can be remembered.
     pub fn leave_out_once(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
-        if self.know(&format!("left:{url}")) {
+        let is_full = self.known.len() >= self.policy.limits.directories;
+        if is_full || self.know(&format!("left:{url}")) {
             self.leave_out(url, cause, sink);
         }
     }
