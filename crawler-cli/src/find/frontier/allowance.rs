@@ -114,7 +114,9 @@ impl Allowance {
             0 => 0.5,
             _ => good / (good + f64::from(flight.refused)),
         };
-        let is_short = good < window && window > 1.0;
+        // Where the rate keeps the number small, a refusal says nothing about the number.
+        let is_slowed = self.rate_now.is_some() && under_way < self.window();
+        let is_short = good < window && window > 1.0 && !is_slowed;
         self.short_flights = if is_short { self.short_flights + 1 } else { 0 };
         let is_plain = self.window.is_none() || share < 0.75;
         if is_short && (is_plain || self.short_flights >= SHORT_FLIGHTS) {
@@ -125,7 +127,9 @@ impl Allowance {
             });
             return;
         }
-        if let Some(limit) = &mut self.window {
+        if let Some(limit) = &mut self.window
+            && !is_slowed
+        {
             limit.value = window;
             limit.since = now;
         }
@@ -281,6 +285,28 @@ mod tests {
             !(random >> 33).is_multiple_of(40)
         });
         assert!(time < refused as u64 * 1300, "{time} ms, {refused} refused");
+    }
+
+    /// The trap: with few under way because the rate is low, each refusal makes it one at a time for good.
+    #[test]
+    fn what_the_rate_keeps_small_is_not_too_many() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::default();
+        for good in [50, 3, 0, 1, 0, 2, 0] {
+            allowance.handle_time(now);
+            for _ in 0..=good {
+                allowance.handle_sent(now);
+                now += Duration::from_millis(1);
+            }
+            for _ in 0..good {
+                allowance.handle_good(now);
+            }
+            allowance.handle_refusal(now, true, 2);
+            now += Duration::from_secs(1);
+        }
+        allowance.handle_time(now);
+        assert!(allowance.rate_now.is_some());
+        assert_eq!(allowance.window(), usize::MAX);
     }
 
     #[test]
