@@ -109,10 +109,11 @@ impl Hosts {
                 .frontier
                 .add_sitemap(&target(sitemap));
         }
-        for (root, &place) in &hosts.places {
-            if !matches!(root.scheme(), "http" | "https") {
-                let cause = Cause::Scheme(root.scheme().to_owned());
-                abandon(&mut hosts.all[place..=place], &cause, run);
+        for host in &mut hosts.all {
+            let scheme = host.frontier.origin().scheme();
+            if !matches!(scheme, "http" | "https") {
+                let cause = Cause::Scheme(scheme.to_owned());
+                abandon(std::slice::from_mut(host), &cause, run);
             }
         }
         hosts
