@@ -2,7 +2,9 @@
 //!
 //! [`find`] searches web directory hierarchies, [`get`] transfers URLs; [`demo`] holds the sample mirror and its server.
 
+pub mod cli;
 pub mod demo;
 pub mod find;
 pub mod get;
+mod report;
 pub mod terminal;

@@ -15,8 +15,8 @@ fn main() -> ExitCode {
     let command = args.remove(0);
     match command.to_str() {
         Some("get") => crawler_cli::get::main(args.into_iter()),
-        Some("find") => crawler_cli::find::cli::main(args),
-        Some("completions") => crawler_cli::find::cli::complete::main(&args),
+        Some("find") => crawler_cli::cli::find::main(args),
+        Some("completions") => crawler_cli::cli::completions::main(&args),
         Some("demo") => crawler_cli::demo::main(args),
         Some("help" | "-h" | "--help") => {
             terminal::print_help(HELP);

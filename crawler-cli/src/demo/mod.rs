@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use console::style;
 
-use crate::find::report::{Live, Progress, describe, summary_text, thousands};
 use crate::find::{Event, Find, Kind, Summary};
+use crate::report::{Live, Progress, describe, summary_text, thousands};
 
 pub mod server;
 pub mod tree;

@@ -43,7 +43,6 @@ use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 pub mod address;
-pub mod cli;
 mod crawl;
 pub mod download;
 pub mod expr;
@@ -53,7 +52,6 @@ pub mod listing;
 mod path;
 pub mod range;
 mod reference;
-pub(crate) mod report;
 pub mod robots;
 pub mod scope;
 pub mod state;

@@ -264,7 +264,7 @@ const FLAGS: &[Flag] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::cli::options::{Ask, Parsed, parse};
+    use crate::cli::find::options::{Ask, Parsed, parse};
 
     fn parsed(args: &[&str]) -> Result<Parsed, String> {
         let args = [&["--compat", "wfind"], args].concat();

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::USAGE;
-use super::options::{Hint, Val, all};
+use super::find::USAGE;
+use super::find::options::{Hint, Val, all};
 use crate::terminal;
 
 /// Runs the command with the arguments that follow its name.

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-mod figures;
-mod form;
+mod format;
 mod html;
 mod live;
 mod screen;
+mod statistics;
 mod tree;
 mod treemap;
 
-use super::frontier::Found;
-use super::state::State;
-use super::{Event, Summary};
+use crate::find::frontier::Found;
+use crate::find::state::State;
+use crate::find::{Event, Summary};
 use crate::terminal;
-pub(crate) use figures::{summary_text, thousands};
-pub(crate) use form::Format;
+pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
 use rustix::fs;
+pub(crate) use statistics::{summary_text, thousands};
 use tree::Tree;
 
 /// How a search is to be shown.
@@ -150,7 +150,7 @@ impl Report {
         self.release();
         if self.options.summary == SummaryForm::Json {
             self.results
-                .extend_from_slice(figures::summary_json(summary).as_bytes());
+                .extend_from_slice(statistics::summary_json(summary).as_bytes());
         }
         self.flush();
         self.live.finish();
@@ -164,13 +164,13 @@ impl Report {
         }
         let mut text = String::new();
         if self.options.text_report {
-            text += &figures::report_text(summary);
+            text += &statistics::report_text(summary);
         }
         if self.options.summary == SummaryForm::Text {
             text += &summary_text(summary);
             text.push('\n');
             if summary.downloads.wanted > 0 && !self.options.text_report {
-                text += &figures::downloads_text(&summary.downloads);
+                text += &statistics::downloads_text(&summary.downloads);
                 text.push('\n');
             }
         }
@@ -178,7 +178,7 @@ impl Report {
         let _ = io::stderr().write_all(text.as_bytes());
         let mut outcome = Ok(());
         if let SummaryForm::JsonFile(path) = &self.options.summary {
-            let written = std::fs::write(path, figures::summary_json(summary));
+            let written = std::fs::write(path, statistics::summary_json(summary));
             outcome = outcome.and(named(written, path));
         }
         if let Some(page) = &self.page {

@@ -1,5 +1,5 @@
 //! `crawler-cli find`: its arguments, exit codes and signals. What it does is in
-//! [`Find`](super::Find); how it is shown, in `report`.
+//! [`Find`](crate::find::Find); how it is shown, in `report`.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,15 +12,14 @@ use std::sync::{Arc, Mutex};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::report::{self, Report};
-use super::{Ending, Event, State};
+use crate::cli::help;
+use crate::find::{Ending, Event, State};
+use crate::report::{self, Report};
 use crate::terminal;
 
-pub mod complete;
-mod help;
-mod options;
+mod expression_words;
+pub(super) mod options;
 mod wfind;
-mod words;
 
 use options::{Args, Ask, Parsed, parse};
 
@@ -142,7 +141,7 @@ fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
 
 /// What is wrong with the arguments.
 #[derive(Debug, Eq, PartialEq)]
-struct UsageError(String);
+pub(crate) struct UsageError(String);
 
 impl<E: std::error::Error> From<E> for UsageError {
     fn from(error: E) -> Self {
@@ -158,6 +157,6 @@ fn width() -> usize {
 
 /// Some URL could not be read, some action failed, or the results could not be written.
 const UNREAD: u8 = 1;
-const USAGE: u8 = 2;
+pub(super) const USAGE: u8 = 2;
 /// 128 + SIGINT, as shells report it.
 const INTERRUPTED: u8 = 130;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use percent_encoding::percent_decode_str;
 
-use super::figures::{count, size_text};
+use super::statistics::{count, size_text};
 use crate::find::frontier::{Found, Kind};
 use crate::find::range::SizeRange;
 use crate::terminal;

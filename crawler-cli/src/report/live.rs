@@ -3,11 +3,11 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use super::figures::{
+use super::screen::{LEAD, Screen};
+use super::statistics::{
     by_slowness, classes_texts, clock_text, count, downloads_progress, size_text, span_text,
     thousands, what_is_read,
 };
-use super::screen::{LEAD, Screen};
 use crate::find::Summary;
 use crate::find::stats::Stats;
 

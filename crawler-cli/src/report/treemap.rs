@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use percent_encoding::percent_decode_str;
 
-use super::figures::{count, size_text};
 use super::html::escape;
+use super::statistics::{count, size_text};
 use crate::find::frontier::{Found, Kind};
 use crate::find::range::SizeRange;
 

@@ -15,11 +15,11 @@ use std::time::{Duration, SystemTime};
 use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 
 use super::UsageError;
-use super::words::WORDS;
+use super::expression_words::WORDS;
 use crate::find::expr::Parser;
-use crate::find::report::{Format, Options, Progress, SummaryForm};
 use crate::find::scope::Pattern;
 use crate::find::{Find, Follow, USER_AGENT};
+use crate::report::{Format, Options, Progress, SummaryForm};
 
 /// One option, or one word of an expression.
 pub(crate) struct Opt {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::describe;
-use super::figures::{
+use super::statistics::{
     Spent, by_slowness, classes_text, clock_text, connections_text, count, latency_text, size_text,
     span_text, summary_text, thousands,
 };

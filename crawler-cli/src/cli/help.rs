@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::options::{Group, Opt, all};
+use super::find::options::{Group, Opt, all};
 
 /// `-h`: a line for each option.
 pub(super) fn short(width: usize) -> String {
