@@ -6,5 +6,6 @@ pub mod cli;
 pub mod demo;
 pub mod find;
 pub mod get;
+pub mod glossary;
 mod report;
 pub mod terminal;

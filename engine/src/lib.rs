@@ -168,6 +168,7 @@
 
 mod client;
 pub mod error;
+pub mod manual;
 #[doc(hidden)]
 pub mod mutation;
 pub mod net;

@@ -1,0 +1,32 @@
+//! The words of the crawler: one word for one thing. The engine's words are in [`courser::manual::glossary`].
+//!
+//! # What is searched
+//!
+//! - **Start**: a URL that the user gave.
+//! - **Listing**: a page that names the children of a directory.
+//! - **Entry**: one row of a listing: a file or a directory.
+//! - **Fetch**: one request of the crawl.
+//! - **Probe**: a `HEAD`, or a `GET` of one byte, that learns what a URL is.
+//!
+//! # One host
+//!
+//! - **Host crawl**: what is known about one host and what is queued for it.
+//! - **Queue**: the URLs that are still to be asked for.
+//! - **Retry queue**: the URLs that are to be asked for again later.
+//! - **Politeness**: what a host is spared: the pace (a rate, a delay between requests), pauses (after `Retry-After`, or
+//!   while the host does not answer), the learned allowance, and robots.txt (RFC 9309).
+//! - **Allowance**: how many requests at a time, or in a second, a host has been found to accept.
+//! - **Scheduler**: what decides which host may send next.
+//!
+//! # What comes out
+//!
+//! - **Finding**: what a crawl reports.
+//! - **Unread**: a URL that could not be read, together with the cause.
+//! - **Visitor**: what gets the findings.
+//!
+//! # What is kept
+//!
+//! - **State**: the file that a search goes on from after it was interrupted.
+//! - **Journal**: changes of the crawl that are to be written into the state.
+//! - **Snapshot**: the counts of a crawl, kept in the state together with the changes.
+//! - **Commit**: the moment at which state and output become durable together.

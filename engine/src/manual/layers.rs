@@ -1,0 +1,47 @@
+//! Which part of the source may use which.
+//!
+//! ```text
+//!  shared    Shared                      the clients on threads of their own, for many threads and for async programs
+//!    │
+//!  client    Client · HostClient ·       what a user holds: decides which host serves a call, which connection, when
+//!    │       PipelineClient              to retry, and when a call ends
+//!    │
+//!  reactor   the event loop              connections, handshakes, timers, calls in flight; generic over the network
+//!    │
+//!    ├─────────────────┐
+//!  policy            net                 policy: decisions as plain state machines; the time is an argument
+//!    │                 │                 net: the operating system, or a simulation of it; TLS; resolvers
+//!    └────────┬────────┘
+//!           proto                        requests, responses, framing, URLs: bytes in, bytes out
+//!             │
+//!           error, time                  what all of them use
+//! ```
+//!
+//! A module may use the modules below it, and never one above it. A check in the project's gate lists the imports of
+//! each layer and fails at the first one that points upward.
+//!
+//! # The layers, from below
+//!
+//! - **error**: the errors of all layers, as data. It imports nothing of the layers that report them.
+//! - **[`proto`](crate::proto)**: the protocol, without input or output. It knows no socket and no clock, and it does not
+//!   allocate once its buffers have grown. It could be a crate of its own, and programs with an event loop of their own
+//!   can use it by itself.
+//! - **policy**: who may open a connection, who waits, which address is next, when to retry, whether a breaker is open.
+//!   Each policy is a plain state machine. The time and random numbers are arguments, so that tests need neither a socket
+//!   nor a pause. It could be a crate of its own as well.
+//! - **[`net`](crate::net)**: the only door to the operating system. [`Net`](crate::net::Net) is the trait; `net::os` is
+//!   the real network, and `net::sim` (feature `sim`) is a simulated one with a virtual clock and a seed. TLS and the
+//!   resolvers of names are here, too.
+//! - **reactor**: the event loop. It moves bytes and time between the network and the protocol. What needs a decision
+//!   becomes an event for the client.
+//! - **client**: takes the events of the reactor, asks the policies, and answers with commands. Its parts own their state
+//!   and offer few methods to each other.
+//! - **shared**: puts clients on threads of their own and passes calls and completions between threads. Nothing below
+//!   knows that there is more than one thread.
+//!
+//! # Rules
+//!
+//! 1. A layer reports upward by values that it returns. It never calls a layer above it.
+//! 2. A type lives in the lowest layer that needs it.
+//! 3. Only `net` reads the clock. All other layers get the time from the reactor or as an argument.
+//! 4. A key names one kind of thing: the key of a connection cannot be passed where the key of a call is meant.

@@ -1,0 +1,97 @@
+//! How a call goes through the engine.
+//!
+//! # One thread, one loop
+//!
+//! A client has no thread. The caller's thread drives the client inside [`call`](crate::Engine::call),
+//! [`wait`](crate::Engine::wait) and their relatives. One round of the loop is an *iteration*:
+//!
+//! ```text
+//!            submit ──▶ calls that are new
+//!                              │ 1. begin: find the host, ask breaker, balancer and throttle, ask the pool
+//!                              ▼
+//!  ┌───────────────────▶    client    ──────────────▶ completions, notifications ──▶ caller
+//!  │ events                    │ commands
+//!  │ (answered, failed,        │ (start this call on that connection, wait, close, set a timer)
+//!  │  connected, time is up)   ▼
+//!  └──── 3. process ────    reactor   ◀── 2. poll ──▶ network: readiness, bytes
+//!                              │                      timers:  the next time at which something is due
+//!                              ▼
+//!                           exchange: bytes of the request out, bytes of the response in
+//! ```
+//!
+//! 1. **Begin.** Calls that were submitted get a deadline and a host. The pool of the host gives an idle connection to
+//!    the call, or puts the call into its wait queue.
+//! 2. **Poll.** The reactor waits until a connection is readable or writable, or until the next timer. It reads, lets the
+//!    exchange parse what came, and writes what the exchange has to send.
+//! 3. **Process events.** What needs a decision was recorded as an event. The client takes one event after the other and
+//!    answers with commands, until there are no more events.
+//!
+//! The reactor decides nothing, and the policies know no connection. The client connects the two. Events are a queue and
+//! not callbacks: while an event is processed, no other part of the engine is in the middle of something.
+//!
+//! An iteration does a bounded amount of work for each connection (a *budget*). A fast server cannot keep the
+//! other connections waiting.
+//!
+//! # Openings are not bound to calls
+//!
+//! A call that finds no idle connection waits in the queue of its host. If the limits allow another connection, an
+//! opening begins: the name is looked up, the addresses are raced, the handshakes follow. The opening belongs to the pool
+//! and not to the call. The first connection that becomes available, a new one or one that another call gives back, goes
+//! to the call that has waited longest.
+//!
+//! ```text
+//!  call A ─▶ wait queue: A             opening begins ····· connecting ······ ready ─▶ idle, in the pool
+//!  call B (on a connection) ···· answered ─▶ connection is free ─▶ A gets it
+//! ```
+//!
+//! So no call waits for a handshake while a connection is free, and there is no pair of owners between which a slot or a
+//! wake-up could get lost: whether to open another connection is a function of the counts in the pool.
+//!
+//! # A connection is used again only when that is certain
+//!
+//! A connection goes back to its pool only if the end of the response was seen by its framing (RFC 9112 §6.3), no byte is
+//! left over, neither side announced the end of the connection (RFC 9112 §9.6), and the protocol was not switched. If any
+//! of these is in doubt, the connection is closed, and the reason is a value of its own.
+//!
+//! Idle connections stay registered with the network. The end of the stream, a reset, or any byte closes them at once. If
+//! the client was not driven for a while, it polls before it uses an idle connection. A server can still close a
+//! connection in the moment in which a request is sent. Such a request is sent once more, on a new connection, if it is
+//! idempotent (RFC 9110 §9.2.2) and no byte of an answer has come.
+//!
+//! # How far an attempt got decides about a retry
+//!
+//! | what was sent and received | what is tried again without being asked |
+//! |---|---|
+//! | nothing was sent | any method |
+//! | sent on a connection that had served before; no byte of an answer | idempotent methods, once, on a new connection |
+//! | anything else | nothing: only the caller's [`Retry`](crate::Retry) rules |
+//!
+//! Each error has this as [`Sent`](crate::Sent). A body that is a stream is never sent a second time.
+//!
+//! # One deadline
+//!
+//! A call has one absolute deadline over the wait in the queue, the lookup, connecting, proxies, TLS, sending, receiving,
+//! redirects and retries. The timeouts of the phases ([`Timeouts`](crate::Timeouts)) can end a call earlier and never
+//! later. The error of a timeout names its phase.
+//!
+//! A call that runs out of time gets its buffers back at once. Its connection is closed, or it drains: it reads the rest
+//! of the answer into nothing and serves again ([`LatePolicy`](crate::LatePolicy)). A draining connection still counts
+//! against the limits.
+//!
+//! # Ownership of buffers
+//!
+//! A call owns its request and its response while it is under way. The completion gives both back. So nothing can be
+//! written into a buffer that the caller has again, and a buffer that has grown serves the next call without an
+//! allocation. Idle connections hold no buffer.
+//!
+//! # Every call completes exactly once
+//!
+//! A call that was submitted has exactly one completion, whatever happens: an answer, an error, a cancellation, the end
+//! of the client. The simulation tests count this for random programs on a network with faults.
+//!
+//! # Several threads
+//!
+//! [`Shared`](crate::Shared) puts each client on a thread of its own, a *worker*. A call goes to its worker through a
+//! queue, and the completion comes back through a slot that is made for it. The host alone decides which worker a call
+//! goes to, so the limits of a host hold over all threads. A call that is redirected to a host of another worker moves
+//! there.
