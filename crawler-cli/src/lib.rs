@@ -1,8 +1,10 @@
 //! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
 //!
-//! [`find`] searches web directory hierarchies, [`get`] transfers URLs; [`demo`] holds the sample mirror and its server.
+//! [`find`] searches web directory hierarchies, [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share,
+//! [`demo`] the sample mirror and its server.
 
 pub mod cli;
+pub mod crawl;
 pub mod demo;
 pub mod find;
 pub mod get;

@@ -16,7 +16,6 @@ use courser::{
 };
 use url::{Position, Url};
 
-use super::address::Guard;
 use super::download::{DownloadCounts, Downloads, Store};
 use super::frontier::{
     Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Follow, Frontier, LinkKind, Policy,
@@ -24,8 +23,10 @@ use super::frontier::{
 };
 use super::listing::next_link;
 use super::state::{State, StateError};
-use super::stats::{Class, Connection, Exchange};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
+use crate::crawl::addresses::Guard;
+use crate::crawl::origin::root_of;
+use crate::crawl::stats::{Class, Connection, Exchange};
 
 mod bodies;
 mod groups;
@@ -161,18 +162,6 @@ impl Hosts {
         }
         Ok(())
     }
-}
-
-/// The URL with the path `/` and nothing else.
-fn root_of(url: &Url) -> Url {
-    let mut root = url.clone();
-    // Neither fails for a URL with a host.
-    let _ = root.set_username("");
-    let _ = root.set_password(None);
-    root.set_path("/");
-    root.set_query(None);
-    root.set_fragment(None);
-    root
 }
 
 /// What is to be searched, and how.
@@ -757,21 +746,6 @@ const TURN: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts_are_told_apart_by_scheme_name_and_port() {
-        let roots = [
-            ("http://b/1", "http://b/"),
-            ("HTTP://B:80/3?q#f", "http://b/"),
-            ("http://user:word@b/", "http://b/"),
-            ("https://b/4", "https://b/"),
-            ("http://b:8080/5", "http://b:8080/"),
-        ];
-        for (url, root) in roots {
-            let url = Url::parse(url).expect("valid");
-            assert_eq!(root_of(&url).as_str(), root);
-        }
-    }
 
     #[test]
     fn tags_hold_host_and_fetch() {

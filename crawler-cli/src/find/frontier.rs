@@ -19,9 +19,9 @@ use super::expr::{Memo, Verdict};
 use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::range::{SizeRange, TimeRange};
-use super::robots::Robots;
+use crate::crawl::allowance::Allowance;
+use crate::crawl::robots::Robots;
 
-mod allowance;
 mod cause;
 mod courtesy;
 mod inspect;
@@ -33,7 +33,6 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use allowance::Allowance;
 pub use cause::Cause;
 use inspect::{Clock, Held, Told};
 use journal::Journal;

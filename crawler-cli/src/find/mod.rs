@@ -42,7 +42,6 @@ use courser::{Proxies, Rate, TlsConfig};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-pub mod address;
 mod crawl;
 pub mod download;
 pub mod expr;
@@ -52,11 +51,10 @@ pub mod listing;
 mod path;
 pub mod range;
 mod reference;
-pub mod robots;
 pub mod scope;
 pub mod state;
-pub mod stats;
 
+use crate::crawl::stats::{Stats, Totals};
 use download::{Base, Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
@@ -67,7 +65,6 @@ pub use listing::Shape;
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use scope::{Outside, Pattern, Scope};
 pub use state::{State, StateError};
-use stats::{Stats, Totals};
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
@@ -342,7 +339,7 @@ impl Find {
     }
 
     /// Lets private addresses be connected to that are no start's: redirects can lead there. Default: they are not; see
-    /// [`address`].
+    /// [`addresses`](crate::crawl::addresses).
     pub fn allow_private(mut self) -> Self {
         self.transfer.allow_private = true;
         self
@@ -606,12 +603,6 @@ fn check_start(text: &str) -> Result<Url, StartError> {
     Ok(url)
 }
 
-fn same_host(a: &Url, b: &Url) -> bool {
-    a.scheme() == b.scheme()
-        && a.host() == b.host()
-        && a.port_or_known_default() == b.port_or_known_default()
-}
-
 /// One search under way.
 struct Run<'r> {
     expression: &'r Expression,
@@ -639,7 +630,10 @@ impl Run<'_> {
         match finding {
             frontier::Finding::Found(found, memo) => return self.found(found, memo, idle),
             frontier::Finding::Unread(unread) => {
-                self.events.summary.stats.handle_unread(unread.cause);
+                self.events
+                    .summary
+                    .stats
+                    .handle_unread(unread.cause.class());
                 self.events.emit(Event::Unread(unread));
             }
             frontier::Finding::Link(link) => return self.link(link),
@@ -701,7 +695,7 @@ impl Run<'_> {
         match outcome {
             Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
             Outcome::Failed { url, cause } => {
-                self.events.summary.stats.handle_unread(cause);
+                self.events.summary.stats.handle_unread(cause.class());
                 self.events.emit(Event::Unread(Unread { url, cause }));
             }
         }

@@ -15,9 +15,9 @@ use super::statistics::{
     span_text, summary_text, thousands,
 };
 use super::treemap::{HUES, Sizes};
+use crate::crawl::stats::{HostStats, Stats, Timeline};
 use crate::find::download::DownloadCounts;
 use crate::find::frontier::{Found, Unread};
-use crate::find::stats::{HostStats, Stats, Timeline};
 use crate::find::{Ending, Follow, Summary};
 use crate::terminal;
 
@@ -435,7 +435,7 @@ fn status_chart(hosts: &[HostStats]) -> String {
 
 fn latency_chart(timeline: &Timeline) -> Option<String> {
     let slots = timeline.slots();
-    let spans = |of: fn(&crate::find::stats::Slot) -> Option<Duration>| -> Vec<Option<f64>> {
+    let spans = |of: fn(&crate::crawl::stats::Slot) -> Option<Duration>| -> Vec<Option<f64>> {
         slots
             .iter()
             .map(|slot| of(slot).map(|span| span.as_secs_f64().max(1e-5)))
@@ -751,8 +751,8 @@ mod tests {
     use html5gum::Token;
 
     use super::*;
+    use crate::crawl::stats::{Connection, Exchange};
     use crate::find::frontier::{Cause, Kind};
-    use crate::find::stats::{Connection, Exchange};
     use crate::find::{Counts, SizeRange};
 
     /// Whether every tag that is opened is closed in its turn, without any error of syntax.

@@ -8,8 +8,8 @@ use super::statistics::{
     by_slowness, classes_texts, clock_text, count, downloads_progress, size_text, span_text,
     thousands, what_is_read,
 };
+use crate::crawl::stats::Stats;
 use crate::find::Summary;
-use crate::find::stats::Stats;
 
 /// Whether and how progress is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -292,9 +292,9 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawl::stats::{Class, Connection, Exchange, Reason, Waiting};
     use crate::find::Follow;
     use crate::find::download::DownloadCounts;
-    use crate::find::stats::{Class, Connection, Exchange, Reason, Waiting};
     use crate::find::{Counts, Ending};
 
     #[test]

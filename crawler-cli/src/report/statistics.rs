@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::crawl::stats::{Class, HostStats, Latency};
 use crate::find::download::DownloadCounts;
-use crate::find::stats::{Class, HostStats, Latency};
 use crate::find::{Ending, Follow, Summary};
 
 /// The summary in one line.

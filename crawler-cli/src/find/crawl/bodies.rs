@@ -9,8 +9,9 @@ use url::Url;
 
 use super::super::download::{Body, Complaint, Head, Outcome, Store};
 use super::super::frontier::{Cause, FetchId};
-use super::super::stats::{Class, Exchange};
-use super::{Crawl, Host, Run, exchange, failure, root_of, tag, untag};
+use super::{Crawl, Host, Run, exchange, failure, tag, untag};
+use crate::crawl::origin::root_of;
+use crate::crawl::stats::{Class, Exchange};
 
 /// The bodies that are being read, and where they go.
 pub(super) struct Bodies {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::crawl::stats::Class;
 use crate::find::download::Fault;
 use crate::find::listing::{Shape, SitemapError};
 
@@ -69,6 +70,43 @@ pub enum Cause {
     TooManyHosts(usize),
     /// A file that was wanted could not be downloaded.
     Download(Fault),
+}
+
+impl Cause {
+    /// What kind of failure it is, for statistics.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Transfer(error) => match error.downcast_ref() {
+                Some(error) => Class::of_error(error),
+                None => Class::Other,
+            },
+            Self::Proxy(..) => Class::Proxy,
+            Self::Status(status) => Class::Status(*status),
+            Self::CutShort(_) => Class::CutShort,
+            Self::NotHtml(_) | Self::Encoded(_) | Self::Sitemap(_) => Class::NotListing,
+            Self::Elsewhere(_)
+            | Self::NoLocation
+            | Self::RedirectLoop
+            | Self::TooManyRedirects(_) => Class::Redirect,
+            Self::Nameless(_)
+            | Self::TooManyPages(_)
+            | Self::TooManyLinks(_)
+            | Self::TooLongLinks(_)
+            | Self::OverlongLinks(..)
+            | Self::TooDeep(_)
+            | Self::Loop(_)
+            | Self::Private(_)
+            | Self::SameListing
+            | Self::BadLocations(_)
+            | Self::SitemapElsewhere(_)
+            | Self::NothingBelow
+            | Self::TooManyHosts(_)
+            | Self::TooManyDirectories(_) => Class::Limit,
+            Self::Robots | Self::RobotsUnread(_) => Class::Robots,
+            Self::Download(_) => Class::Download,
+            Self::Scheme(_) => Class::Other,
+        }
+    }
 }
 
 impl fmt::Display for Cause {

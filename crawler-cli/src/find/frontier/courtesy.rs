@@ -9,8 +9,8 @@ use courser::{Rate, RateLimiter};
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
 use super::{Cause, Frontier, Sink, parse_retry_after};
-use crate::find::robots::{Access, Robots};
-use crate::find::stats::{Reason, Waiting};
+use crate::crawl::robots::{Access, Robots};
+use crate::crawl::stats::{Reason, Waiting};
 
 /// Attempts and pauses.
 impl Frontier {

@@ -11,6 +11,7 @@ use super::inspect::Told;
 use super::messages::{Ask, BodyEnd, Kind, Reply};
 use super::task::{Above, Open, Task, TaskKind};
 use super::{Answered, Cause, Finding, Follow, Frontier, Item, Sink, Start, printable, repeats};
+use crate::crawl::origin::same_host;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::listing::{self, Links, PageError, Shape, SitemapLimits};
 use crate::find::path;
@@ -309,7 +310,7 @@ impl Frontier {
 
     /// Goes where something leads to, if that belongs to the search.
     fn lead(&mut self, now: Instant, mut link: Link, sink: Sink<'_>) -> Verdict {
-        link.elsewhere = !crate::find::same_host(&link.url, &self.origin);
+        link.elsewhere = !same_host(&link.url, &self.origin);
         let place = Place::of(&link.url, self.policy.follow);
         if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
             return Verdict::Go;
@@ -460,7 +461,7 @@ impl Frontier {
         };
         let to = self.moved_to(task, location)?;
         let is_directory = kind == LinkKind::Start || to.path().ends_with('/');
-        if !is_directory || crate::find::same_host(&to, &self.origin) {
+        if !is_directory || same_host(&to, &self.origin) {
             return Ok(false);
         }
         let link = Link {

@@ -9,8 +9,6 @@ use courser::ErrorKind;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::frontier::Cause;
-
 /// The figures of one crawl. Of one that was gone on with, hosts, latencies and what happened when are of the last run
 /// alone; the rest is of all.
 #[derive(Clone, Debug)]
@@ -43,14 +41,14 @@ impl Stats {
     }
 
     /// Goes on where a crawl with these totals was cut off.
-    pub(super) fn go_on(&mut self, before: Totals) {
+    pub(crate) fn go_on(&mut self, before: Totals) {
         self.failed = before.failed.iter().copied().collect();
         self.unread = before.unread.iter().copied().collect();
         self.held = before.held;
         self.before = before;
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         let classes = |counts: &BTreeMap<Class, u64>| {
             let counts = counts.iter().map(|(&class, &count)| (class, count));
             counts.collect()
@@ -124,8 +122,8 @@ impl Stats {
     }
 
     /// A URL was given up.
-    pub fn handle_unread(&mut self, cause: &Cause) {
-        *self.unread.entry(Class::of(cause)).or_default() += 1;
+    pub fn handle_unread(&mut self, class: Class) {
+        *self.unread.entry(class).or_default() += 1;
     }
 
     /// What a host's next request waits for, and until when; `None` if it waits for nothing but answers.
@@ -217,7 +215,7 @@ impl Stats {
 
 /// What a crawl that is gone on with takes over from the runs before.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Totals {
+pub(crate) struct Totals {
     failed: Vec<(Class, u64)>,
     unread: Vec<(Class, u64)>,
     held: Duration,
@@ -373,41 +371,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// What a URL was given up for.
-    pub fn of(cause: &Cause) -> Self {
-        match cause {
-            Cause::Transfer(error) => match error.downcast_ref() {
-                Some(error) => Self::of_error(error),
-                None => Self::Other,
-            },
-            Cause::Proxy(..) => Self::Proxy,
-            Cause::Status(status) => Self::Status(*status),
-            Cause::CutShort(_) => Self::CutShort,
-            Cause::NotHtml(_) | Cause::Encoded(_) | Cause::Sitemap(_) => Self::NotListing,
-            Cause::Elsewhere(_)
-            | Cause::NoLocation
-            | Cause::RedirectLoop
-            | Cause::TooManyRedirects(_) => Self::Redirect,
-            Cause::Nameless(_)
-            | Cause::TooManyPages(_)
-            | Cause::TooManyLinks(_)
-            | Cause::TooLongLinks(_)
-            | Cause::OverlongLinks(..)
-            | Cause::TooDeep(_)
-            | Cause::Loop(_)
-            | Cause::Private(_)
-            | Cause::SameListing
-            | Cause::BadLocations(_)
-            | Cause::SitemapElsewhere(_)
-            | Cause::NothingBelow
-            | Cause::TooManyHosts(_)
-            | Cause::TooManyDirectories(_) => Self::Limit,
-            Cause::Robots | Cause::RobotsUnread(_) => Self::Robots,
-            Cause::Download(_) => Self::Download,
-            Cause::Scheme(_) => Self::Other,
-        }
-    }
-
     /// What a request failed for.
     pub fn of_error(error: &courser::Error) -> Self {
         use courser::Phase;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How much a host takes.
 #[derive(Debug, Default)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     window: Option<Limit>,
     /// Requests a second.
     rate: Option<Limit>,
@@ -55,17 +55,17 @@ impl Limit {
 
 impl Allowance {
     /// How many requests may be under way.
-    pub(super) fn window(&self) -> usize {
+    pub(crate) fn window(&self) -> usize {
         self.window_now.unwrap_or(usize::MAX)
     }
 
     /// When the next request may be sent.
-    pub(super) fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         self.next_at
     }
 
     /// Requests may be sent, if the limits let them.
-    pub(super) fn handle_time(&mut self, now: Instant) {
+    pub(crate) fn handle_time(&mut self, now: Instant) {
         if let Some((refused_at, under_way)) = self.flight.refused_at {
             self.learn(now, refused_at, under_way);
         }
@@ -74,7 +74,7 @@ impl Allowance {
         self.rate_now = self.rate.map(|limit| limit.at(now));
     }
 
-    pub(super) fn handle_sent(&mut self, now: Instant) {
+    pub(crate) fn handle_sent(&mut self, now: Instant) {
         self.flight.began.get_or_insert(now);
         let Some(rate) = self.rate_now else {
             return;
@@ -84,17 +84,17 @@ impl Allowance {
     }
 
     /// Something else keeps requests back: that time says nothing about the host.
-    pub(super) fn handle_held(&mut self, now: Instant) {
+    pub(crate) fn handle_held(&mut self, now: Instant) {
         self.flight.began = self.flight.began.map(|_| now);
     }
 
-    pub(super) fn handle_good(&mut self, now: Instant) {
+    pub(crate) fn handle_good(&mut self, now: Instant) {
         self.flight.good = self.flight.good.saturating_add(1);
         self.flight.good_at = Some(now);
     }
 
     /// The host has refused a request while so many others were under way. `is_news`: it was sent since the last pause.
-    pub(super) fn handle_refusal(&mut self, now: Instant, is_news: bool, others: usize) {
+    pub(crate) fn handle_refusal(&mut self, now: Instant, is_news: bool, others: usize) {
         if is_news {
             self.flight
                 .refused_at

@@ -5,7 +5,7 @@
 //! LF, CR or both, a byte order mark. What is not understood is skipped (§2.2).
 //!
 //! ```
-//! use crawler_cli::find::robots::Robots;
+//! use crawler_cli::crawl::robots::Robots;
 //!
 //! let robots = Robots::parse(b"User-agent: *\nDisallow: /*.iso$\nAllow: /pub/free/\n", "Courser");
 //! assert!(robots.allows("/pub/free/a.iso"));

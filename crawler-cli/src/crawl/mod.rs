@@ -1,0 +1,8 @@
+//! What any crawl of many hosts shares, whatever it asks them for: how politely a host is asked, its robots.txt, which
+//! addresses may be connected to, and statistics. Nothing here knows what a crawl looks for.
+
+pub mod addresses;
+pub(crate) mod allowance;
+pub mod origin;
+pub mod robots;
+pub mod stats;
