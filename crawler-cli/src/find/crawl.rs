@@ -16,12 +16,11 @@ use courser::{
 };
 use url::{Position, Url};
 
+use super::cause::Cause;
 use super::download::{DownloadCounts, Downloads, Store};
-use super::frontier::{
-    Ask, Blame, BodyEnd, Cause, Failure, FetchId, Finding, Follow, Frontier, LinkKind, Policy,
-    Reply,
-};
+use super::frontier::{Ask, Blame, BodyEnd, Failure, FetchId, Finding, Frontier, LinkKind, Reply};
 use super::listing::next_link;
+use super::policy::{Follow, Policy};
 use super::state::{State, StateError};
 use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
 use crate::crawl::addresses::Guard;

@@ -17,13 +17,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::frontier::{Blame, Cause, Failure, FetchId, Found, Policy, parse_retry_after};
+use super::cause::Cause;
+use super::fault::Fault;
+use super::found::Found;
+use super::frontier::{Blame, Failure, FetchId, parse_retry_after};
+use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
 
 mod answer;
 mod disk;
-mod fault;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -31,7 +34,6 @@ mod tests;
 pub(super) use answer::Head;
 use answer::{Answer, Asked};
 use disk::{Claim, Claims, Existing, Facts, Opening, Partial, Root};
-pub use fault::Fault;
 pub(super) use names::Base;
 use names::Name;
 

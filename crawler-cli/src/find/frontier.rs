@@ -15,34 +15,31 @@ use std::time::{Duration, Instant};
 use courser::RateLimiter;
 use url::Url;
 
+use super::cause::Cause;
 use super::expr::{Memo, Verdict};
+use super::found::{Found, Kind, Unread};
 use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
+use super::policy::{Follow, Policy};
 use super::range::{SizeRange, TimeRange};
 use crate::crawl::allowance::Allowance;
 use crate::crawl::robots::Robots;
 
-mod cause;
 mod courtesy;
 mod inspect;
 mod journal;
 mod links;
 mod messages;
-mod policy;
 mod task;
 #[cfg(test)]
 mod tests;
 
-pub use cause::Cause;
 use inspect::{Clock, Held, Told};
 use journal::Journal;
 pub use journal::{Change, Place, Saved, Summit};
 pub use links::{Link, LinkKind};
 use links::{found, is_web_page};
-pub use messages::{
-    Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Found, Kind, Reply, Unread,
-};
-pub use policy::{Follow, Limits, Policy};
+pub use messages::{Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Reply};
 use task::{Above, Open, Task, TaskKind};
 
 /// The crawl of one host.

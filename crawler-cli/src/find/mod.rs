@@ -42,26 +42,34 @@ use courser::{Proxies, Rate, TlsConfig};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
+mod cause;
 mod crawl;
 pub mod download;
 pub mod expr;
+mod fault;
+mod found;
 pub mod frontier;
 pub mod glob;
 pub mod listing;
 mod path;
+mod policy;
 pub mod range;
 mod reference;
 pub mod scope;
 pub mod state;
 
 use crate::crawl::stats::{Stats, Totals};
+pub use cause::Cause;
 use download::{Base, Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
+pub use fault::Fault;
+pub use found::{Found, Kind, Unread};
+pub use frontier::Counts;
 use frontier::LinkKind;
-pub use frontier::{Cause, Counts, Follow, Found, Kind, Policy, Unread};
 use glob::Case;
 pub use listing::Shape;
+pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use scope::{Outside, Pattern, Scope};
 pub use state::{State, StateError};
@@ -212,7 +220,7 @@ impl Find {
         self
     }
 
-    /// Goes no more than so many levels below a start. Default: no limit but [`frontier::Limits::depth`].
+    /// Goes no more than so many levels below a start. Default: no limit but [`Limits::depth`].
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.policy.max_depth = Some(depth);
         self

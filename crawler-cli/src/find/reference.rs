@@ -8,8 +8,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use courser::{Client, Codings, Request, Response};
 use url::Url;
 
+use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
-use super::frontier::{Cause, Policy};
+use super::policy::Policy;
 use super::{Transfer, crawl};
 
 /// Finds out all that `-newer` names.

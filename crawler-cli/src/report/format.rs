@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::find::frontier::{Found, Kind};
 use crate::find::range::Precision;
+use crate::find::{Found, Kind};
 use crate::terminal;
 
 /// How results are written.

@@ -17,8 +17,8 @@ use super::statistics::{
 use super::treemap::{HUES, Sizes};
 use crate::crawl::stats::{HostStats, Stats, Timeline};
 use crate::find::download::DownloadCounts;
-use crate::find::frontier::{Found, Unread};
 use crate::find::{Ending, Follow, Summary};
+use crate::find::{Found, Unread};
 use crate::terminal;
 
 /// What the page needs beside the figures.
@@ -752,7 +752,7 @@ mod tests {
 
     use super::*;
     use crate::crawl::stats::{Connection, Exchange};
-    use crate::find::frontier::{Cause, Kind};
+    use crate::find::{Cause, Kind};
     use crate::find::{Counts, SizeRange};
 
     /// Whether every tag that is opened is closed in its turn, without any error of syntax.

@@ -14,9 +14,8 @@ mod statistics;
 mod tree;
 mod treemap;
 
-use crate::find::frontier::Found;
 use crate::find::state::State;
-use crate::find::{Event, Summary};
+use crate::find::{Event, Found, Summary};
 use crate::terminal;
 pub(crate) use format::Format;
 use html::Page;

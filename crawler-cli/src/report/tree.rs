@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use percent_encoding::percent_decode_str;
 
 use super::statistics::{count, size_text};
-use crate::find::frontier::{Found, Kind};
 use crate::find::range::SizeRange;
+use crate::find::{Found, Kind};
 use crate::terminal;
 
 /// The hierarchy of the results so far.

@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 
 use super::html::escape;
 use super::statistics::{count, size_text};
-use crate::find::frontier::{Found, Kind};
 use crate::find::range::SizeRange;
+use crate::find::{Found, Kind};
 
 /// Files and their bytes, by file as long as there are not too many, and then by directory.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeouts};
 use url::Url;
 
+use super::super::cause::Cause;
 use super::super::download::{Body, Complaint, Head, Outcome, Store};
-use super::super::frontier::{Cause, FetchId};
+use super::super::frontier::FetchId;
 use super::{Crawl, Host, Run, exchange, failure, tag, untag};
 use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Exchange};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::super::frontier::Follow;
 use super::super::path;
+use super::super::policy::Follow;
 
 /// Where a file goes, below the directory of all downloads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::super::frontier::Follow;
+use super::super::policy::Follow;
 use super::*;
 
 /// The downloads of a host, their directory, and what has become of files.

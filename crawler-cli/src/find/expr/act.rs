@@ -20,7 +20,7 @@ use url::Url;
 
 use super::format;
 use super::{Action, Expression, Output, Reference, Text};
-use crate::find::frontier::Found;
+use crate::find::found::Found;
 
 /// Performs the actions of one expression during one search.
 #[derive(Debug)]

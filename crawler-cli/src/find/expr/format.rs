@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::find::frontier::{Found, Kind};
+use crate::find::found::{Found, Kind};
 use crate::find::range::TimeRange;
 use crate::terminal::{self, Keep};
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::find::frontier::{Found, Kind};
+use crate::find::found::{Found, Kind};
 use crate::find::glob::{Case, Glob};
 
 mod act;

@@ -4,7 +4,7 @@ use std::ops::Not;
 
 use regex::bytes::Regex;
 
-use crate::find::frontier::{Found, Kind};
+use crate::find::found::{Found, Kind};
 use crate::find::glob::Glob;
 
 /// One test.

@@ -8,9 +8,10 @@ use courser::{Rate, RateLimiter};
 
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use super::{Cause, Frontier, Sink, parse_retry_after};
+use super::{Frontier, Sink, parse_retry_after};
 use crate::crawl::robots::{Access, Robots};
 use crate::crawl::stats::{Reason, Waiting};
+use crate::find::cause::Cause;
 
 /// Attempts and pauses.
 impl Frontier {

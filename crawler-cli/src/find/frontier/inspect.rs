@@ -5,10 +5,12 @@ use std::mem;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::vec;
 
-use super::messages::{Ask, Kind, Reply};
+use super::messages::{Ask, Reply};
 use super::task::{Open, Task, TaskKind};
-use super::{Answered, Cause, Finding, Frontier, Item, Sink};
+use super::{Answered, Finding, Frontier, Item, Sink};
+use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
+use crate::find::found::Kind;
 use crate::find::listing::{Directories, Entry, EntryKind, Shape};
 use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange, TimeRange};

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::inspect::{Clock, Held};
 use super::task::{Above, Open, Task, TaskKind};
-use super::{Cause, Counts, Frontier, Sink};
+use super::{Counts, Frontier, Sink};
+use crate::find::cause::Cause;
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};

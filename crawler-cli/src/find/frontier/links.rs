@@ -8,13 +8,16 @@ use std::time::Instant;
 use url::Url;
 
 use super::inspect::Told;
-use super::messages::{Ask, BodyEnd, Kind, Reply};
+use super::messages::{Ask, BodyEnd, Reply};
 use super::task::{Above, Open, Task, TaskKind};
-use super::{Answered, Cause, Finding, Follow, Frontier, Item, Sink, Start, printable, repeats};
+use super::{Answered, Finding, Frontier, Item, Sink, Start, printable, repeats};
 use crate::crawl::origin::same_host;
+use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
+use crate::find::found::Kind;
 use crate::find::listing::{self, Links, PageError, Shape, SitemapLimits};
 use crate::find::path;
+use crate::find::policy::Follow;
 use crate::find::range::{ListedTime, SizeRange};
 
 /// A URL that something leads to.

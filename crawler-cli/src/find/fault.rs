@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::find::range::SizeRange;
-use crate::find::scope::Outside;
+use super::range::SizeRange;
+use super::scope::Outside;
 
 /// Why a file was not downloaded.
 #[derive(Debug)]

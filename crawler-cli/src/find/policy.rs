@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use courser::{Rate, RateLimiter};
 
-use crate::find::listing::PageLimits;
+use super::listing::PageLimits;
 
 /// How far to go and how patiently.
 #[derive(Clone, Debug)]
@@ -62,13 +62,13 @@ impl Default for Policy {
 
 impl Policy {
     /// The pause after the `nth` attempt in vain.
-    pub(in crate::find) fn back_off(&self, nth: u32) -> Duration {
+    pub(super) fn back_off(&self, nth: u32) -> Duration {
         let longest = LONGEST_BACK_OFF.max(self.first_pause);
         self.complaint_pause(nth).min(longest)
     }
 
     /// The pause after the `nth` complaint in a row that does not say for how long.
-    pub(in crate::find) fn complaint_pause(&self, nth: u32) -> Duration {
+    pub(super) fn complaint_pause(&self, nth: u32) -> Duration {
         let doubled = 2u32.saturating_pow(nth.saturating_sub(1));
         self.first_pause
             .saturating_mul(doubled)

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
+use super::fault::Fault;
+use super::listing::{Shape, SitemapError};
 use crate::crawl::stats::Class;
-use crate::find::download::Fault;
-use crate::find::listing::{Shape, SitemapError};
 
 /// Why a URL could not be read.
 #[derive(Debug)]
