@@ -6,3 +6,4 @@ pub(crate) mod allowance;
 pub mod origin;
 pub mod robots;
 pub mod stats;
+pub(crate) mod transfer;

@@ -4,15 +4,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::proto::ProxyFault;
 use courser::{
-    Call, Client, Codings, Completion, Config, DnsError, ErrorKind, HickoryResolver, HostConfig,
-    PeerFault, Phase, Proxies, Request, Response, Timeouts, TlsFault, proto,
+    Call, Client, Codings, Completion, DnsError, ErrorKind, PeerFault, Phase, Request, Response,
+    TlsFault, proto,
 };
 use url::{Position, Url};
 
@@ -22,10 +21,10 @@ use super::frontier::{Ask, Blame, BodyEnd, Failure, FetchId, Finding, Frontier, 
 use super::listing::next_link;
 use super::policy::{Follow, Policy};
 use super::state::{State, StateError};
-use super::{Counts, Ending, LONGEST_OPENING, Run, Transfer};
-use crate::crawl::addresses::Guard;
+use super::{Counts, Ending, Run};
 use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Connection, Exchange};
+use crate::crawl::transfer::Transfer;
 
 mod bodies;
 mod groups;
@@ -188,8 +187,8 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
         }
     }
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
-    let (host_cap, cap) = (transfer.connections.get(), all_connections(transfer).get());
-    let hosts = match client(transfer, &given) {
+    let (host_cap, cap) = (transfer.connections.get(), transfer.all_connections().get());
+    let hosts = match transfer.client(&given) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
@@ -582,65 +581,6 @@ fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
 fn downloads(hosts: &[Host]) -> DownloadCounts {
     let of_each = hosts.iter().map(|host| host.downloads.counts());
     of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
-}
-
-/// Connects to public addresses and, unless all are allowed, of the others only to those of the given URLs.
-pub(super) fn client(transfer: &Transfer, given: &[Url]) -> Result<Client, courser::Error> {
-    let within = |phase: Duration| Some(phase.min(transfer.timeout));
-    let mut config = Config {
-        max_connections: all_connections(transfer),
-        host: HostConfig {
-            max_connections: transfer.connections,
-            timeouts: Timeouts {
-                total: Some(transfer.timeout),
-                resolve: within(LONGEST_OPENING),
-                connect: within(transfer.connect),
-                handshake: within(transfer.handshake),
-                ..Timeouts::none()
-            },
-            codings: Codings::all(),
-            user_agent: Some(transfer.user_agent.clone()),
-            ..HostConfig::default()
-        },
-        tls: transfer.tls.clone(),
-        proxies: transfer.proxies.clone(),
-        ..Config::default()
-    };
-    if let Some(idle) = transfer.idle {
-        config.host.idle_timeout = idle;
-    }
-    if let Some(interval) = transfer.keep_alive {
-        config.host.socket.keepalive = Some(interval);
-    }
-    config.host.limits.body_bytes = Some(transfer.max_body);
-    config.host.limits.decoded_bytes = Some(transfer.max_body);
-    if transfer.allow_private {
-        return Client::new(config);
-    }
-    let guard = guard(given, &transfer.proxies);
-    config.addresses = guard.policy();
-    Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
-}
-
-/// For the hosts of these URLs, and the proxies that lead to them.
-fn guard(given: &[Url], proxies: &Proxies) -> Guard {
-    let proxies = given.iter().filter_map(|url| {
-        let url = proto::Url::parse(url.as_str()).ok()?;
-        let proxy = proxies.pick(&url)?;
-        url::Host::parse(proxy.host()).ok()
-    });
-    let proxies: Vec<url::Host> = proxies.collect();
-    let proxies = proxies.iter().map(|host| match host {
-        url::Host::Domain(name) => url::Host::Domain(name.as_str()),
-        url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
-        url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
-    });
-    Guard::new(given.iter().filter_map(Url::host).chain(proxies))
-}
-
-/// As many as the engine has by default, which most systems allow, unless more are asked for one host.
-fn all_connections(transfer: &Transfer) -> NonZeroUsize {
-    Config::default().max_connections.max(transfer.connections)
 }
 
 fn blank() -> (Request, Response) {

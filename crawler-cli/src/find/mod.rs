@@ -59,6 +59,8 @@ pub mod scope;
 pub mod state;
 
 use crate::crawl::stats::{Stats, Totals};
+use crate::crawl::transfer::Transfer;
+pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::Cause;
 use download::{Base, Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
 use expr::{Act, Action, Actor, Effect, Memo, Verdict};
@@ -88,23 +90,6 @@ pub struct Find {
     state: Option<Arc<Mutex<State>>>,
 }
 
-/// How pages are fetched.
-#[derive(Clone, Debug)]
-struct Transfer {
-    connections: NonZeroUsize,
-    timeout: Duration,
-    connect: Duration,
-    handshake: Duration,
-    idle: Option<Duration>,
-    keep_alive: Option<Duration>,
-    max_body: u64,
-    user_agent: String,
-    allow_private: bool,
-    per_address: bool,
-    tls: TlsConfig,
-    proxies: Proxies,
-}
-
 impl Default for Find {
     fn default() -> Self {
         Self::new()
@@ -119,20 +104,7 @@ impl Find {
             sitemaps: Vec::new(),
             expression: Expression::default(),
             policy: Policy::default(),
-            transfer: Transfer {
-                connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
-                timeout: Duration::from_secs(30),
-                connect: LONGEST_OPENING,
-                handshake: LONGEST_OPENING,
-                idle: None,
-                keep_alive: None,
-                max_body: 64 << 20,
-                user_agent: USER_AGENT.to_owned(),
-                allow_private: false,
-                per_address: false,
-                tls: TlsConfig::default(),
-                proxies: Proxies::none(),
-            },
+            transfer: Transfer::default(),
             scope: Scope::new(),
             download: None,
             overwrite: false,
@@ -455,18 +427,6 @@ impl Find {
         run.finish()
     }
 }
-
-/// Who asks, and where more is told about that.
-pub const USER_AGENT: &str = concat!(
-    "Courser/",
-    env!("CARGO_PKG_VERSION"),
-    " (+",
-    env!("CARGO_PKG_HOMEPAGE"),
-    ")"
-);
-
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
-const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// What [`Find::run`] reports.
 #[derive(Debug)]

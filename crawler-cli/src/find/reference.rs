@@ -11,7 +11,7 @@ use url::Url;
 use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
 use super::policy::Policy;
-use super::{Transfer, crawl};
+use crate::crawl::transfer::Transfer;
 
 /// Finds out all that `-newer` names.
 ///
@@ -39,7 +39,7 @@ pub(super) fn resolve(
         let client = match &mut client {
             Some(client) => client,
             None => {
-                let opened = crawl::client(transfer, &given);
+                let opened = transfer.client(&given);
                 client.insert(opened.map_err(|error| failed(Box::new(error)))?)
             }
         };
