@@ -8,20 +8,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::proto::ProxyFault;
-use courser::{
-    Call, Client, Codings, Completion, DnsError, ErrorKind, PeerFault, Phase, Request, Response,
-    TlsFault, proto,
-};
+use courser::{Call, Client, Codings, Completion, ErrorKind, Request, Response, proto};
 use url::{Position, Url};
 
 use super::cause::Cause;
 use super::download::{DownloadCounts, Downloads, Store};
-use super::frontier::{Ask, Blame, BodyEnd, Failure, FetchId, Finding, Frontier, LinkKind, Reply};
+use super::frontier::{Ask, BodyEnd, Failure, FetchId, Finding, Frontier, LinkKind, Reply};
 use super::listing::next_link;
 use super::policy::{Follow, Policy};
 use super::state::{State, StateError};
 use super::{Counts, Ending, Run};
+use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Connection, Exchange};
 use crate::crawl::transfer::Transfer;
@@ -625,51 +622,16 @@ fn reply(response: &Response) -> Reply<'_> {
 }
 
 fn failure(error: courser::Error, proxy: Option<&str>) -> Failure {
-    let blame = blame(&error);
+    let scope = FailureScope::of(&error);
     if let ErrorKind::Denied(ip) = error.kind() {
         let cause = Cause::Private(*ip);
-        return Failure { cause, blame };
+        return Failure { cause, scope };
     }
     let cause = match proxy {
         Some(proxy) if is_opening(error.phase()) => Cause::Proxy(proxy.to_owned(), Box::new(error)),
         _ => Cause::Transfer(Box::new(error)),
     };
-    Failure { cause, blame }
-}
-
-fn blame(error: &courser::Error) -> Blame {
-    let opening = is_opening(error.phase());
-    match error.kind() {
-        ErrorKind::Io(_) | ErrorKind::Timeout(_) if opening => Blame::Host,
-        ErrorKind::Io(_) | ErrorKind::Timeout(_) => Blame::Request,
-        ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated | PeerFault::BadContentCoding) => {
-            Blame::Request
-        }
-        ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => match error {
-            DnsError::NotFound
-            | DnsError::NoAddresses
-            | DnsError::InvalidName
-            | DnsError::Config(_) => Blame::HostFinal,
-            _ => Blame::Host,
-        },
-        ErrorKind::Tls(TlsFault::HandshakeEof) => Blame::Host,
-        ErrorKind::Tls(_) if opening => Blame::HostFinal,
-        ErrorKind::Tls(_) => Blame::Request,
-        // What the proxy says about the host, which may be back soon.
-        ErrorKind::Proxy(ProxyFault::Status(500..) | ProxyFault::Socks(_) | ProxyFault::Closed) => {
-            Blame::Host
-        }
-        ErrorKind::Proxy(_) | ErrorKind::Denied(_) => Blame::HostFinal,
-        _ => Blame::Final,
-    }
-}
-
-/// Whether a call in this phase has no connection yet.
-fn is_opening(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
-    )
+    Failure { cause, scope }
 }
 
 /// Hosts that links may lead to. Each is remembered for good.

@@ -20,10 +20,11 @@ use url::Url;
 use super::cause::Cause;
 use super::fault::Fault;
 use super::found::Found;
-use super::frontier::{Blame, Failure, FetchId, parse_retry_after};
+use super::frontier::{Failure, FetchId, parse_retry_after};
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
+use crate::crawl::failure::FailureScope;
 
 mod answer;
 mod disk;
@@ -606,9 +607,13 @@ impl Downloads {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
-        match failure.blame {
-            Blame::Final | Blame::HostFinal => self.give_up(&flight.task, &failure.cause, sink),
-            Blame::Request | Blame::Host => self.go_on(now, flight, failure.cause, sink),
+        match failure.scope {
+            FailureScope::Final | FailureScope::HostFinal => {
+                self.give_up(&flight.task, &failure.cause, sink)
+            }
+            FailureScope::Request | FailureScope::Host => {
+                self.go_on(now, flight, failure.cause, sink)
+            }
         }
     }
 }

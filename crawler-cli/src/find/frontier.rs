@@ -23,6 +23,7 @@ use super::path;
 use super::policy::{Follow, Policy};
 use super::range::{SizeRange, TimeRange};
 use crate::crawl::allowance::Allowance;
+use crate::crawl::failure::FailureScope;
 use crate::crawl::robots::Robots;
 
 mod courtesy;
@@ -39,7 +40,7 @@ use journal::Journal;
 pub use journal::{Change, Place, Saved, Summit};
 pub use links::{Link, LinkKind};
 use links::{found, is_web_page};
-pub use messages::{Ask, Blame, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Reply};
+pub use messages::{Ask, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Reply};
 use task::{Above, Open, Task, TaskKind};
 
 /// The crawl of one host.
@@ -399,16 +400,18 @@ impl Frontier {
             return;
         };
         self.begin(task.number);
-        match failure.blame {
-            Blame::Final => self.give_up(now, task, &failure.cause, sink),
-            Blame::Request => {
+        match failure.scope {
+            FailureScope::Final => self.give_up(now, task, &failure.cause, sink),
+            FailureScope::Request => {
                 let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, failure.cause, wait, sink);
             }
-            Blame::HostFinal if !self.has_replied => {
+            FailureScope::HostFinal if !self.has_replied => {
                 self.give_up_all(now, task, failure.cause, sink);
             }
-            Blame::Host | Blame::HostFinal => self.absent(now, task, failure.cause, sink),
+            FailureScope::Host | FailureScope::HostFinal => {
+                self.absent(now, task, failure.cause, sink)
+            }
         }
         self.end();
         self.resume(now, sink);

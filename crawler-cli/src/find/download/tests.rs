@@ -99,12 +99,12 @@ impl World {
             .handle_end(self.now, id, &mut self.store, sink);
     }
 
-    fn fail(&mut self, id: FetchId, blame: Blame) {
+    fn fail(&mut self, id: FetchId, scope: FailureScope) {
         let log = &mut self.log;
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         let cause = Cause::Transfer("lost".into());
         self.downloads
-            .handle_failure(self.now, id, Failure { cause, blame }, sink);
+            .handle_failure(self.now, id, Failure { cause, scope }, sink);
     }
 
     /// What has happened since the last time.
@@ -212,7 +212,7 @@ fn what_is_left_is_told_as_far_as_it_is_known() {
     world.head(y, &ok(Some(10)));
     assert_eq!(left(&world), (2, 3, 14, 1));
     // What is cut is still to come, and goes on where it ends.
-    world.fail(x, Blame::Request);
+    world.fail(x, FailureScope::Request);
     assert_eq!(left(&world), (1, 3, 14, 1));
     let gone = world.expect("GET http://h/pub/gone");
     let missing = Head {
@@ -246,7 +246,7 @@ fn a_shorter_part_than_asked_for_is_followed_by_another() {
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
     world.data(id, b"ab");
-    world.fail(id, Blame::Request);
+    world.fail(id, FailureScope::Request);
     assert!(world.poll().is_none(), "it waits");
     world.now += Duration::from_secs(1);
     for (at, range) in [(2, "bytes 2-3/6"), (4, "bytes 4-5/6")] {
@@ -271,7 +271,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
     world.want("x");
     let mut pauses = Vec::new();
     while let Some((id, _)) = world.poll() {
-        world.fail(id, Blame::Host);
+        world.fail(id, FailureScope::Host);
         if let Some(due) = world.downloads.poll_timeout(None) {
             pauses.push((due - world.now).as_millis());
             world.now = due;
@@ -301,7 +301,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
         assert_eq!(world.data(id, &vec![7; 1 << 20]), Body::Wanted);
         match at {
             9 => world.end(id),
-            _ => world.fail(id, Blame::Request),
+            _ => world.fail(id, FailureScope::Request),
         }
         world.now += Duration::from_secs(1);
     }
@@ -498,7 +498,7 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     }
     let id = world.expect("GET http://h/pub/x");
     world.expect("GET http://h/pub/y");
-    world.fail(id, Blame::Request);
+    world.fail(id, FailureScope::Request);
     let log = &mut world.log;
     let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
     world.downloads.abandon(&Cause::NoLocation, sink);

@@ -5,6 +5,7 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 
 use super::Link;
+use crate::crawl::failure::FailureScope;
 use crate::find::cause::Cause;
 use crate::find::expr::Memo;
 use crate::find::found::{Found, Unread};
@@ -89,22 +90,7 @@ pub struct Failure {
     /// What happened.
     pub cause: Cause,
     /// What it says about the next attempt.
-    pub blame: Blame,
-}
-
-/// What a failure says about the next attempt.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Blame {
-    /// The same will happen again.
-    Final,
-    /// This request may succeed later.
-    Request,
-    /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
-    Host,
-    /// The same, and more attempts will not help: there is no such name, or nobody trusts its certificate. Ends the
-    /// crawl of a host that has never replied. One that has is taken to be away, as with [`Host`](Self::Host): one
-    /// server of several can be at fault.
-    HostFinal,
+    pub scope: FailureScope,
 }
 
 /// One result.

@@ -21,7 +21,7 @@ enum Answer {
     /// Status and `Retry-After`.
     Later(u16, &'static str),
     Redirect(u16, &'static str),
-    Fail(Blame),
+    Fail(FailureScope),
     /// A page with this next one, by `Link`, and this href.
     Linked(&'static str, &'static str),
     /// Status 200 with this content type.
@@ -196,9 +196,9 @@ fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outc
             reply.location = Some(to.as_bytes());
         }
         Answer::Typed(content_type) => reply.content_type = Some(content_type.as_bytes()),
-        Answer::Fail(blame) => {
+        Answer::Fail(scope) => {
             let cause = Cause::Transfer("connection reset".into());
-            return frontier.handle_failure(now, id, Failure { cause, blame }, sink);
+            return frontier.handle_failure(now, id, Failure { cause, scope }, sink);
         }
     }
     frontier.handle_reply(now, id, &reply, sink);
@@ -262,7 +262,7 @@ fn names_and_paths_are_decoded_for_matching() {
 #[test]
 fn attempts_back_off_and_end() {
     for failing in [
-        Answer::Fail(Blame::Request),
+        Answer::Fail(FailureScope::Request),
         Answer::Status(500),
         Answer::Status(502),
     ] {
@@ -285,8 +285,8 @@ fn attempts_back_off_and_end() {
 #[test]
 fn a_passing_failure_costs_nothing_but_time() {
     for failing in [
-        Answer::Fail(Blame::Request),
-        Answer::Fail(Blame::Host),
+        Answer::Fail(FailureScope::Request),
+        Answer::Fail(FailureScope::Host),
         Answer::Status(502),
         Answer::Later(503, "1"),
     ] {
@@ -374,7 +374,7 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
         crawl.slots = slots;
         let outcome = crawl.run(|_, _, target| match target {
             "/" => Answer::Page(names.clone()),
-            _ => Answer::Fail(Blame::Host),
+            _ => Answer::Fail(FailureScope::Host),
         });
         assert_eq!(outcome.unread.len(), 1000);
         assert!(outcome.counts.requests <= 1 + 10 * slots as u64);
@@ -424,8 +424,8 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     assert!(under_way.len() < names.len(), "some have to wait");
     for id in under_way {
         let cause = Cause::Transfer("connection reset".into());
-        let blame = Blame::Host;
-        frontier.handle_failure(now, id, Failure { cause, blame }, &mut sink);
+        let scope = FailureScope::Host;
+        frontier.handle_failure(now, id, Failure { cause, scope }, &mut sink);
     }
     assert!(frontier.is_done());
     assert_eq!(unread, names.len());
@@ -447,7 +447,7 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
             true => {
                 waiting += 1;
                 most = most.max(waiting);
-                Answer::Fail(Blame::Request)
+                Answer::Fail(FailureScope::Request)
             }
             false => {
                 waiting -= 1;
@@ -462,7 +462,7 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
 /// The trap: the patience that a host has earned by replies is spent on an address where nobody listens.
 #[test]
 fn a_host_that_was_never_there_is_given_up_soon() {
-    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Fail(Blame::Host));
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Fail(FailureScope::Host));
     assert_eq!(outcome.times("/"), [0, 501, 1502, 3503]);
     assert_eq!(outcome.unread.len(), 1);
 }
@@ -470,7 +470,7 @@ fn a_host_that_was_never_there_is_given_up_soon() {
 /// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
 #[test]
 fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
-    let outcome = Crawl::of(&["/a/", "/b/"]).run(|_, _, _| Answer::Fail(Blame::HostFinal));
+    let outcome = Crawl::of(&["/a/", "/b/"]).run(|_, _, _| Answer::Fail(FailureScope::HostFinal));
     assert_eq!(outcome.counts.requests, 1);
     let urls: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
     assert_eq!(urls, ["http://h:8080/a/", "http://h:8080/b/"]);
@@ -481,7 +481,7 @@ fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
         "/" => page(&["a/"]),
         _ if failures > 0 => {
             failures -= 1;
-            Answer::Fail(Blame::HostFinal)
+            Answer::Fail(FailureScope::HostFinal)
         }
         _ => page(&["x"]),
     });
@@ -499,10 +499,10 @@ fn every_url_that_cannot_be_read_is_named_with_its_cause() {
         (Answer::Status(206), "the server answered 206"),
         (Answer::Status(304), "the server answered 304"),
         (Answer::Status(599), "the server answered 599"),
-        (Answer::Fail(Blame::Final), "connection reset"),
-        (Answer::Fail(Blame::Request), "connection reset"),
-        (Answer::Fail(Blame::Host), "connection reset"),
-        (Answer::Fail(Blame::HostFinal), "connection reset"),
+        (Answer::Fail(FailureScope::Final), "connection reset"),
+        (Answer::Fail(FailureScope::Request), "connection reset"),
+        (Answer::Fail(FailureScope::Host), "connection reset"),
+        (Answer::Fail(FailureScope::HostFinal), "connection reset"),
         (
             Answer::Typed("application/json"),
             "not a directory listing: its content type is application/json",
@@ -1077,7 +1077,7 @@ proptest! {
             *attempt += 1;
             let failure = failures[(target.len() + *attempt) % failures.len()];
             match failure {
-                0 if *attempt < 4 => Answer::Fail(Blame::Request),
+                0 if *attempt < 4 => Answer::Fail(FailureScope::Request),
                 1 if *attempt < 4 => Answer::Status(503),
                 2 if *attempt < 4 => Answer::Html("<p>cut", BodyEnd::Closed),
                 _ => {

@@ -142,7 +142,7 @@ fn robots_txt_holds_for_what_comes_back() {
             Answer::Status(500),
             "not read: no robots.txt: the server answered 500",
         ),
-        (Answer::Fail(Blame::Host), "connection reset"),
+        (Answer::Fail(FailureScope::Host), "connection reset"),
     ] {
         let mut disk = Disk::default();
         let begun = disk.crawl(Policy::default(), 2, |ask, _| match ask {
@@ -164,7 +164,7 @@ fn robots_txt_holds_for_what_comes_back() {
 fn a_host_that_is_away_is_given_up_with_all_that_comes_back() {
     let mut disk = Disk::default();
     disk.crawl(plain(), 1, |_, _| Answer::Page(many()));
-    let outcome = disk.crawl(plain(), usize::MAX, |_, _| Answer::Fail(Blame::Host));
+    let outcome = disk.crawl(plain(), usize::MAX, |_, _| Answer::Fail(FailureScope::Host));
     assert_eq!(outcome.log.len(), 4);
     all_given_up(&outcome, "connection reset");
     assert_eq!(disk.queued.len(), 0);
@@ -187,7 +187,7 @@ fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
         Answer::Html(listed, BodyEnd::Framed)
     });
     assert_eq!(disk.held.len(), 1);
-    let outcome = disk.crawl(policy, usize::MAX, |_, _| Answer::Fail(Blame::Host));
+    let outcome = disk.crawl(policy, usize::MAX, |_, _| Answer::Fail(FailureScope::Host));
     assert_eq!(outcome.urls(), ["http://h/a", "http://h/b", "http://h/d/"]);
     let mut unread: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
     unread.sort_unstable();
@@ -205,7 +205,7 @@ fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
     let mut disk = Disk::default();
     disk.crawl(policy.clone(), 2 + MOST_HELD, |ask, target| {
         match (ask, target) {
-            (Ask::Probe, _) => Answer::Fail(Blame::Request),
+            (Ask::Probe, _) => Answer::Fail(FailureScope::Request),
             (_, "/") => Answer::Page(many()),
             _ => Answer::Html(regression::TWO_FILES, BodyEnd::Framed),
         }
