@@ -1,4 +1,4 @@
-//! The crawl over the engine, of all hosts at the same time: moves requests from the frontiers to the client and
+//! The crawl over the engine, of all hosts at the same time: moves requests from the host crawls to the client and
 //! replies back, and translates between their words. It decides nothing itself.
 
 use std::collections::{HashMap, VecDeque};
@@ -13,7 +13,9 @@ use url::{Position, Url};
 
 use super::cause::Cause;
 use super::download::{DownloadCounts, Downloads, Store};
-use super::frontier::{Ask, BodyEnd, Failure, FetchId, Finding, Frontier, LinkKind, Reply};
+use super::host_crawl::{
+    BodyEnd, Failure, FetchId, FetchKind, Finding, HostCrawl, LinkKind, Reply,
+};
 use super::listing::next_link;
 use super::policy::{Follow, Policy};
 use super::state::{State, StateError};
@@ -23,15 +25,15 @@ use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Connection, Exchange};
 use crate::crawl::transfer::Transfer;
 
+mod address_groups;
 mod bodies;
-mod groups;
 
+use address_groups::AddressGroups;
 use bodies::Bodies;
-use groups::Groups;
 
-/// The frontier of one host, and what it has to do with the client.
+/// The host crawl of one host, and what it has to do with the client.
 pub(super) struct Host {
-    frontier: Frontier,
+    crawl: HostCrawl,
     downloads: Downloads,
     /// What stands before a path in its URLs.
     base: String,
@@ -49,13 +51,13 @@ impl Host {
     /// The host of `origin`, with nothing to search yet.
     fn new(origin: &Url, plan: &Plan<'_>, run: &mut Run<'_>) -> Self {
         let downloads = Downloads::new(&plan.policy);
-        let frontier = Frontier::new(origin, plan.policy.clone());
+        let crawl = HostCrawl::new(origin, plan.policy.clone());
         let base = &origin[..Position::BeforePath];
         run.events.summary.stats.add_host(base);
         let url = proto::Url::parse(origin.as_str()).ok();
         let proxy = url.and_then(|url| plan.transfer.proxies.pick(&url));
         Self {
-            frontier,
+            crawl,
             downloads,
             base: base.to_owned(),
             proxy: proxy.map(ToString::to_string),
@@ -66,12 +68,12 @@ impl Host {
     }
 
     fn is_done(&self) -> bool {
-        self.frontier.is_done() && self.downloads.is_done()
+        self.crawl.is_done() && self.downloads.is_done()
     }
 
     /// Keeps what is done, from the beginning on.
     fn keep(&mut self, downloads: bool) {
-        self.frontier.keep_journal();
+        self.crawl.keep_journal();
         if downloads {
             self.downloads.keep_journal();
         }
@@ -94,19 +96,16 @@ impl Hosts {
         };
         let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
         for start in plan.starts {
-            hosts
-                .of(start, plan, run)
-                .frontier
-                .add_start(&target(start));
+            hosts.of(start, plan, run).crawl.add_start(&target(start));
         }
         for sitemap in plan.sitemaps {
             hosts
                 .of(sitemap, plan, run)
-                .frontier
+                .crawl
                 .add_sitemap(&target(sitemap));
         }
         for host in &mut hosts.all {
-            let scheme = host.frontier.origin().scheme();
+            let scheme = host.crawl.origin().scheme();
             if !matches!(scheme, "http" | "https") {
                 let cause = Cause::Scheme(scheme.to_owned());
                 abandon(std::slice::from_mut(host), &cause, run);
@@ -123,7 +122,7 @@ impl Hosts {
             let mut host = Host::new(&root, plan, run);
             if plan.policy.follow == Follow::Pages {
                 for root in run.scope.roots(url) {
-                    host.frontier.add_root(root);
+                    host.crawl.add_root(root);
                 }
             }
             self.all.push(host);
@@ -148,7 +147,7 @@ impl Hosts {
             self.of(&root, plan, run);
         }
         for (number, host) in self.all.iter_mut().enumerate() {
-            state.restore(number, &mut host.frontier)?;
+            state.restore(number, &mut host.crawl)?;
             if let Some(bodies) = bodies {
                 host.downloads.keep_journal();
                 let (tally, left) = state.downloads(number)?;
@@ -189,7 +188,7 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
         Ok(client) => {
             let mut crawl = Crawl {
                 hosts,
-                groups: Groups::default(),
+                groups: AddressGroups::default(),
                 first: 0,
                 plan,
                 client,
@@ -214,7 +213,7 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
 
 struct Crawl<'s> {
     hosts: Hosts,
-    groups: Groups,
+    groups: AddressGroups,
     /// Which host is the first to send something.
     first: usize,
     plan: Plan<'s>,
@@ -272,14 +271,14 @@ impl Crawl<'_> {
         }
     }
 
-    /// Some of the URLs that the frontiers have left to the file, for those that can do with them.
+    /// Some of the URLs that the host crawls have left to the file, for those that can do with them.
     fn take_back(&mut self, run: &mut Run<'_>) -> Result<(), StateError> {
         let Some(state) = self.plan.state.filter(|_| !run.is_over()) else {
             return Ok(());
         };
         for index in 0..self.hosts.all.len() {
-            let frontier = &mut self.hosts.all[index].frontier;
-            let wanted = frontier.wants_back();
+            let crawl = &mut self.hosts.all[index].crawl;
+            let wanted = crawl.wants_back();
             if wanted == 0 {
                 continue;
             }
@@ -288,21 +287,21 @@ impl Crawl<'_> {
             let sink = &mut |finding: Finding<'_>| {
                 run.finding(finding, &mut |time| see_to(client, early, time))
             };
-            let added = frontier.add_back(Instant::now(), back, sink);
+            let added = crawl.add_back(Instant::now(), back, sink);
             added.map_err(|text| lock(state).damaged(text))?;
             self.take_wanted(run);
         }
         Ok(())
     }
 
-    /// What the frontiers have done in this turn goes to the file with the results of this turn.
+    /// What the host crawls have done in this turn goes to the file with the results of this turn.
     fn keep(&mut self, run: &Run<'_>) -> Result<(), StateError> {
         let Some(state) = self.plan.state else {
             return Ok(());
         };
         let mut state = lock(state);
         for (number, host) in self.hosts.all.iter_mut().enumerate() {
-            state.stage(number, &mut host.frontier)?;
+            state.stage(number, &mut host.crawl)?;
             state.stage_downloads(number, &mut host.downloads)?;
         }
         state.stage_tally(&run.events.tally());
@@ -319,7 +318,7 @@ impl Crawl<'_> {
     fn tell_waiting(&mut self, run: &mut Run<'_>) {
         let now = Instant::now();
         for (index, host) in self.hosts.all.iter_mut().enumerate() {
-            let waiting = host.frontier.waiting(now);
+            let waiting = host.crawl.waiting(now);
             run.events.summary.stats.handle_waiting(index, waiting);
         }
     }
@@ -331,15 +330,15 @@ impl Crawl<'_> {
             self.has_room_for_download(index),
         );
         let host = &mut self.hosts.all[index];
-        if pages && host.frontier.wants_back() > 0 {
+        if pages && host.crawl.wants_back() > 0 {
             return Some(now);
         }
-        let held = host.frontier.held_until(now);
+        let held = host.crawl.held_until(now);
         let together = self.group_held_until(index, now);
         let held = held.max(together);
         let host = &mut self.hosts.all[index];
         let file = file.then(|| host.downloads.poll_timeout(held)).flatten();
-        let page = page.then(|| host.frontier.poll_timeout(now)).flatten();
+        let page = page.then(|| host.crawl.poll_timeout(now)).flatten();
         let page = page.map(|due| together.map_or(due, |held| due.max(held)));
         page.into_iter().chain(file).min()
     }
@@ -350,7 +349,7 @@ impl Crawl<'_> {
         let others = host.downloads.in_flight();
         self.has_room(index)
             && (!host.downloads.is_full() || host.files_await_robots())
-            && host.frontier.has_room(others)
+            && host.crawl.has_room(others)
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
@@ -369,47 +368,57 @@ impl Crawl<'_> {
         {
             let now = Instant::now();
             if self.group_held_until(index, now).is_some() {
-                let frontier = &mut self.hosts.all[index].frontier;
-                if frontier.held_until(now).is_none() {
-                    frontier.handle_neighbour_pause(now);
+                let crawl = &mut self.hosts.all[index].crawl;
+                if crawl.held_until(now).is_none() {
+                    crawl.handle_neighbour_pause(now);
                 }
                 return;
             }
             let host = &mut self.hosts.all[index];
             if host.files_await_robots() {
-                host.frontier.want_robots();
+                host.crawl.want_robots();
             }
-            let Some(fetch) = host.frontier.poll_request(now) else {
+            let Some(fetch) = host.crawl.poll_request(now) else {
                 return;
             };
             self.url.clone_from(&host.base);
             self.url.push_str(fetch.target);
             let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
-            request.set_method(match fetch.ask {
-                Ask::List | Ask::First | Ask::Page | Ask::Sitemap | Ask::Robots => "GET",
-                Ask::Properties => "PROPFIND",
-                Ask::Probe => "HEAD",
+            request.set_method(match fetch.kind {
+                FetchKind::List
+                | FetchKind::First
+                | FetchKind::Page
+                | FetchKind::Sitemap
+                | FetchKind::Robots => "GET",
+                FetchKind::Properties => "PROPFIND",
+                FetchKind::Probe => "HEAD",
             });
             request.set_target(&self.url);
             request.clear_headers();
             request.no_body();
-            match fetch.ask {
-                Ask::List | Ask::Page => request.header("Accept", "text/html,*/*;q=0.1"),
-                Ask::Sitemap => request.header("Accept", "application/xml,text/plain,*/*;q=0.1"),
-                Ask::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
-                Ask::First => request.header("Range", "bytes=0-0"),
-                Ask::Properties => request
+            match fetch.kind {
+                FetchKind::List | FetchKind::Page => {
+                    request.header("Accept", "text/html,*/*;q=0.1")
+                }
+                FetchKind::Sitemap => {
+                    request.header("Accept", "application/xml,text/plain,*/*;q=0.1")
+                }
+                FetchKind::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+                FetchKind::First => request.header("Range", "bytes=0-0"),
+                FetchKind::Properties => request
                     .header("Depth", "1")
                     .header("Content-Type", "application/xml")
                     .body(PROPERTIES),
-                Ask::Probe => &mut request,
+                FetchKind::Probe => &mut request,
             };
             // What is asked for is the length of the file, not that of a coding of it.
-            request.decode(match fetch.ask {
-                Ask::List | Ask::Properties | Ask::Page | Ask::Sitemap | Ask::Robots => {
-                    Codings::all()
-                }
-                Ask::Probe | Ask::First => Codings::none(),
+            request.decode(match fetch.kind {
+                FetchKind::List
+                | FetchKind::Properties
+                | FetchKind::Page
+                | FetchKind::Sitemap
+                | FetchKind::Robots => Codings::all(),
+                FetchKind::Probe | FetchKind::First => Codings::none(),
             });
             let call = Call::new(request, response).tag(tag(index, fetch.id));
             self.client.submit(call);
@@ -452,7 +461,7 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    /// Hands a completion to the frontier that it belongs to, and tells which one that is.
+    /// Hands a completion to the host crawl that it belongs to, and tells which one that is.
     fn answer(&mut self, done: Completion, run: &mut Run<'_>) -> usize {
         if done.tag & bodies::DOWNLOAD != 0 {
             return self.answer_download(done, run);
@@ -475,11 +484,11 @@ impl Crawl<'_> {
         };
         match done.outcome {
             Ok(()) => host
-                .frontier
+                .crawl
                 .handle_reply(now, id, &reply(&done.response), sink),
             Err(error) => {
                 let failure = failure(error, host.proxy.as_deref());
-                host.frontier.handle_failure(now, id, failure, sink);
+                host.crawl.handle_failure(now, id, failure, sink);
             }
         }
         self.spare.push((done.request, done.response));
@@ -489,7 +498,7 @@ impl Crawl<'_> {
         index
     }
 
-    /// Hands the links that were found to other hosts to their frontiers.
+    /// Hands the links that were found to other hosts to their host crawls.
     fn take_links(&mut self, now: Instant, run: &mut Run<'_>) {
         for link in std::mem::take(&mut run.links) {
             let is_new = !self.hosts.places.contains_key(&root_of(&link.url));
@@ -499,7 +508,7 @@ impl Crawl<'_> {
                 // Always the same, so that it knows what was reported.
                 if let Some(host) = self.hosts.all.first_mut() {
                     let url = link.url.as_str();
-                    host.frontier.leave_out_once(url, &cause, sink);
+                    host.crawl.leave_out_once(url, &cause, sink);
                 }
                 continue;
             }
@@ -509,13 +518,13 @@ impl Crawl<'_> {
                 host.keep(self.bodies.is_some());
             }
             if link.kind != LinkKind::Start {
-                host.frontier.add_root(&root);
+                host.crawl.add_root(&root);
             }
             let (client, early) = (&mut self.client, &mut self.early);
             let sink = &mut |finding: Finding<'_>| {
                 run.finding(finding, &mut |time| see_to(client, early, time))
             };
-            host.frontier.add_link(now, &link, sink);
+            host.crawl.add_link(now, &link, sink);
         }
     }
 }
@@ -562,7 +571,7 @@ fn counts(hosts: &[Host]) -> Counts {
             unread: host.downloads.counts().failed,
             ..Counts::default()
         };
-        host.frontier.counts() + of_downloads
+        host.crawl.counts() + of_downloads
     });
     of_each.fold(Counts::default(), |sum, counts| sum + counts)
 }
@@ -570,7 +579,7 @@ fn counts(hosts: &[Host]) -> Counts {
 fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
     for host in hosts {
         let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
-        host.frontier.abandon(Instant::now(), cause, sink);
+        host.crawl.abandon(Instant::now(), cause, sink);
         bodies::abandon(host, cause, run);
     }
 }

@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts, each usable alone: [`listing`] reads a page, [`frontier`] decides what to ask next, [`expr`] and
+//! The parts, each usable alone: [`listing`] reads a page, [`host_crawl`] decides what to ask next, [`expr`] and
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
 use std::fmt;
@@ -48,8 +48,8 @@ pub mod download;
 pub mod expr;
 mod fault;
 mod found;
-pub mod frontier;
 pub mod glob;
+pub mod host_crawl;
 pub mod listing;
 mod path;
 mod policy;
@@ -67,9 +67,9 @@ use expr::{Act, Action, Actor, Effect, Memo, Verdict};
 pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
 pub use found::{Found, Kind, Unread};
-pub use frontier::Counts;
-use frontier::LinkKind;
 use glob::Case;
+pub use host_crawl::Counts;
+use host_crawl::LinkKind;
 pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
@@ -582,7 +582,7 @@ struct Run<'r> {
     /// Those that nobody has taken up yet.
     wanted: Vec<Wanted>,
     /// Links to other hosts that nobody has followed yet.
-    links: Vec<frontier::Link>,
+    links: Vec<host_crawl::Link>,
 }
 
 impl Run<'_> {
@@ -591,21 +591,21 @@ impl Run<'_> {
     }
 
     /// `idle` is called while a command runs, for as long as it says.
-    fn finding(&mut self, finding: frontier::Finding<'_>, idle: Idle<'_>) -> Verdict {
+    fn finding(&mut self, finding: host_crawl::Finding<'_>, idle: Idle<'_>) -> Verdict {
         if self.is_over() {
             return Verdict::Quit;
         }
         match finding {
-            frontier::Finding::Found(found, memo) => return self.found(found, memo, idle),
-            frontier::Finding::Unread(unread) => {
+            host_crawl::Finding::Found(found, memo) => return self.found(found, memo, idle),
+            host_crawl::Finding::Unread(unread) => {
                 self.events
                     .summary
                     .stats
                     .handle_unread(unread.cause.class());
                 self.events.emit(Event::Unread(unread));
             }
-            frontier::Finding::Link(link) => return self.link(link),
-            frontier::Finding::Named(url) => {
+            host_crawl::Finding::Link(link) => return self.link(link),
+            host_crawl::Finding::Named(url) => {
                 let is_left_out =
                     |url, is_directory| self.scope.judge_spelling(url, is_directory).is_err();
                 if is_left_out(url, false) && is_left_out(&format!("{url}/"), true) {
@@ -617,7 +617,7 @@ impl Run<'_> {
     }
 
     /// Whether a link belongs to the search.
-    fn link(&mut self, link: &frontier::Link) -> Verdict {
+    fn link(&mut self, link: &host_crawl::Link) -> Verdict {
         match self.scope.judge(&link.url) {
             Ok(()) => {}
             // Only files are left out by that.

@@ -1,5 +1,5 @@
 //! A search on disk, so that one that was cut off, be it by `kill -9`, goes on where it was: an SQLite database with
-//! what each host's frontier [journals](super::frontier::Change), and with the results that are just being written.
+//! what each host's host crawl [journals](super::host_crawl::Change), and with the results that are just being written.
 //!
 //! Each turn of the search is one transaction. Results are in it before they are written to where they go; so when the
 //! search is cut off in between, the next one writes them, and when it is cut off after, it writes them only so far as
@@ -17,7 +17,7 @@ use url::Url;
 
 use super::Tally;
 use super::download::{self, Downloads, Wanted};
-use super::frontier::{Change, Frontier, Place, Saved, Summit};
+use super::host_crawl::{Change, HostCrawl, Place, Saved, Snapshot};
 use super::range::{SizeRange, TimeRange};
 
 /// A search on disk.
@@ -160,22 +160,18 @@ impl State {
         }
     }
 
-    /// Has a frontier go on where it was, or begins to keep it. `host` is its number.
+    /// Has a host crawl go on where it was, or begins to keep it. `host` is its number.
     ///
     /// # Errors
     /// The file cannot be read or written, or is damaged.
-    pub(super) fn restore(
-        &mut self,
-        host: usize,
-        frontier: &mut Frontier,
-    ) -> Result<(), StateError> {
+    pub(super) fn restore(&mut self, host: usize, crawl: &mut HostCrawl) -> Result<(), StateError> {
         match self.saved(host).map_err(|error| self.sql(error))? {
             Some(saved) => {
                 let damaged = |text| StateError::new(&self.path, What::Damaged(text));
-                frontier.restore(saved).map_err(damaged)
+                crawl.restore(saved).map_err(damaged)
             }
             None => {
-                frontier.keep_journal();
+                crawl.keep_journal();
                 Ok(())
             }
         }
@@ -184,11 +180,11 @@ impl State {
     fn saved(&self, host: usize) -> rusqlite::Result<Option<Saved>> {
         let host = signed(host as u64);
         let query = "SELECT summit FROM host WHERE host = ?1";
-        let summit: Option<String> = self
+        let snapshot: Option<String> = self
             .db
             .query_row(query, [host], |row| row.get(0))
             .optional()?;
-        let Some(summit) = summit.and_then(|text| serde_json::from_str::<Summit>(&text).ok())
+        let Some(snapshot) = snapshot.and_then(|text| serde_json::from_str::<Snapshot>(&text).ok())
         else {
             return Ok(None);
         };
@@ -213,14 +209,14 @@ impl State {
         let count = "SELECT count(*) FROM queued WHERE host = ?1 AND spilled = 1";
         let spilled: i64 = self.db.query_row(count, [host], |row| row.get(0))?;
         Ok(Some(Saved {
-            summit,
+            snapshot,
             held,
             known,
             spilled: number(spilled),
         }))
     }
 
-    /// So many of the URLs that a frontier has left to the file, if there are as many.
+    /// So many of the URLs that a host crawl has left to the file, if there are as many.
     pub(super) fn take_back(
         &mut self,
         host: usize,
@@ -252,14 +248,14 @@ impl State {
         self.give_up(What::Damaged(text))
     }
 
-    /// What has changed in a frontier is part of this turn. Before the turn's end it may leave URLs to the file alone.
-    pub(super) fn stage(&mut self, host: usize, frontier: &mut Frontier) -> Result<(), StateError> {
-        self.staged(host, frontier)
+    /// What has changed in a host crawl is part of this turn. Before the turn's end it may leave URLs to the file alone.
+    pub(super) fn stage(&mut self, host: usize, crawl: &mut HostCrawl) -> Result<(), StateError> {
+        self.staged(host, crawl)
             .map_err(|error| self.give_up(What::Sqlite(error)))
     }
 
-    fn staged(&mut self, host: usize, frontier: &mut Frontier) -> rusqlite::Result<()> {
-        let changes = frontier.take_changes();
+    fn staged(&mut self, host: usize, crawl: &mut HostCrawl) -> rusqlite::Result<()> {
+        let changes = crawl.take_changes();
         if changes.is_empty() {
             return Ok(());
         }
@@ -307,15 +303,15 @@ impl State {
                 }
             }
         }
-        for number in frontier.spill() {
+        for number in crawl.spill() {
             let update = "UPDATE queued SET spilled = 1 WHERE host = ?1 AND number = ?2";
             db.prepare_cached(update)?
                 .execute(params![host, signed(number)])?;
         }
         let replace = "INSERT OR REPLACE INTO host (host, origin, summit) VALUES (?1, ?2, ?3)";
-        let origin = frontier.origin().as_str();
+        let origin = crawl.origin().as_str();
         db.prepare_cached(replace)?
-            .execute(params![host, origin, text(&frontier.summit())])?;
+            .execute(params![host, origin, text(&crawl.snapshot())])?;
         Ok(())
     }
 

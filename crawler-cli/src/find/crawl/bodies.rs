@@ -9,7 +9,7 @@ use url::Url;
 
 use super::super::cause::Cause;
 use super::super::download::{Body, Complaint, Head, Outcome, Store};
-use super::super::frontier::FetchId;
+use super::super::host_crawl::FetchId;
 use super::{Crawl, Host, Run, exchange, failure, tag, untag};
 use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Exchange};
@@ -63,7 +63,7 @@ impl Bodies {
 impl Host {
     /// Whether nothing but the robots.txt may be asked for, and that for the sake of files at least.
     pub(super) fn files_await_robots(&self) -> bool {
-        self.frontier.awaits_robots() && !self.downloads.is_done()
+        self.crawl.awaits_robots() && !self.downloads.is_done()
     }
 }
 
@@ -75,7 +75,7 @@ impl Crawl<'_> {
         };
         for wanted in std::mem::take(&mut run.wanted) {
             let root = Url::parse(&wanted.url).map(|url| root_of(&url));
-            // What is found was found by the frontier of its host.
+            // What is found was found by the host crawl of its host.
             if let Some(&index) = root.ok().and_then(|root| self.hosts.places.get(&root)) {
                 self.hosts.all[index].downloads.add(wanted, &bodies.store);
             }
@@ -86,7 +86,7 @@ impl Crawl<'_> {
     /// is known.
     pub(super) fn has_room_for_download(&self, index: usize) -> bool {
         let host = &self.hosts.all[index];
-        let goes_on = !host.frontier.is_done() && !host.downloads.is_full();
+        let goes_on = !host.crawl.is_done() && !host.downloads.is_full();
         let most = if goes_on {
             self.host_cap.div_ceil(2)
         } else {
@@ -96,25 +96,25 @@ impl Crawl<'_> {
         let in_flight = host.downloads.in_flight();
         bodies.is_some_and(|bodies| bodies.in_flight < MOST_FILES)
             && in_flight < most
-            && !host.frontier.awaits_robots()
+            && !host.crawl.awaits_robots()
             && self.has_room(index)
-            && host.frontier.has_room(in_flight)
+            && host.crawl.has_room(in_flight)
     }
 
     pub(super) fn submit_downloads(&mut self, index: usize, run: &mut Run<'_>) {
         let now = Instant::now();
         while self.has_room_for_download(index)
-            && self.hosts.all[index].frontier.held_until(now).is_none()
+            && self.hosts.all[index].crawl.held_until(now).is_none()
             && self.group_held_until(index, now).is_none()
         {
             let Some(bodies) = &mut self.bodies else {
                 return;
             };
             let host = &mut self.hosts.all[index];
-            let (base, frontier) = (host.base.as_str(), &host.frontier);
+            let (base, crawl) = (host.base.as_str(), &host.crawl);
             let refusal = &|url: &str| {
                 let target = url.strip_prefix(base)?;
-                frontier.refusal(target).filter(|_| target.starts_with('/'))
+                crawl.refusal(target).filter(|_| target.starts_with('/'))
             };
             let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
             let get = host
@@ -144,7 +144,7 @@ impl Crawl<'_> {
                 .streaming(get.method == "GET");
             self.client.submit(call);
             bodies.in_flight += 1;
-            host.frontier.handle_other_sent(now);
+            host.crawl.handle_other_sent(now);
             host.pages_first = true;
             self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
@@ -171,10 +171,10 @@ impl Crawl<'_> {
                 match host.downloads.take_complaint() {
                     Some(Complaint { sent_at, wait }) => {
                         let others = host.downloads.in_flight();
-                        let frontier = &mut host.frontier;
-                        frontier.handle_other_complaint(now, sent_at, wait, others);
+                        let crawl = &mut host.crawl;
+                        crawl.handle_other_complaint(now, sent_at, wait, others);
                     }
-                    None => host.frontier.handle_other_answer(now),
+                    None => host.crawl.handle_other_answer(now),
                 }
                 let stream = Stream {
                     host: index,

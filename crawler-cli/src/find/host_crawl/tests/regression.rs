@@ -28,11 +28,11 @@ fn robots_txt_holds_for_names_that_may_be_directories_and_for_redirected_starts(
         policy: Policy::default(),
         ..Crawl::of(&["/", "/pub"])
     };
-    let outcome = crawl.run(|_, ask, target| match (ask, target) {
-        (Ask::Robots, _) => Answer::Html(ROBOTS, BodyEnd::Framed),
-        (Ask::Probe, "/pub") => Answer::Redirect(301, "/pub/"),
-        (Ask::List, "/") => Answer::Html("<a href=x>x</a><a href=y>y</a>", BodyEnd::Framed),
-        (Ask::Probe, "/y") => Answer::Status(200),
+    let outcome = crawl.run(|_, kind, target| match (kind, target) {
+        (FetchKind::Robots, _) => Answer::Html(ROBOTS, BodyEnd::Framed),
+        (FetchKind::Probe, "/pub") => Answer::Redirect(301, "/pub/"),
+        (FetchKind::List, "/") => Answer::Html("<a href=x>x</a><a href=y>y</a>", BodyEnd::Framed),
+        (FetchKind::Probe, "/y") => Answer::Status(200),
         other => panic!("{other:?} was asked for"),
     });
     let unread: BTreeSet<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
@@ -45,27 +45,27 @@ fn robots_txt_holds_for_names_that_may_be_directories_and_for_redirected_starts(
 /// What is listed last is asked about first.
 #[test]
 fn a_server_that_answers_head_is_believed_when_it_says_404() {
-    let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
-        (Ask::List, _) => Answer::Html(
+    let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
+        (FetchKind::List, _) => Answer::Html(
             "<a href=late>1</a><a href=there>2</a><a href=early>3</a>",
             BodyEnd::Framed,
         ),
-        (Ask::Probe, "/there") => Answer::Status(200),
+        (FetchKind::Probe, "/there") => Answer::Status(200),
         _ => Answer::Status(404),
     });
-    let asked: Vec<(Ask, &str)> = outcome
+    let asked: Vec<(FetchKind, &str)> = outcome
         .log
         .iter()
-        .map(|(_, ask, target)| (*ask, target.as_str()))
+        .map(|(_, kind, target)| (*kind, target.as_str()))
         .collect();
     assert_eq!(
         asked,
         [
-            (Ask::List, "/"),
-            (Ask::Probe, "/early"),
-            (Ask::First, "/early"),
-            (Ask::Probe, "/there"),
-            (Ask::Probe, "/late"),
+            (FetchKind::List, "/"),
+            (FetchKind::Probe, "/early"),
+            (FetchKind::First, "/early"),
+            (FetchKind::Probe, "/there"),
+            (FetchKind::Probe, "/late"),
         ]
     );
     assert_eq!(outcome.unread.len(), 2);
@@ -77,19 +77,19 @@ pub(super) const TWO_FILES: &str = "<html><h1>Index of /</h1><hr><pre><a href=\"
     </pre><hr></body>\r\n</html>\r\n";
 
 /// A crawl of a hundred directories of [`TWO_FILES`] of which all listings wait for the answer to one request.
-fn clogged(now: Instant) -> (Frontier, FetchId, Outcome) {
+fn clogged(now: Instant) -> (HostCrawl, FetchId, Outcome) {
     let policy = Policy {
         clock: true,
         ..plain()
     };
-    let mut frontier = Frontier::new(&Url::parse("http://h/").expect("valid"), policy);
-    frontier.add_start("/");
+    let mut crawl = HostCrawl::new(&Url::parse("http://h/").expect("valid"), policy);
+    crawl.add_start("/");
     let mut outcome = Outcome::default();
     let (mut probe, mut lists) = (None, 0);
     let names: Vec<String> = (0..100).map(|i| format!("d{i}/")).collect();
-    while let Some(Fetch { id, ask, target }) = frontier.poll_request(now) {
-        let given = match (ask, target) {
-            (Ask::Probe, _) => {
+    while let Some(Fetch { id, kind, target }) = crawl.poll_request(now) {
+        let given = match (kind, target) {
+            (FetchKind::Probe, _) => {
                 assert_eq!(probe.replace(id), None, "one tells it to all");
                 continue;
             }
@@ -97,31 +97,31 @@ fn clogged(now: Instant) -> (Frontier, FetchId, Outcome) {
             _ => Answer::Html(TWO_FILES, BodyEnd::Framed),
         };
         lists += 1;
-        give(&mut frontier, now, id, given, &mut outcome);
+        give(&mut crawl, now, id, given, &mut outcome);
     }
     assert_eq!(lists, 1 + MOST_HELD);
-    assert_eq!(frontier.poll_timeout(now), None, "but for an answer");
-    (frontier, probe.expect("a file"), outcome)
+    assert_eq!(crawl.poll_timeout(now), None, "but for an answer");
+    (crawl, probe.expect("a file"), outcome)
 }
 
 /// The trap: the memory fills with listings that all wait for one answer.
 #[test]
 fn listings_that_wait_keep_others_from_being_asked_for() {
     let now = Instant::now();
-    let (mut frontier, probe, mut outcome) = clogged(now);
+    let (mut crawl, probe, mut outcome) = clogged(now);
     let reply = Reply {
         status: 200,
         last_modified: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
         ..Reply::default()
     };
     let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-    frontier.handle_reply(now, probe, &reply, sink);
-    while let Some(Fetch { id, ask, .. }) = frontier.poll_request(now) {
-        assert_eq!(ask, Ask::List);
+    crawl.handle_reply(now, probe, &reply, sink);
+    while let Some(Fetch { id, kind, .. }) = crawl.poll_request(now) {
+        assert_eq!(kind, FetchKind::List);
         let given = Answer::Html(TWO_FILES, BodyEnd::Framed);
-        give(&mut frontier, now, id, given, &mut outcome);
+        give(&mut crawl, now, id, given, &mut outcome);
     }
-    assert!(frontier.is_done());
+    assert!(crawl.is_done());
     assert_eq!(outcome.urls().len(), 1 + 100 + 200);
     assert_eq!(outcome.unread, []);
 }
@@ -129,11 +129,11 @@ fn listings_that_wait_keep_others_from_being_asked_for() {
 #[test]
 fn a_crawl_is_abandoned_with_the_listings_that_wait() {
     let now = Instant::now();
-    let (mut frontier, _, mut outcome) = clogged(now);
+    let (mut crawl, _, mut outcome) = clogged(now);
     let cause = Cause::Transfer("out of memory".into());
     let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-    frontier.abandon(now, &cause, sink);
-    assert!(frontier.is_done());
+    crawl.abandon(now, &cause, sink);
+    assert!(crawl.is_done());
     // What was read is reported as it is listed.
     assert_eq!(outcome.urls().len(), 1 + 100 + 2 * MOST_HELD);
     let unread: BTreeSet<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What passes between a [`Frontier`](super::Frontier) and its driver: requests and replies, findings and counts.
+//! What passes between a [`HostCrawl`](super::HostCrawl) and its driver: requests and replies, findings and counts.
 
 use std::ops::Add;
 
@@ -13,10 +13,10 @@ use crate::find::found::{Found, Unread};
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fetch<'a> {
-    /// Names the request in the answer to the frontier.
+    /// Names the request in the answer to the host crawl.
     pub id: FetchId,
     /// What is asked.
-    pub ask: Ask,
+    pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
 }
@@ -27,7 +27,7 @@ pub struct FetchId(pub u64);
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ask {
+pub enum FetchKind {
     /// `GET`: the listing of a directory.
     List,
     /// `PROPFIND` with `Depth: 1` (RFC 4918 §9.1): the same.
@@ -101,7 +101,7 @@ pub enum Finding<'a> {
     /// A URL could not be read, or not wholly.
     Unread(Unread<'a>),
     /// Something leads there. [`Verdict::Go`](crate::find::expr::Verdict::Go) says that it belongs to the search; what
-    /// is elsewhere is then [added](super::Frontier::add_link) to the crawl of that host.
+    /// is elsewhere is then [added](super::HostCrawl::add_link) to the crawl of that host.
     /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): a pattern leaves it out. Any other: it does not belong.
     Link(&'a Link),
     /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's.

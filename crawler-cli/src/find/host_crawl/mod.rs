@@ -2,7 +2,7 @@
 //! try again, when all is done. Pure: no socket, no clock; time is an argument and results go to a callback.
 //!
 //! Invariants: a directory is marked as known when it is queued, so that it is asked for once however many links or
-//! redirects lead to it; every request handed out by [`Frontier::poll_request`] is answered by one `handle_*` call;
+//! redirects lead to it; every request handed out by [`HostCrawl::poll_request`] is answered by one `handle_*` call;
 //! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
@@ -26,26 +26,26 @@ use crate::crawl::allowance::Allowance;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::robots::Robots;
 
-mod courtesy;
-mod inspect;
 mod journal;
 mod links;
 mod messages;
+mod politeness;
+mod probe;
 mod task;
 #[cfg(test)]
 mod tests;
 
-use inspect::{Clock, Held, Told};
 use journal::Journal;
-pub use journal::{Change, Place, Saved, Summit};
+pub use journal::{Change, Place, Saved, Snapshot};
 pub use links::{Link, LinkKind};
 use links::{found, is_web_page};
-pub use messages::{Ask, BodyEnd, Counts, Failure, Fetch, FetchId, Finding, Reply};
-use task::{Above, Open, Task, TaskKind};
+pub use messages::{BodyEnd, Counts, Failure, Fetch, FetchId, FetchKind, Finding, Reply};
+use probe::{Clock, PartialListing, ProbeResult};
+use task::{Ancestors, Task, TaskKind, UndecidedEntry};
 
 /// The crawl of one host.
 #[derive(Debug)]
-pub struct Frontier {
+pub struct HostCrawl {
     /// Scheme and authority; the path is `/`.
     origin: Url,
     policy: Policy,
@@ -62,7 +62,7 @@ pub struct Frontier {
     ready: VecDeque<Task>,
     /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
     postponed: BTreeMap<(Instant, u64), Task>,
-    in_flight: HashMap<FetchId, (Task, Ask)>,
+    in_flight: HashMap<FetchId, (Task, FetchKind)>,
     next_number: u64,
     /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
     paused_until: Option<Instant>,
@@ -96,7 +96,7 @@ pub struct Frontier {
     heads_proven: bool,
     clock: Clock,
     /// Listings that wait for answers about their files.
-    held: VecDeque<Held>,
+    partial: VecDeque<PartialListing>,
     /// Files that wait for answers.
     undecided: usize,
     /// For spelling out targets, URLs and paths.
@@ -174,7 +174,7 @@ impl Answered {
 /// Where results go, and where it is said what is to happen to them. The verdict on what is unread has no meaning.
 type Sink<'s> = &'s mut dyn FnMut(Finding<'_>) -> Verdict;
 
-impl Frontier {
+impl HostCrawl {
     /// The crawl of the host of `origin`; only its scheme, host and port matter.
     pub fn new(origin: &Url, policy: Policy) -> Self {
         let mut origin = origin.clone();
@@ -212,7 +212,7 @@ impl Frontier {
             heads: true,
             heads_proven: false,
             clock: Clock::Unknown,
-            held: VecDeque::new(),
+            partial: VecDeque::new(),
             undecided: 0,
             journal: Journal::default(),
             spelled: String::new(),
@@ -231,7 +231,7 @@ impl Frontier {
     }
 
     /// The same at the end of a chain of redirects.
-    fn add_start_at(&mut self, target: &str, chain: Option<Arc<Above>>) {
+    fn add_start_at(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
         if self.policy.follow == Follow::Pages {
             return self.add_page(target, chain);
         }
@@ -281,15 +281,15 @@ impl Frontier {
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts + task.throttles > 1);
         let id = FetchId(self.number());
-        let ask = task.ask(self.heads, self.policy.dav);
-        let (task, ask) = self
+        let fetch = task.fetch_kind(self.heads, self.policy.dav);
+        let (task, fetch) = self
             .in_flight
             .entry(id)
-            .insert_entry((task, ask))
+            .insert_entry((task, fetch))
             .into_mut();
         Some(Fetch {
             id,
-            ask: *ask,
+            kind: *fetch,
             target: &task.target,
         })
     }
@@ -314,7 +314,7 @@ impl Frontier {
         self.ready.is_empty()
             && self.postponed.is_empty()
             && self.in_flight.is_empty()
-            && self.held.is_empty()
+            && self.partial.is_empty()
             && !self.is_spilled()
     }
 
@@ -330,7 +330,7 @@ impl Frontier {
 
     /// A response arrived whole.
     pub fn handle_reply(&mut self, now: Instant, id: FetchId, reply: &Reply<'_>, sink: Sink<'_>) {
-        let Some((task, ask)) = self.in_flight.remove(&id) else {
+        let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
         self.begin(task.number);
@@ -340,45 +340,54 @@ impl Frontier {
             self.good_at = Some(now);
             self.allowance.handle_good(now);
         }
-        match (reply.status, ask) {
+        match (reply.status, fetch) {
             (429 | 503, _) => self.throttle(now, task, reply, sink),
-            (_, Ask::Robots) => self.robots_reply(now, task, reply, sink),
-            (500.., Ask::List | Ask::Properties | Ask::First | Ask::Page | Ask::Sitemap) => {
+            (_, FetchKind::Robots) => self.robots_reply(now, task, reply, sink),
+            (
+                500..,
+                FetchKind::List
+                | FetchKind::Properties
+                | FetchKind::First
+                | FetchKind::Page
+                | FetchKind::Sitemap,
+            ) => {
                 let wait = self.policy.back_off(task.attempts);
                 self.retry(now, task, Cause::Status(reply.status), wait, sink);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
             // There are links in it.
-            (200..=299, Ask::Probe | Ask::First)
+            (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>
             {
-                self.heads_proven |= ask == Ask::Probe;
+                self.heads_proven |= fetch == FetchKind::Probe;
                 self.queue(Task {
                     is_page: true,
                     ..task
                 });
             }
-            (200..=299, Ask::Probe | Ask::First) => {
+            (200..=299, FetchKind::Probe | FetchKind::First) => {
                 // A server of which `HEAD` cannot be had is asked no more of them. One that has answered is believed.
                 self.heads &= !task.by_get;
-                self.heads_proven |= ask == Ask::Probe;
-                self.exists(now, task, Told::by(reply, ask), sink);
+                self.heads_proven |= fetch == FetchKind::Probe;
+                self.exists(now, task, ProbeResult::by(reply, fetch), sink);
             }
-            (200 | 203, Ask::List) | (207, Ask::Properties) => self.page(now, task, reply, sink),
-            (200 | 203, Ask::Page) => self.linked_page(now, task, reply, sink),
-            (200 | 203, Ask::Sitemap) => self.sitemap(now, task, reply, sink),
+            (200 | 203, FetchKind::List) | (207, FetchKind::Properties) => {
+                self.page(now, task, reply, sink)
+            }
+            (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, sink),
+            (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, sink),
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
-            (status @ (401 | 403 | 404), Ask::Probe) if self.heads_proven => {
+            (status @ (401 | 403 | 404), FetchKind::Probe) if self.heads_proven => {
                 self.give_up(now, task, &Cause::Status(status), sink);
             }
             // Many a server knows no `HEAD`, and says so in all kinds of ways.
-            (_, Ask::Probe) => self.queue(Task {
+            (_, FetchKind::Probe) => self.queue(Task {
                 by_get: true,
                 ..task
             }),
             // Nothing to take a part of.
-            (416, Ask::First) => self.exists(now, task, Told::nothing(reply), sink),
+            (416, FetchKind::First) => self.exists(now, task, ProbeResult::nothing(reply), sink),
             (status, _) => self.give_up(now, task, &Cause::Status(status), sink),
         }
         self.end();
@@ -419,11 +428,17 @@ impl Frontier {
 }
 
 /// Replies.
-impl Frontier {
+impl HostCrawl {
     /// A directory's page, presumably.
     fn page(&mut self, now: Instant, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
         match self.read_page(&task, reply) {
-            Ok(listing) => self.listed(now, task, listing, Told::by(reply, Ask::List), sink),
+            Ok(listing) => self.listed(
+                now,
+                task,
+                listing,
+                ProbeResult::by(reply, FetchKind::List),
+                sink,
+            ),
             // What was cut may come whole next time.
             Err(cause @ Cause::CutShort(_)) => {
                 let wait = self.policy.back_off(task.attempts);
@@ -477,7 +492,7 @@ impl Frontier {
         now: Instant,
         mut task: Task,
         listing: Listing,
-        told: Told,
+        told: ProbeResult,
         sink: Sink<'_>,
     ) {
         if task.kind == TaskKind::Start || task.open.is_some() {
@@ -507,7 +522,7 @@ impl Frontier {
         }
         if !listing.entries.is_empty() {
             let own = self.fingerprint_of(&listing);
-            let same = Above::listings(task.above.as_ref()).filter(|above| *above == own);
+            let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Names alone may well be the same.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
             let most = match listing.entries.iter().any(dated) {
@@ -518,12 +533,12 @@ impl Frontier {
                 self.counts.directories_done += 1;
                 return self.unread(&task.target, &Cause::SameListing, sink);
             }
-            task.above = Some(Arc::new(Above {
+            task.above = Some(Arc::new(Ancestors {
                 listing: own,
                 next: task.above.take(),
             }));
         }
-        let held = Held {
+        let held = PartialListing {
             task,
             shape: listing.shape,
             directories: listing.directories,
@@ -568,7 +583,7 @@ impl Frontier {
         &mut self,
         now: Instant,
         mut task: Task,
-        mut open: Open,
+        mut open: UndecidedEntry,
         answered: Answered,
         sink: Sink<'_>,
     ) {
@@ -639,12 +654,19 @@ impl Frontier {
                 TaskKind::File => Kind::File,
                 _ => Kind::Directory,
             };
-            self.settle(now, &mut task, kind, Told::default(), Some(false), sink);
+            self.settle(
+                now,
+                &mut task,
+                kind,
+                ProbeResult::default(),
+                Some(false),
+                sink,
+            );
         }
     }
 
     /// The server has answered for what is no directory.
-    fn exists(&mut self, now: Instant, task: Task, told: Told, sink: Sink<'_>) {
+    fn exists(&mut self, now: Instant, task: Task, told: ProbeResult, sink: Sink<'_>) {
         match task.kind {
             TaskKind::File => self.inspected(now, task, told, sink),
             TaskKind::Link => {
@@ -655,7 +677,7 @@ impl Frontier {
     }
 
     /// A name of unknown type that answered by itself.
-    fn name(&mut self, now: Instant, mut task: Task, told: Told, sink: Sink<'_>) {
+    fn name(&mut self, now: Instant, mut task: Task, told: ProbeResult, sink: Sink<'_>) {
         self.counts.files += 1;
         self.settle(now, &mut task, Kind::File, told, None, sink);
         if task.kind == TaskKind::Start {
@@ -668,7 +690,7 @@ impl Frontier {
             return self.linked_redirect(now, task, reply, sink);
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
-        let told = Told::nothing(reply);
+        let told = ProbeResult::nothing(reply);
         let target = match self.redirect_target(&task, reply.location) {
             Ok(target) => target,
             // A name that leads elsewhere is no directory here, but it is there.
@@ -697,7 +719,7 @@ impl Frontier {
             }
             let open = match open {
                 Some(open) => *open,
-                None => Open {
+                None => UndecidedEntry {
                     memo: Memo::new(),
                     listing: task.shape(),
                     size: None,
@@ -721,7 +743,7 @@ impl Frontier {
             };
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
-            let told = Told::default();
+            let told = ProbeResult::default();
             let verdict = self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
@@ -743,7 +765,7 @@ impl Frontier {
     fn moved(&mut self, now: Instant, mut task: Task, sink: Sink<'_>) {
         self.counts.directories_done += 1;
         if task.open.is_some() {
-            let told = Told::default();
+            let told = ProbeResult::default();
             self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
         }
     }
@@ -776,10 +798,10 @@ impl Frontier {
 }
 
 /// What is next.
-impl Frontier {
+impl HostCrawl {
     /// So many listings wait for answers about their files that no more are asked for.
     fn is_clogged(&self) -> bool {
-        self.held.len() >= MOST_HELD
+        self.partial.len() >= MOST_HELD
     }
 
     /// Whether something is there that [`next_task`](Self::next_task) gives.
@@ -819,7 +841,7 @@ impl Frontier {
 }
 
 /// Reports and bookkeeping.
-impl Frontier {
+impl HostCrawl {
     /// Has the expression look at something.
     fn look(&mut self, item: Item<'_>, memo: &mut Memo, sink: Sink<'_>) -> Verdict {
         let target = item.target;

@@ -54,7 +54,7 @@ struct Outcome {
     found: Vec<(String, Kind, u32)>,
     unread: Vec<(String, String)>,
     /// Milliseconds since the start, method, target.
-    log: Vec<(u64, Ask, String)>,
+    log: Vec<(u64, FetchKind, String)>,
     counts: Counts,
     judge: Option<Judge>,
 }
@@ -121,11 +121,11 @@ impl<'a> Crawl<'a> {
     }
 
     /// `answer` gets the milliseconds since the start, the method and the target. Every answer takes 1 ms.
-    fn run(mut self, mut answer: impl FnMut(u64, Ask, &str) -> Answer) -> Outcome {
+    fn run(mut self, mut answer: impl FnMut(u64, FetchKind, &str) -> Answer) -> Outcome {
         let origin = Url::parse("http://h:8080/ignored/").expect("valid");
-        let mut frontier = Frontier::new(&origin, self.policy);
+        let mut crawl = HostCrawl::new(&origin, self.policy);
         for start in self.starts {
-            frontier.add_start(start);
+            crawl.add_start(start);
         }
         let epoch = Instant::now();
         let mut now = epoch;
@@ -133,29 +133,29 @@ impl<'a> Crawl<'a> {
             judge: self.judge,
             ..Outcome::default()
         };
-        let mut under_way: Vec<(FetchId, Ask, String)> = Vec::new();
-        while !frontier.is_done() {
+        let mut under_way: Vec<(FetchId, FetchKind, String)> = Vec::new();
+        while !crawl.is_done() {
             while under_way.len() < self.slots
-                && let Some(fetch) = frontier.poll_request(now)
+                && let Some(fetch) = crawl.poll_request(now)
             {
                 let at = (now - epoch).as_millis() as u64;
-                outcome.log.push((at, fetch.ask, fetch.target.to_owned()));
-                under_way.push((fetch.id, fetch.ask, fetch.target.to_owned()));
+                outcome.log.push((at, fetch.kind, fetch.target.to_owned()));
+                under_way.push((fetch.id, fetch.kind, fetch.target.to_owned()));
             }
             if under_way.is_empty() {
-                let due = frontier.poll_timeout(now).expect("something to wait for");
+                let due = crawl.poll_timeout(now).expect("something to wait for");
                 assert!(due > now, "a wake-up in the past would spin");
                 now = due;
                 continue;
             }
             let picked = (self.pick)(under_way.len());
-            let (id, ask, target) = under_way.remove(picked);
-            let given = answer((now - epoch).as_millis() as u64, ask, &target);
+            let (id, kind, target) = under_way.remove(picked);
+            let given = answer((now - epoch).as_millis() as u64, kind, &target);
             now += Duration::from_millis(1);
-            give(&mut frontier, now, id, given, &mut outcome);
+            give(&mut crawl, now, id, given, &mut outcome);
         }
-        assert!(frontier.poll_request(now).is_none());
-        outcome.counts = frontier.counts();
+        assert!(crawl.poll_request(now).is_none());
+        outcome.counts = crawl.counts();
         assert_eq!(outcome.counts.directories, outcome.counts.directories_done);
         assert_eq!(outcome.counts.requests, outcome.log.len() as u64);
         assert_eq!(outcome.counts.unread, outcome.unread.len() as u64);
@@ -163,7 +163,7 @@ impl<'a> Crawl<'a> {
     }
 }
 
-fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
+fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
     let sink = &mut |finding: Finding<'_>| outcome.note(finding);
     let body;
     let mut reply = Reply {
@@ -198,16 +198,16 @@ fn give(frontier: &mut Frontier, now: Instant, id: FetchId, answer: Answer, outc
         Answer::Typed(content_type) => reply.content_type = Some(content_type.as_bytes()),
         Answer::Fail(scope) => {
             let cause = Cause::Transfer("connection reset".into());
-            return frontier.handle_failure(now, id, Failure { cause, scope }, sink);
+            return crawl.handle_failure(now, id, Failure { cause, scope }, sink);
         }
     }
-    frontier.handle_reply(now, id, &reply, sink);
+    crawl.handle_reply(now, id, &reply, sink);
 }
 
 #[test]
 fn a_tree_is_read_with_one_get_per_directory() {
-    let outcome = Crawl::of(&["/pub/"]).run(|_, ask, target| {
-        assert_eq!(ask, Ask::List);
+    let outcome = Crawl::of(&["/pub/"]).run(|_, kind, target| {
+        assert_eq!(kind, FetchKind::List);
         match target {
             "/pub/" => page(&["a/", "caf%c3%a9.txt", "a%20b.txt"]),
             "/pub/a/" => page(&["x.iso", "b/"]),
@@ -233,10 +233,10 @@ fn a_tree_is_read_with_one_get_per_directory() {
 #[test]
 fn names_and_paths_are_decoded_for_matching() {
     let origin = Url::parse("http://h/").expect("valid");
-    let mut frontier = Frontier::new(&origin, plain());
-    frontier.add_start("/");
+    let mut crawl = HostCrawl::new(&origin, plain());
+    crawl.add_start("/");
     let now = Instant::now();
-    let id = frontier.poll_request(now).expect("the start").id;
+    let id = crawl.poll_request(now).expect("the start").id;
     let body = nginx(&["dir%20x/".into(), "50%25.bin".into()]);
     let reply = Reply {
         status: 200,
@@ -244,7 +244,7 @@ fn names_and_paths_are_decoded_for_matching() {
         ..Reply::default()
     };
     let mut seen = Vec::new();
-    frontier.handle_reply(now, id, &reply, &mut |finding| {
+    crawl.handle_reply(now, id, &reply, &mut |finding| {
         if let Finding::Found(f, _) = finding {
             seen.push((f.path.to_vec(), f.name.to_vec(), f.listing));
         }
@@ -395,8 +395,8 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
         attempts: std::num::NonZeroU32::MIN,
         ..plain()
     };
-    let mut frontier = Frontier::new(&origin, policy);
-    frontier.add_start("/");
+    let mut crawl = HostCrawl::new(&origin, policy);
+    crawl.add_start("/");
     let now = Instant::now();
     let names: Vec<String> = (0..5000).map(|i| format!("f{i}")).collect();
     let body = nginx(&names);
@@ -415,19 +415,19 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
             Verdict::Go
         }
     };
-    let id = frontier.poll_request(now).expect("the start").id;
-    frontier.handle_reply(now, id, &reply, &mut sink);
+    let id = crawl.poll_request(now).expect("the start").id;
+    crawl.handle_reply(now, id, &reply, &mut sink);
     let mut under_way = Vec::new();
-    while let Some(fetch) = frontier.poll_request(now) {
+    while let Some(fetch) = crawl.poll_request(now) {
         under_way.push(fetch.id);
     }
     assert!(under_way.len() < names.len(), "some have to wait");
     for id in under_way {
         let cause = Cause::Transfer("connection reset".into());
         let scope = FailureScope::Host;
-        frontier.handle_failure(now, id, Failure { cause, scope }, &mut sink);
+        crawl.handle_failure(now, id, Failure { cause, scope }, &mut sink);
     }
-    assert!(frontier.is_done());
+    assert!(crawl.is_done());
     assert_eq!(unread, names.len());
 }
 
@@ -728,9 +728,9 @@ fn redirects_of_directories_are_followed_inside_the_start() {
 
 #[test]
 fn a_start_without_a_slash_may_be_a_directory_or_a_file() {
-    let outcome = Crawl::of(&["/pub"]).run(|_, ask, target| match (ask, target) {
-        (Ask::Probe, "/pub") => Answer::Redirect(301, "http://h:8080/pub/"),
-        (Ask::List, "/pub/") => page(&["x"]),
+    let outcome = Crawl::of(&["/pub"]).run(|_, kind, target| match (kind, target) {
+        (FetchKind::Probe, "/pub") => Answer::Redirect(301, "http://h:8080/pub/"),
+        (FetchKind::List, "/pub/") => page(&["x"]),
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(
@@ -803,13 +803,13 @@ fn a_redirect_leads_into_the_innermost_start() {
 #[test]
 fn a_crawl_that_is_done_asks_for_nothing() {
     let origin = Url::parse("ftp://h/").expect("valid");
-    let mut frontier = Frontier::new(&origin, Policy::default());
-    frontier.add_start("/");
+    let mut crawl = HostCrawl::new(&origin, Policy::default());
+    crawl.add_start("/");
     let now = Instant::now();
     let cause = Cause::Scheme("ftp".to_owned());
-    frontier.abandon(now, &cause, &mut |_| Verdict::Go);
-    assert_eq!(frontier.poll_request(now), None);
-    assert!(frontier.is_done());
+    crawl.abandon(now, &cause, &mut |_| Verdict::Go);
+    assert_eq!(crawl.poll_request(now), None);
+    assert!(crawl.is_done());
 }
 
 /// A complaint about the rate is no failure of the URL's; but no host is waited for without end.
@@ -872,8 +872,8 @@ fn robots_txt_comes_first_and_is_obeyed() {
             slots: 8,
             ..Crawl::of(&["/pub/", "/private/"])
         };
-        crawl.run(|_, ask, target| match (ask, target) {
-            (Ask::Robots, _) => robots(),
+        crawl.run(|_, kind, target| match (kind, target) {
+            (FetchKind::Robots, _) => robots(),
             (_, "/pub/") => page(&["a/", "b/", "x"]),
             _ => page(&["y"]),
         })
@@ -925,8 +925,8 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
         <a href=\"c\">c</a>  06-Nov-1994 10:49     3\r\n\
         </pre><hr></body>\r\n</html>\r\n";
     let origin = Url::parse("http://h/").expect("valid");
-    let mut frontier = Frontier::new(&origin, plain());
-    frontier.add_start("/");
+    let mut crawl = HostCrawl::new(&origin, plain());
+    crawl.add_start("/");
     let now = Instant::now();
     // As `-newermt '1994-11-06 09:00 UTC'` has it.
     const BOUND: i64 = 784_112_400;
@@ -947,27 +947,30 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
         }
     };
     let mut log = Vec::new();
-    while let Some(fetch) = frontier.poll_request(now) {
-        let (id, ask, target) = (fetch.id, fetch.ask, fetch.target.to_owned());
+    while let Some(fetch) = crawl.poll_request(now) {
+        let (id, kind, target) = (fetch.id, fetch.kind, fetch.target.to_owned());
         let mut reply = Reply {
             status: 200,
             ..Reply::default()
         };
-        match ask {
-            Ask::List => reply.body = listed.as_bytes(),
+        match kind {
+            FetchKind::List => reply.body = listed.as_bytes(),
             // The listing's clock is two hours ahead.
             _ => {
                 reply.content_length = Some(b"3");
                 reply.last_modified = Some(b"Sun, 06 Nov 1994 08:49:37 GMT");
             }
         }
-        log.push((ask, target));
-        frontier.handle_reply(now, id, &reply, &mut sink);
+        log.push((kind, target));
+        crawl.handle_reply(now, id, &reply, &mut sink);
     }
-    assert!(frontier.is_done());
+    assert!(crawl.is_done());
     assert_eq!(
         log,
-        [(Ask::List, "/".to_owned()), (Ask::Probe, "/a".to_owned())]
+        [
+            (FetchKind::List, "/".to_owned()),
+            (FetchKind::Probe, "/a".to_owned())
+        ]
     );
     let minute = TimeRange {
         lo: 784_111_740,
@@ -989,15 +992,15 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
 
 #[test]
 fn undecided_names_are_probed_unless_their_page_marks_directories() {
-    let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
-        (Ask::List, "/") => Answer::Html(
+    let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
+        (FetchKind::List, "/") => Answer::Html(
             "<a href=.>.</a><a href=sub>sub</a><a href=f>f</a><a href=broken>b</a>",
             BodyEnd::Framed,
         ),
-        (Ask::Probe, "/sub") => Answer::Redirect(302, "/sub/"),
-        (Ask::Probe, "/f") => Answer::Status(200),
-        (Ask::Probe | Ask::First, "/broken") => Answer::Status(404),
-        (Ask::List, "/sub/") => Answer::Html("<p>empty", BodyEnd::Framed),
+        (FetchKind::Probe, "/sub") => Answer::Redirect(302, "/sub/"),
+        (FetchKind::Probe, "/f") => Answer::Status(200),
+        (FetchKind::Probe | FetchKind::First, "/broken") => Answer::Status(404),
+        (FetchKind::List, "/sub/") => Answer::Html("<p>empty", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(
@@ -1007,13 +1010,17 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
     assert_eq!(outcome.unread.len(), 1);
 
     // What one page marks says nothing about the others, whichever is read first.
-    let outcome = Crawl::of(&["/"]).run(|_, ask, target| match (ask, target) {
-        (Ask::List, "/") => Answer::Html("<a href=a/>a</a><a href=b/>b</a>", BodyEnd::Framed),
-        (Ask::List, "/a/") => Answer::Html("<a href=x/>x</a><a href=y>y</a>", BodyEnd::Framed),
-        (Ask::List, "/b/") => Answer::Html("<a href=../>up</a><a href=sub>s</a>", BodyEnd::Framed),
-        (Ask::Probe, "/b/sub") => Answer::Redirect(301, "/b/sub/"),
-        (Ask::List, "/b/sub/") => Answer::Html("<a href=deep/>d</a>", BodyEnd::Framed),
-        (Ask::List, _) => Answer::Html("<p>empty", BodyEnd::Framed),
+    let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
+        (FetchKind::List, "/") => Answer::Html("<a href=a/>a</a><a href=b/>b</a>", BodyEnd::Framed),
+        (FetchKind::List, "/a/") => {
+            Answer::Html("<a href=x/>x</a><a href=y>y</a>", BodyEnd::Framed)
+        }
+        (FetchKind::List, "/b/") => {
+            Answer::Html("<a href=../>up</a><a href=sub>s</a>", BodyEnd::Framed)
+        }
+        (FetchKind::Probe, "/b/sub") => Answer::Redirect(301, "/b/sub/"),
+        (FetchKind::List, "/b/sub/") => Answer::Html("<a href=deep/>d</a>", BodyEnd::Framed),
+        (FetchKind::List, _) => Answer::Html("<p>empty", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(outcome.urls().len(), 7);

@@ -11,7 +11,7 @@ use super::{Crawl, Host, Run};
 
 /// Which hosts have which address; each the first one that it was reached at.
 #[derive(Debug, Default)]
-pub(super) struct Groups(HashMap<IpAddr, Group>);
+pub(super) struct AddressGroups(HashMap<IpAddr, Group>);
 
 /// The hosts of one address, with what is the same for them all, so that not each of them is looked at for each.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl Group {
     fn sum_up(&mut self, now: Instant, hosts: &mut [Host]) {
         self.window = usize::MAX;
         for &host in &self.limited {
-            let frontier = &mut hosts[host].frontier;
-            self.window = self.window.min(frontier.window());
-            self.held_until = self.held_until.max(frontier.held_until(now));
+            let crawl = &mut hosts[host].crawl;
+            self.window = self.window.min(crawl.window());
+            self.held_until = self.held_until.max(crawl.held_until(now));
         }
     }
 }
@@ -125,7 +125,7 @@ impl Crawl<'_> {
         let Some(group) = host.address.and_then(|ip| self.groups.0.get_mut(&ip)) else {
             return;
         };
-        if host.frontier.has_own_limits() {
+        if host.crawl.has_own_limits() {
             if !group.limited.contains(&index) {
                 group.limited.push(index);
             }
@@ -174,7 +174,7 @@ impl Crawl<'_> {
             limit.charge(now, 1);
         }
         for &other in group.limited.iter().filter(|other| **other != index) {
-            self.hosts.all[other].frontier.handle_neighbour_sent(now);
+            self.hosts.all[other].crawl.handle_neighbour_sent(now);
         }
         group.sum_up(now, &mut self.hosts.all);
     }

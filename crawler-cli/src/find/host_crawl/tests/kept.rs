@@ -5,7 +5,7 @@ use super::*;
 /// What a crawl has left.
 #[derive(Default)]
 struct Disk {
-    summit: Summit,
+    snapshot: Snapshot,
     /// Texts, and whether they are here alone.
     queued: BTreeMap<u64, (String, bool)>,
     held: BTreeMap<u64, (String, Place)>,
@@ -14,8 +14,8 @@ struct Disk {
 
 impl Disk {
     /// At the end of a turn.
-    fn keep(&mut self, frontier: &mut Frontier) {
-        for change in frontier.take_changes() {
+    fn keep(&mut self, crawl: &mut HostCrawl) {
+        for change in crawl.take_changes() {
             match change {
                 Change::Begun => {}
                 Change::Queued(number, text) => {
@@ -36,15 +36,15 @@ impl Disk {
                 }
             }
         }
-        for number in frontier.spill() {
+        for number in crawl.spill() {
             self.queued.get_mut(&number).expect("it was queued").1 = true;
         }
-        self.summit = frontier.summit();
+        self.snapshot = crawl.snapshot();
     }
 
     /// At the beginning of a turn.
-    fn give_back(&mut self, now: Instant, frontier: &mut Frontier, outcome: &mut Outcome) {
-        let wanted = frontier.wants_back();
+    fn give_back(&mut self, now: Instant, crawl: &mut HostCrawl, outcome: &mut Outcome) {
+        let wanted = crawl.wants_back();
         if wanted == 0 {
             return;
         }
@@ -55,9 +55,7 @@ impl Disk {
         });
         let back = back.collect();
         let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-        frontier
-            .add_back(now, back, sink)
-            .expect("a frontier's own text");
+        crawl.add_back(now, back, sink).expect("a crawl's own text");
     }
 
     fn saved(&mut self) -> Saved {
@@ -68,7 +66,7 @@ impl Disk {
         let spilled = self.queued.values().filter(|(_, spilled)| *spilled).count();
         let held = self.held.iter();
         Saved {
-            summit: self.summit.clone(),
+            snapshot: self.snapshot.clone(),
             held: held
                 .map(|(number, (text, place))| (*number, text.clone(), place.clone()))
                 .collect(),
@@ -83,31 +81,31 @@ impl Disk {
         &mut self,
         policy: Policy,
         requests: usize,
-        mut answer: impl FnMut(Ask, &str) -> Answer,
+        mut answer: impl FnMut(FetchKind, &str) -> Answer,
     ) -> Outcome {
-        let mut frontier = Frontier::new(&Url::parse("http://h/").expect("valid"), policy);
-        frontier.add_start("/");
-        match self.summit == Summit::default() {
-            true => frontier.keep_journal(),
-            false => frontier.restore(self.saved()).expect("its own texts"),
+        let mut crawl = HostCrawl::new(&Url::parse("http://h/").expect("valid"), policy);
+        crawl.add_start("/");
+        match self.snapshot == Snapshot::default() {
+            true => crawl.keep_journal(),
+            false => crawl.restore(self.saved()).expect("its own texts"),
         }
         let mut outcome = Outcome::default();
         let mut now = Instant::now();
-        while !frontier.is_done() && outcome.log.len() < requests {
-            self.give_back(now, &mut frontier, &mut outcome);
-            if let Some(fetch) = frontier.poll_request(now) {
-                let (id, ask, target) = (fetch.id, fetch.ask, fetch.target.to_owned());
-                let given = answer(ask, &target);
-                outcome.log.push((0, ask, target));
-                give(&mut frontier, now, id, given, &mut outcome);
-            } else if let Some(due) = frontier.poll_timeout(now) {
+        while !crawl.is_done() && outcome.log.len() < requests {
+            self.give_back(now, &mut crawl, &mut outcome);
+            if let Some(fetch) = crawl.poll_request(now) {
+                let (id, kind, target) = (fetch.id, fetch.kind, fetch.target.to_owned());
+                let given = answer(kind, &target);
+                outcome.log.push((0, kind, target));
+                give(&mut crawl, now, id, given, &mut outcome);
+            } else if let Some(due) = crawl.poll_timeout(now) {
                 now = now.max(due);
             } else {
-                assert!(frontier.is_done() || frontier.wants_back() > 0, "it hangs");
+                assert!(crawl.is_done() || crawl.wants_back() > 0, "it hangs");
             }
-            self.keep(&mut frontier);
+            self.keep(&mut crawl);
         }
-        outcome.counts = frontier.counts();
+        outcome.counts = crawl.counts();
         outcome
     }
 }
@@ -145,13 +143,13 @@ fn robots_txt_holds_for_what_comes_back() {
         (Answer::Fail(FailureScope::Host), "connection reset"),
     ] {
         let mut disk = Disk::default();
-        let begun = disk.crawl(Policy::default(), 2, |ask, _| match ask {
-            Ask::Robots => Answer::Status(404),
+        let begun = disk.crawl(Policy::default(), 2, |kind, _| match kind {
+            FetchKind::Robots => Answer::Status(404),
             _ => Answer::Page(many()),
         });
         assert_eq!(begun.unread, []);
-        let outcome = disk.crawl(Policy::default(), usize::MAX, |ask, target| match ask {
-            Ask::Robots => answer.clone(),
+        let outcome = disk.crawl(Policy::default(), usize::MAX, |kind, target| match kind {
+            FetchKind::Robots => answer.clone(),
             _ => panic!("{target} was asked for"),
         });
         all_given_up(&outcome, cause);
@@ -203,16 +201,16 @@ fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
         ..plain()
     };
     let mut disk = Disk::default();
-    disk.crawl(policy.clone(), 2 + MOST_HELD, |ask, target| {
-        match (ask, target) {
-            (Ask::Probe, _) => Answer::Fail(FailureScope::Request),
+    disk.crawl(policy.clone(), 2 + MOST_HELD, |kind, target| {
+        match (kind, target) {
+            (FetchKind::Probe, _) => Answer::Fail(FailureScope::Request),
             (_, "/") => Answer::Page(many()),
             _ => Answer::Html(regression::TWO_FILES, BodyEnd::Framed),
         }
     });
     assert_eq!(disk.held.len(), MOST_HELD);
-    let outcome = disk.crawl(policy, usize::MAX, |ask, _| match ask {
-        Ask::Probe => Answer::Status(200),
+    let outcome = disk.crawl(policy, usize::MAX, |kind, _| match kind {
+        FetchKind::Probe => Answer::Status(200),
         _ => Answer::Status(404),
     });
     assert_eq!(outcome.urls().len(), 2 * MOST_HELD);

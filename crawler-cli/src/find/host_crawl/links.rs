@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use url::Url;
 
-use super::inspect::Told;
-use super::messages::{Ask, BodyEnd, Reply};
-use super::task::{Above, Open, Task, TaskKind};
-use super::{Answered, Finding, Frontier, Item, Sink, Start, printable, repeats};
+use super::messages::{BodyEnd, FetchKind, Reply};
+use super::probe::ProbeResult;
+use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
+use super::{Answered, Finding, HostCrawl, Item, Sink, Start, printable, repeats};
 use crate::crawl::origin::same_host;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
@@ -36,7 +36,7 @@ pub struct Link {
     /// Of a sitemap, how many others name it, one the other.
     depth: u32,
     /// The URLs that redirected to it, one to the other.
-    pub(super) chain: Option<Arc<Above>>,
+    pub(super) chain: Option<Arc<Ancestors>>,
 }
 
 /// What is to be done with a [`Link`].
@@ -121,7 +121,7 @@ pub(super) fn found(directory: &str) -> String {
 }
 
 /// Starts that are no listings.
-impl Frontier {
+impl HostCrawl {
     /// Adds a sitemap: what it names at or below its directory belongs to the crawl.
     pub fn add_sitemap(&mut self, target: &str) {
         self.add_root(target);
@@ -131,7 +131,7 @@ impl Frontier {
     }
 
     /// The same, named by another one or at the end of redirects.
-    fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Above>>) {
+    fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Ancestors>>) {
         self.has_sitemaps = true;
         let start = self.innermost_start(&place.canonical);
         if self.know(&place.mark(LinkKind::Sitemap)) {
@@ -168,7 +168,7 @@ impl Frontier {
     }
 
     /// A start of a crawl that follows pages: the page itself.
-    pub(super) fn add_page(&mut self, target: &str, chain: Option<Arc<Above>>) {
+    pub(super) fn add_page(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
         let Some(url) = self.absolute(target) else {
             return;
         };
@@ -196,7 +196,7 @@ impl Frontier {
 }
 
 /// Where links lead to.
-impl Frontier {
+impl HostCrawl {
     /// A page, a sitemap or a redirect somewhere leads to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, sink: Sink<'_>) {
         let place = Place::of(&link.url, self.policy.follow);
@@ -217,7 +217,7 @@ impl Frontier {
         };
         let task = Task::new(place.target.clone(), kind, start, depth);
         let task = task.redirected(link.chain.clone());
-        let open = Open {
+        let open = UndecidedEntry {
             memo: Memo::new(),
             listing: link.listing,
             size: None,
@@ -263,7 +263,7 @@ impl Frontier {
         &mut self,
         now: Instant,
         mut task: Task,
-        mut open: Open,
+        mut open: UndecidedEntry,
         place: &Place,
         sink: Sink<'_>,
     ) {
@@ -327,7 +327,7 @@ impl Frontier {
 }
 
 /// Replies.
-impl Frontier {
+impl HostCrawl {
     /// What a link leads to.
     pub(super) fn linked_page(
         &mut self,
@@ -345,7 +345,7 @@ impl Frontier {
             Err(cause) => return self.give_up(now, task, &cause, sink),
         };
         let target = task.target.clone();
-        let mut told = Told::by(reply, Ask::Page);
+        let mut told = ProbeResult::by(reply, FetchKind::Page);
         told.size = Some(SizeRange::exact(reply.body.len() as u64));
         let verdict = self.linked_file(now, task, told, sink);
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
@@ -374,7 +374,7 @@ impl Frontier {
         &mut self,
         now: Instant,
         mut task: Task,
-        told: Told,
+        told: ProbeResult,
         sink: Sink<'_>,
     ) -> Verdict {
         let kind = match task.target.ends_with('/') && !task.target.contains('?') {
@@ -445,7 +445,7 @@ impl Frontier {
             self.give_up(now, task, &Cause::Elsewhere(to.into()), sink);
         } else {
             // It leads out of the search, but it is there.
-            self.linked_file(now, task, Told::nothing(reply), sink);
+            self.linked_file(now, task, ProbeResult::nothing(reply), sink);
         }
     }
 
@@ -486,7 +486,7 @@ impl Frontier {
         let to = text.and_then(|text| from.join(text).ok());
         let mut to = to.ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
-        if to == from || Above::listings(task.above.as_ref()).any(|url| url == hash(&to)) {
+        if to == from || Ancestors::listings(task.above.as_ref()).any(|url| url == hash(&to)) {
             return Err(Cause::RedirectLoop);
         }
         Ok(to)
@@ -509,10 +509,10 @@ impl Frontier {
     }
 
     /// The redirects up to this URL, and this one.
-    fn chain_of(&self, task: &Task) -> Option<Arc<Above>> {
+    fn chain_of(&self, task: &Task) -> Option<Arc<Ancestors>> {
         let url = self.absolute(&task.target)?;
         let redirected = task.above.clone().filter(|_| task.redirects > 0);
-        Some(Arc::new(Above {
+        Some(Arc::new(Ancestors {
             listing: hash(&url),
             next: redirected,
         }))

@@ -5,9 +5,9 @@ use std::mem;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::vec;
 
-use super::messages::{Ask, Reply};
-use super::task::{Open, Task, TaskKind};
-use super::{Answered, Finding, Frontier, Item, Sink};
+use super::messages::{FetchKind, Reply};
+use super::task::{Task, TaskKind, UndecidedEntry};
+use super::{Answered, Finding, HostCrawl, Item, Sink};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
@@ -17,7 +17,7 @@ use crate::find::range::{ListedTime, SizeRange, TimeRange};
 
 /// A listing that was read, with the entries that were not looked at yet.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct PartialListing {
     pub(super) task: Task,
     pub(super) shape: Shape,
     /// How its directories are asked for.
@@ -62,26 +62,28 @@ impl Clock {
 
 /// What a server said about one URL, beyond its listing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ProbeResult {
     pub(super) status: Option<u16>,
     pub(super) size: Option<SizeRange>,
     pub(super) modified: Option<i64>,
 }
 
-impl Told {
+impl ProbeResult {
     /// By the answer to a request of that kind.
-    pub(super) fn by(reply: &Reply<'_>, ask: Ask) -> Self {
+    pub(super) fn by(reply: &Reply<'_>, fetch: FetchKind) -> Self {
         let text = |value: Option<&'_ [u8]>| {
             value.and_then(|value| str::from_utf8(value).ok().map(str::to_owned))
         };
         let number = |text: &str| text.trim().parse::<u64>().ok();
-        let size = match (ask, reply.status) {
+        let size = match (fetch, reply.status) {
             // A coding changes the length.
             _ if reply.content_encoding.is_some() => None,
-            (Ask::First, 206) => {
+            (FetchKind::First, 206) => {
                 text(reply.content_range).and_then(|range| number(range.rsplit_once('/')?.1))
             }
-            (Ask::First | Ask::Probe, 200) => text(reply.content_length).and_then(|n| number(&n)),
+            (FetchKind::First | FetchKind::Probe, 200) => {
+                text(reply.content_length).and_then(|n| number(&n))
+            }
             _ => None,
         };
         let modified = text(reply.last_modified)
@@ -110,9 +112,9 @@ fn seconds(time: SystemTime) -> i64 {
     }
 }
 
-impl Frontier {
+impl HostCrawl {
     /// Looks at the entries of a directory until one of them must wait for an answer.
-    pub(super) fn entries(&mut self, now: Instant, mut held: Held, sink: Sink<'_>) {
+    pub(super) fn entries(&mut self, now: Instant, mut held: PartialListing, sink: Sink<'_>) {
         let told = Answered::of(now, &held.task);
         if let Some((entry, memo)) = held.first.take()
             && let Some(waiting) = self.file(now, &held, entry, memo, told, sink)
@@ -132,7 +134,7 @@ impl Frontier {
                     if let Some(query) = held.directories.query_of(&entry) {
                         task.path = Some(std::mem::replace(&mut task.target, query));
                     }
-                    let open = Open::of(&entry, Memo::new(), held.shape);
+                    let open = UndecidedEntry::of(&entry, Memo::new(), held.shape);
                     self.directory(now, task, open, told, sink);
                 }
                 EntryKind::Unknown => {
@@ -167,7 +169,7 @@ impl Frontier {
     fn file(
         &mut self,
         now: Instant,
-        held: &Held,
+        held: &PartialListing,
         entry: Entry,
         mut memo: Memo,
         told: Answered,
@@ -212,7 +214,7 @@ impl Frontier {
             _ => {}
         }
         let mut task = held.task.below(&entry.segment, TaskKind::File);
-        task.open = Some(Box::new(Open::of(&entry, memo, held.shape)));
+        task.open = Some(Box::new(UndecidedEntry::of(&entry, memo, held.shape)));
         self.ask_about(now, task, sink);
         None
     }
@@ -227,7 +229,13 @@ impl Frontier {
     }
 
     /// The server was asked about a file, and this is what it said.
-    pub(super) fn inspected(&mut self, now: Instant, mut task: Task, told: Told, sink: Sink<'_>) {
+    pub(super) fn inspected(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        told: ProbeResult,
+        sink: Sink<'_>,
+    ) {
         if let Some(open) = &task.open
             && let Some(listed) = open.modified.filter(|time| !time.utc)
             && let Some(modified) = told.modified
@@ -244,7 +252,7 @@ impl Frontier {
         now: Instant,
         task: &mut Task,
         kind: Kind,
-        told: Told,
+        told: ProbeResult,
         empty: Option<bool>,
         sink: Sink<'_>,
     ) -> Verdict {
@@ -279,11 +287,11 @@ impl Frontier {
 
     /// Goes on with the listings that waited, if they can go on.
     pub(super) fn resume(&mut self, now: Instant, sink: Sink<'_>) {
-        for _ in 0..self.held.len() {
+        for _ in 0..self.partial.len() {
             if !self.can_resume() {
                 return;
             }
-            if let Some(held) = self.held.pop_front() {
+            if let Some(held) = self.partial.pop_front() {
                 let outer = self.set_aside();
                 self.begin(held.task.number);
                 self.entries(now, held, sink);

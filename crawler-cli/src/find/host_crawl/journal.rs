@@ -1,5 +1,5 @@
-//! What changes in a frontier, for whoever keeps it on disk: the URLs to ask for, the directories known, and the
-//! listings of which only a part was looked at. A frontier that is made again from it goes on where the other one was.
+//! What changes in a host crawl, for whoever keeps it on disk: the URLs to ask for, the directories known, and the
+//! listings of which only a part was looked at. A host crawl that is made again from it goes on where the other one was.
 //!
 //! A URL that is being asked for stays in the journal until everything that its answer brings is there too, so that a
 //! crawl that is cut off at any moment asks for it again and loses nothing.
@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::inspect::{Clock, Held};
-use super::task::{Above, Open, Task, TaskKind};
-use super::{Counts, Frontier, Sink};
+use super::probe::{Clock, PartialListing};
+use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
+use super::{Counts, HostCrawl, Sink};
 use crate::find::cause::Cause;
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
@@ -42,9 +42,9 @@ pub struct Place {
     memo: Option<Vec<u8>>,
 }
 
-/// What a frontier needs to go on beside its URLs.
+/// What a host crawl needs to go on beside its URLs.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Summit {
+pub struct Snapshot {
     /// Keys of the fingerprints.
     seeds: [u64; 2],
     next_number: u64,
@@ -60,16 +60,16 @@ pub struct Summit {
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
     /// What stood beside the URLs.
-    pub summit: Summit,
+    pub snapshot: Snapshot,
     /// What [`Change::Held`] had: number, text and place.
     pub held: Vec<(u64, String, Place)>,
     /// What was seen.
     pub known: Vec<u128>,
-    /// How many URLs are to be asked for, which come when [`Frontier::wants_back`] says so.
+    /// How many URLs are to be asked for, which come when [`HostCrawl::wants_back`] says so.
     pub spilled: u64,
 }
 
-/// The journal of a frontier.
+/// The journal of a host crawl.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// Whether it is kept at all.
@@ -94,11 +94,11 @@ struct Written {
     redirects: u32,
     is_found: bool,
     above: Vec<u64>,
-    open: Option<WrittenOpen>,
+    open: Option<WrittenEntry>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct WrittenOpen {
+struct WrittenEntry {
     memo: Vec<u8>,
     listing: Option<Shape>,
     size: Option<SizeRange>,
@@ -107,7 +107,7 @@ struct WrittenOpen {
 
 /// A [`Held`], written down.
 #[derive(Deserialize, Serialize)]
-struct WrittenHeld {
+struct WrittenListing {
     task: Written,
     shape: Shape,
     directories: Directories,
@@ -124,8 +124,8 @@ impl Written {
             depth: task.depth,
             redirects: task.redirects,
             is_found: task.is_found,
-            above: Above::listings(task.above.as_ref()).collect(),
-            open: task.open.as_ref().map(|open| WrittenOpen {
+            above: Ancestors::listings(task.above.as_ref()).collect(),
+            open: task.open.as_ref().map(|open| WrittenEntry {
                 memo: open.memo.as_bytes().to_vec(),
                 listing: open.listing,
                 size: open.size,
@@ -136,7 +136,7 @@ impl Written {
 
     fn task(self, number: u64) -> Task {
         let above = self.above.into_iter().rev().fold(None, |next, listing| {
-            Some(Arc::new(Above { listing, next }))
+            Some(Arc::new(Ancestors { listing, next }))
         });
         Task {
             number,
@@ -145,7 +145,7 @@ impl Written {
             is_found: self.is_found,
             above,
             open: self.open.map(|open| {
-                Box::new(Open {
+                Box::new(UndecidedEntry {
                     memo: Memo::from_bytes(&open.memo),
                     listing: open.listing,
                     size: open.size,
@@ -157,8 +157,8 @@ impl Written {
     }
 }
 
-/// What the rest of the frontier does with its URLs.
-impl Frontier {
+/// What the rest of the host crawl does with its URLs.
+impl HostCrawl {
     /// To be asked for, as soon as may be.
     pub(super) fn queue(&mut self, task: Task) {
         let task = self.written(task);
@@ -179,7 +179,7 @@ impl Frontier {
     }
 
     /// A listing of which a part was looked at.
-    pub(super) fn hold(&mut self, mut held: Held) {
+    pub(super) fn hold(&mut self, mut held: PartialListing) {
         self.keep(held.task.number);
         if self.journal.on {
             let place = Place {
@@ -193,7 +193,7 @@ impl Frontier {
                 let first = held.first.iter().map(|(entry, _)| entry);
                 let rest = held.entries.as_slice();
                 held.entries_len = rest.len() + usize::from(held.first.is_some());
-                text(&WrittenHeld {
+                text(&WrittenListing {
                     task: Written::of(&held.task),
                     shape: held.shape,
                     directories: held.directories.clone(),
@@ -207,7 +207,7 @@ impl Frontier {
             let change = Change::Held(held.task.number, listing, place);
             self.journal.changes.push(change);
         }
-        self.held.push_back(held);
+        self.partial.push_back(held);
     }
 
     /// The answer to this is being looked at.
@@ -256,7 +256,7 @@ impl Frontier {
 }
 
 /// For whoever keeps it on disk.
-impl Frontier {
+impl HostCrawl {
     /// Keeps a journal from now on; what is there already is in it.
     pub fn keep_journal(&mut self) {
         self.journal.on = true;
@@ -279,8 +279,8 @@ impl Frontier {
     }
 
     /// What it needs to go on beside its URLs.
-    pub fn summit(&self) -> Summit {
-        Summit {
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
             seeds: self.seeds,
             next_number: self.next_number,
             clock: self.clock.ahead(),
@@ -294,27 +294,27 @@ impl Frontier {
         }
     }
 
-    /// Goes on where another frontier with the same starts was. What cannot be read again is told.
+    /// Goes on where another host crawl with the same starts was. What cannot be read again is told.
     ///
     /// # Errors
-    /// The text that is none of a frontier's.
+    /// The text that is none of a host crawl's.
     pub fn restore(&mut self, saved: Saved) -> Result<(), String> {
         self.journal.on = true;
         self.journal.spilled = saved.spilled;
         self.journal.given = self.starts.len();
-        self.has_sitemaps |= saved.summit.sitemaps;
-        for (directory, is_found) in saved.summit.starts {
+        self.has_sitemaps |= saved.snapshot.sitemaps;
+        for (directory, is_found) in saved.snapshot.starts {
             self.note_start(directory, is_found);
         }
-        self.seeds = saved.summit.seeds;
-        self.next_number = saved.summit.next_number;
-        self.clock = saved.summit.clock.map_or(Clock::Unknown, Clock::Ahead);
-        self.heads = saved.summit.heads;
-        self.counts = saved.summit.counts;
+        self.seeds = saved.snapshot.seeds;
+        self.next_number = saved.snapshot.next_number;
+        self.clock = saved.snapshot.clock.map_or(Clock::Unknown, Clock::Ahead);
+        self.heads = saved.snapshot.heads;
+        self.counts = saved.snapshot.counts;
         self.known = saved.known.into_iter().collect();
         self.ready.clear();
         for (number, text, place) in saved.held {
-            let held: WrittenHeld = serde_json::from_str(&text).map_err(|_| text.clone())?;
+            let held: WrittenListing = serde_json::from_str(&text).map_err(|_| text.clone())?;
             self.check(&held.task)?;
             let entries_len = held.entries.len();
             let mut entries = held.entries.into_iter();
@@ -323,7 +323,7 @@ impl Frontier {
             }
             let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
             let first = memo.and_then(|memo| Some((entries.next()?, memo)));
-            self.held.push_back(Held {
+            self.partial.push_back(PartialListing {
                 task: held.task.task(number),
                 shape: held.shape,
                 directories: held.directories,
@@ -340,7 +340,7 @@ impl Frontier {
     /// meanwhile of the host is given up.
     ///
     /// # Errors
-    /// The text that is none of a frontier's.
+    /// The text that is none of a host crawl's.
     pub fn add_back(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
 //! Downloads of one host: which file is next, what an answer means for it, when to try again. It knows no socket and
-//! no clock, and speaks as the frontier does, `poll_*` and `handle_*`, so that both share the host's connections; the
+//! no clock, and speaks as the host crawl does, `poll_*` and `handle_*`, so that both share the host's connections; the
 //! files themselves are the only thing that it touches.
 //!
 //! A file is written beside its place and gets its name when it is complete: its length is what the head said and what
@@ -20,7 +20,7 @@ use url::Url;
 use super::cause::Cause;
 use super::fault::Fault;
 use super::found::Found;
-use super::frontier::{Failure, FetchId, parse_retry_after};
+use super::host_crawl::{Failure, FetchId, parse_retry_after};
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;

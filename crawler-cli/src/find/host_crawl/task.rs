@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::messages::Ask;
+use super::messages::FetchKind;
 use crate::find::expr::Memo;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
@@ -30,7 +30,7 @@ pub(super) struct Task {
     /// When the last of them came.
     pub(super) throttled_at: Option<Instant>,
     pub(super) redirects: u32,
-    /// `HEAD` has failed; see [`Ask::First`].
+    /// `HEAD` has failed; see [`FetchKind::First`].
     pub(super) by_get: bool,
     /// Of a link: it leads to a page, by its name or by what the server said.
     pub(super) is_page: bool,
@@ -40,9 +40,9 @@ pub(super) struct Task {
     pub(super) first_sent_at: Option<Instant>,
     pub(super) sent_at: Option<Instant>,
     /// What its listing said, if the expression wants to know more.
-    pub(super) open: Option<Box<Open>>,
+    pub(super) open: Option<Box<UndecidedEntry>>,
     /// What the directories above it list; after redirects from elsewhere, the URLs that led here.
-    pub(super) above: Option<Arc<Above>>,
+    pub(super) above: Option<Arc<Ancestors>>,
 }
 
 impl Task {
@@ -70,16 +70,20 @@ impl Task {
 
     /// How it is asked for next; `heads` tells whether the server can be trusted with `HEAD`, `dav` whether directories
     /// are listed by WebDAV.
-    pub(super) fn ask(&self, heads: bool, dav: bool) -> Ask {
+    pub(super) fn fetch_kind(&self, heads: bool, dav: bool) -> FetchKind {
         match self.kind {
-            TaskKind::Robots => Ask::Robots,
-            TaskKind::Sitemap => Ask::Sitemap,
-            TaskKind::Link if self.is_page => Ask::Page,
+            TaskKind::Robots => FetchKind::Robots,
+            TaskKind::Sitemap => FetchKind::Sitemap,
+            TaskKind::Link if self.is_page => FetchKind::Page,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
-                if dav { Ask::Properties } else { Ask::List }
+                if dav {
+                    FetchKind::Properties
+                } else {
+                    FetchKind::List
+                }
             }
-            _ if heads && !self.by_get => Ask::Probe,
-            _ => Ask::First,
+            _ if heads && !self.by_get => FetchKind::Probe,
+            _ => FetchKind::First,
         }
     }
 
@@ -93,8 +97,8 @@ impl Task {
     }
 
     /// The same, at the end of a chain of redirects.
-    pub(super) fn redirected(mut self, chain: Option<Arc<Above>>) -> Self {
-        let redirects = Above::listings(chain.as_ref()).count();
+    pub(super) fn redirected(mut self, chain: Option<Arc<Ancestors>>) -> Self {
+        let redirects = Ancestors::listings(chain.as_ref()).count();
         self.redirects = u32::try_from(redirects).unwrap_or(u32::MAX);
         self.above = chain;
         self
@@ -139,7 +143,7 @@ pub(super) enum TaskKind {
 
 /// What a listing said of an entry about which the expression has not decided.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct UndecidedEntry {
     /// How far the expression has come.
     pub(super) memo: Memo,
     pub(super) listing: Option<Shape>,
@@ -147,7 +151,7 @@ pub(super) struct Open {
     pub(super) modified: Option<ListedTime>,
 }
 
-impl Open {
+impl UndecidedEntry {
     /// As the listing has it.
     pub(super) fn of(entry: &Entry, memo: Memo, shape: Shape) -> Self {
         Self {
@@ -161,12 +165,12 @@ impl Open {
 
 /// What a directory lists, and those above it, or URLs that redirect one to the other: by their fingerprints.
 #[derive(Debug)]
-pub(super) struct Above {
+pub(super) struct Ancestors {
     pub(super) listing: u64,
-    pub(super) next: Option<Arc<Above>>,
+    pub(super) next: Option<Arc<Ancestors>>,
 }
 
-impl Above {
+impl Ancestors {
     /// From the innermost one outwards.
     pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
         std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)

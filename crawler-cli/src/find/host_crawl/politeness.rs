@@ -8,13 +8,13 @@ use courser::{Rate, RateLimiter};
 
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use super::{Frontier, Sink, parse_retry_after};
+use super::{HostCrawl, Sink, parse_retry_after};
 use crate::crawl::robots::{Access, Robots};
 use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
 
 /// Attempts and pauses.
-impl Frontier {
+impl HostCrawl {
     /// Tries again after `wait`, or gives up when that was the last attempt.
     pub(super) fn retry(
         &mut self,
@@ -91,7 +91,7 @@ impl Frontier {
             }
             // Listings of which a part was not looked at bring more, unless they wait for requests under way.
             self.give_up_held(now, sink);
-            if self.ready.is_empty() && (self.held.is_empty() || !self.can_resume()) {
+            if self.ready.is_empty() && (self.partial.is_empty() || !self.can_resume()) {
                 return;
             }
         }
@@ -194,7 +194,7 @@ impl Frontier {
 }
 
 /// Requests to the host that are not made here, but under the same limits.
-impl Frontier {
+impl HostCrawl {
     /// Until when no request may be sent, if none may at `now`.
     pub fn held_until(&mut self, now: Instant) -> Option<Instant> {
         let pace = self.pace_at(now);
@@ -256,7 +256,7 @@ impl Frontier {
 }
 
 /// Rates.
-impl Frontier {
+impl HostCrawl {
     /// When the next request may be sent by all the limits on their rate; `None` if there is none.
     pub(super) fn pace_at(&mut self, now: Instant) -> Option<Instant> {
         let limits = self.pace.iter_mut();
@@ -278,7 +278,7 @@ impl Frontier {
 }
 
 /// robots.txt.
-impl Frontier {
+impl HostCrawl {
     /// What came instead of, or as, the robots.txt.
     pub(super) fn robots_reply(
         &mut self,
@@ -344,7 +344,7 @@ impl Frontier {
         robots.is_none_or(|robots| robots.allows_all() || robots.allows(target))
     }
 
-    /// Why a target may not be fetched, for whoever asks for it without the frontier; once robots.txt is known.
+    /// Why a target may not be fetched, for whoever asks for it without the host crawl; once robots.txt is known.
     pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
         // A host that was given up before it was known allows nothing.
         let cause = || self.given_up.clone().unwrap_or(Arc::new(Cause::Robots));
