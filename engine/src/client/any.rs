@@ -20,7 +20,7 @@ use crate::policy::{
     AddressPolicy, DnsCounters, Follow, GateConfig, Overrides, PoolConfig, Redirects, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
-use crate::reactor::{ByteRates, Key, Step};
+use crate::reactor::{ByteRates, HostKey, Step};
 
 /// A client of any `http` or `https` URL.
 ///
@@ -46,7 +46,7 @@ pub type Client<N = OsNet> = Engine<AnyHost, N>;
 /// The router of [`Client`]: each scheme, host and port of a URL is a host of its own.
 #[derive(Debug)]
 pub struct AnyHost {
-    hosts: HashMap<Box<[u8]>, Key>,
+    hosts: HashMap<Box<[u8]>, HostKey>,
     /// For building the name of a host.
     name: Vec<u8>,
     recent: Recent,
@@ -190,7 +190,7 @@ impl Router for AnyHost {
         own: Option<&Overrides>,
         hosts: &mut Hosts,
         pool: &PoolConfig,
-    ) -> Result<Key, ErrorKind> {
+    ) -> Result<HostKey, ErrorKind> {
         let usual = own.is_none_or(|own| own.proxies.is_none() && own.tls.is_none());
         if usual && !self.adds_cookies(own) {
             // Another client's jar may have left some in it.
@@ -319,7 +319,7 @@ impl AnyHost {
         tls: TlsIdentity,
         hosts: &mut Hosts,
         pool: &PoolConfig,
-    ) -> Result<Key, ErrorKind> {
+    ) -> Result<HostKey, ErrorKind> {
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
         let user_agent = self.user_agent.as_deref();
@@ -412,24 +412,24 @@ impl AnyHost {
 /// The hosts that requests have gone to of late without settings of their own, by the number of the defaults they were
 /// encoded with. A request that has not changed since goes there again, and nobody takes its URL apart.
 #[derive(Debug)]
-struct Recent([(u64, Key); 64]);
+struct Recent([Option<(u64, HostKey)>; 64]);
 
 impl Default for Recent {
     fn default() -> Self {
-        Self([(0, Key::NONE); 64])
+        Self([None; 64])
     }
 }
 
 impl Recent {
     #[inline]
-    fn get(&self, defaults: u64) -> Option<Key> {
-        let (known, host) = self.0[defaults as usize % self.0.len()];
-        (known == defaults && defaults != 0).then_some(host)
+    fn get(&self, defaults: u64) -> Option<HostKey> {
+        let (known, host) = self.0[defaults as usize % self.0.len()]?;
+        (known == defaults).then_some(host)
     }
 
     #[inline]
-    fn put(&mut self, defaults: u64, host: Key) {
-        self.0[defaults as usize % self.0.len()] = (defaults, host);
+    fn put(&mut self, defaults: u64, host: HostKey) {
+        self.0[defaults as usize % self.0.len()] = Some((defaults, host));
     }
 }
 

@@ -142,7 +142,7 @@ mod tests {
     fn completion(tag: u64) -> Completion {
         let now = Time::now();
         Completion {
-            id: CallId::NONE,
+            id: CallId::UNBEGUN,
             tag,
             outcome: Ok(()),
             request: Request::default(),

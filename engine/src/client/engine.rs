@@ -40,7 +40,7 @@ use crate::policy::{
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{
-    ActiveCall, Armed, ByteRates, HeadState, Key, Place, Reactor, Settings, Slab,
+    ActiveCall, Armed, ByteRates, CallKey, HeadState, Place, Reactor, Settings, Slab, of,
 };
 use crate::time::Time;
 
@@ -54,7 +54,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     reactor: Reactor<N>,
     router: R,
     hosts: Hosts,
-    openings: Slab<Opening>,
+    openings: Slab<Opening, of::Opening>,
     pool: PoolConfig,
     attempt_delay: Duration,
     avoided: Avoided,
@@ -89,16 +89,16 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// What the caller of a blocking call holds while the client has its buffers.
     placeholder: Option<(Request, Response)>,
     /// Submitted calls that no turn has taken up yet.
-    incoming: Vec<(Key, CallTime)>,
+    incoming: Vec<(CallKey, CallTime)>,
     /// Calls that have something for the caller: their end, or the head of a streamed response.
-    done: VecDeque<Key>,
+    done: VecDeque<CallKey>,
     /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
     /// once if it is `told`, else not.
     readable: News,
     /// Connections that speak another protocol now, with the calls that they came from.
     handed_over: Vec<(CallId, N::Stream)>,
     /// Calls that were redirected, to be sent on once everything that has happened is handled.
-    following: VecDeque<Key>,
+    following: VecDeque<CallKey>,
     /// Somebody sends it commands from other threads, and looks for them after each step.
     driven: bool,
     turn_began: Time,
@@ -218,7 +218,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Goes on with a call of another client.
     pub(super) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
         call.place = Place::New;
-        call.host = Key::NONE;
+        call.host = None;
         call.armed = Armed::default();
         self.heed(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);

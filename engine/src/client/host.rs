@@ -9,7 +9,7 @@ use crate::net::os::OsNet;
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, GateConfig, PoolConfig};
 use crate::proto::Defaults;
-use crate::reactor::Key;
+use crate::reactor::HostKey;
 
 /// A client of one upstream, with a bounded pool of connections.
 ///
@@ -56,7 +56,9 @@ impl<N: Net> HostClient<N> {
         };
         let (keys, hosts) = each_address(&upstream, &config)?;
         let balancer = Balancer::new(balance, &upstream.weights());
-        let first = keys.first().copied().unwrap_or(Key::NONE);
+        let Some(&first) = keys.first() else {
+            return Err(no_address());
+        };
         let bytes = config.bytes();
         let mut client = Self::assemble(OneHost(first), hosts, config, bytes, net);
         client.set_balance(Balance::new(client.turn_time(), balancer, keys));
@@ -65,7 +67,7 @@ impl<N: Net> HostClient<N> {
 }
 
 /// A host for each address; they share the cap on connections, and what their requests say by default.
-fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<Key>, Hosts), Error> {
+fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<HostKey>, Hosts), Error> {
     check_addresses(upstream)?;
     let defaults = defaults(upstream, config);
     let pool = PoolConfig {
@@ -97,7 +99,7 @@ pub(super) fn one_host(
     upstream: &Upstream,
     config: &HostConfig,
     pool: PoolConfig,
-) -> Result<(Key, Hosts), Error> {
+) -> Result<(HostKey, Hosts), Error> {
     check_addresses(upstream)?;
     let defaults = defaults(upstream, config);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
@@ -108,10 +110,14 @@ pub(super) fn one_host(
 }
 
 fn check_addresses(upstream: &Upstream) -> Result<(), Error> {
-    if upstream.addresses().is_empty() {
-        return Err(Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing));
+    match upstream.addresses() {
+        [] => Err(no_address()),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+fn no_address() -> Error {
+    Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing)
 }
 
 fn defaults(upstream: &Upstream, config: &HostConfig) -> Defaults {

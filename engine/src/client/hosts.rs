@@ -16,25 +16,25 @@ use crate::policy::{
     Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, RetryAccount, Turns, later,
 };
 use crate::proto::Defaults;
-use crate::reactor::{Key, Slab, Step};
+use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
 use crate::time::Time;
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    hosts: Slab<Host>,
+    hosts: Slab<Host, of::Host>,
     /// Hosts to look after. Invariant: a host is in here once if it is `touched`, else not.
-    touched: Vec<Key>,
+    touched: Vec<HostKey>,
     /// Connections of all hosts, and their cap.
     open: usize,
     max_open: usize,
     /// Hosts that wait for room under that cap: without any connection, and with too few. An entry counts if the
     /// host's `want` says so.
-    starving: VecDeque<Key>,
-    hungry: VecDeque<Key>,
+    starving: VecDeque<HostKey>,
+    hungry: VecDeque<HostKey>,
     /// What a host's gate is made of, if hosts have one.
     gates: Option<GateConfig>,
     /// If there is a rate over all hosts.
-    turns: Option<Box<Turns<Key>>>,
+    turns: Option<Box<Turns<HostKey>>>,
     /// Hosts without connections and calls, the one that has been so for longest in front.
     unused: Queue<Unused>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Hosts {
 pub(crate) struct Host {
     /// Its name in the router.
     pub(crate) name: Box<[u8]>,
-    pub(crate) pool: Pool<Key, Key>,
+    pub(crate) pool: Pool<OpeningKey, ConnKey, CallKey>,
     pub(crate) defaults: Defaults,
     pub(crate) addresses: Addresses,
     /// The handshakes of a new connection.
@@ -111,7 +111,7 @@ enum Leave {
 
 #[derive(Clone, Copy, Debug)]
 struct Unused {
-    host: Key,
+    host: HostKey,
     until: Time,
 }
 
@@ -145,7 +145,7 @@ impl Hosts {
         defaults: Defaults,
         addresses: Addresses,
         set_up: Arc<[Step]>,
-    ) -> Key {
+    ) -> HostKey {
         let key = self.hosts.insert(Host {
             name,
             pool: Pool::new(PoolConfig {
@@ -175,11 +175,11 @@ impl Hosts {
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, host: Key) -> Option<&mut Host> {
+    pub(crate) fn get(&mut self, host: HostKey) -> Option<&mut Host> {
         self.hosts.get_mut(host)
     }
 
-    pub(crate) fn get_ref(&self, host: Key) -> Option<&Host> {
+    pub(crate) fn get_ref(&self, host: HostKey) -> Option<&Host> {
         self.hosts.get(host)
     }
 
@@ -209,7 +209,7 @@ impl Hosts {
 
     /// Something happened to a host that may need looking after. Every change of the number of its connections, and of
     /// the calls that wait, comes here.
-    pub(crate) fn touch(&mut self, key: Key) {
+    pub(crate) fn touch(&mut self, key: HostKey) {
         let Some(host) = self.hosts.get_mut(key) else {
             return;
         };
@@ -221,7 +221,7 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn next_touched(&mut self) -> Option<Key> {
+    pub(crate) fn next_touched(&mut self) -> Option<HostKey> {
         let key = self.touched.pop()?;
         if let Some(host) = self.hosts.get_mut(key) {
             host.touched = false;
@@ -230,7 +230,7 @@ impl Hosts {
     }
 
     /// Remembers that a host is to be looked after at that time; false if it was known.
-    pub(crate) fn set_alarm(&mut self, key: Key, at: Option<Time>) -> bool {
+    pub(crate) fn set_alarm(&mut self, key: HostKey, at: Option<Time>) -> bool {
         self.hosts.get_mut(key).is_some_and(|host| {
             let news = at.is_some() && host.alarm != at;
             host.alarm = at;
@@ -239,14 +239,16 @@ impl Hosts {
     }
 
     /// Whether that is when a host is to be looked after.
-    pub(crate) fn has_alarm(&self, key: Key, at: Time) -> bool {
-        if key == Key::NONE {
-            let turns = self.turns.as_ref();
-            return turns.is_some_and(|turns| turns.alarm == Some(at));
-        }
+    pub(crate) fn has_alarm(&self, key: HostKey, at: Time) -> bool {
         self.hosts
             .get(key)
             .is_some_and(|host| host.alarm == Some(at))
+    }
+
+    /// Whether that is when the hosts that take turns are to be looked after.
+    pub(crate) fn has_turns_alarm(&self, at: Time) -> bool {
+        let turns = self.turns.as_ref();
+        turns.is_some_and(|turns| turns.alarm == Some(at))
     }
 
     // ---- the cap over all hosts
@@ -264,7 +266,7 @@ impl Hosts {
     }
 
     /// A host needs a connection, and there is no room for one.
-    pub(crate) fn want(&mut self, key: Key) {
+    pub(crate) fn want(&mut self, key: HostKey) {
         let Some(host) = self.hosts.get_mut(key) else {
             return;
         };
@@ -280,7 +282,7 @@ impl Hosts {
 
     /// The next host without any connection that waits for room.
     #[inline]
-    pub(crate) fn next_starving(&mut self) -> Option<Key> {
+    pub(crate) fn next_starving(&mut self) -> Option<HostKey> {
         while let Some(key) = self.starving.pop_front() {
             if self.stops_wanting(key, Want::Any) {
                 return Some(key);
@@ -291,7 +293,7 @@ impl Hosts {
 
     /// The next host with too few connections that waits for room.
     #[inline]
-    pub(crate) fn next_hungry(&mut self) -> Option<Key> {
+    pub(crate) fn next_hungry(&mut self) -> Option<HostKey> {
         while let Some(key) = self.hungry.pop_front() {
             if self.stops_wanting(key, Want::More) {
                 return Some(key);
@@ -300,7 +302,7 @@ impl Hosts {
         None
     }
 
-    fn stops_wanting(&mut self, key: Key, want: Want) -> bool {
+    fn stops_wanting(&mut self, key: HostKey, want: Want) -> bool {
         match self.hosts.get_mut(key) {
             Some(host) if host.want == want => {
                 host.want = Want::Nothing;
@@ -338,7 +340,7 @@ impl Hosts {
         self.gates.is_some()
     }
 
-    pub(crate) fn turns(&mut self) -> Option<&mut Turns<Key>> {
+    pub(crate) fn turns(&mut self) -> Option<&mut Turns<HostKey>> {
         self.turns.as_deref_mut()
     }
 
@@ -350,7 +352,7 @@ impl Hosts {
     }
 
     /// A host may have a call to begin.
-    pub(crate) fn line_up(&mut self, key: Key) {
+    pub(crate) fn line_up(&mut self, key: HostKey) {
         if let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key))
             && !std::mem::replace(&mut host.is_ready, true)
         {
@@ -359,7 +361,7 @@ impl Hosts {
     }
 
     /// The host whose turn it is to begin a call, if one may begin now.
-    pub(crate) fn next_ready(&mut self, now: Time) -> Option<Key> {
+    pub(crate) fn next_ready(&mut self, now: Time) -> Option<HostKey> {
         let turns = self.turns.as_mut()?;
         while !turns.ready.is_empty() && turns.has_room(now) {
             let key = turns.ready.pop_front()?;
@@ -386,7 +388,7 @@ impl Hosts {
     }
 
     /// Whether a host may open a connection now. If not, it is looked after when it may.
-    pub(crate) fn may_open(&mut self, now: Time, key: Key) -> bool {
+    pub(crate) fn may_open(&mut self, now: Time, key: HostKey) -> bool {
         let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key)) else {
             return true;
         };
@@ -406,7 +408,7 @@ impl Hosts {
     }
 
     /// A host opens a connection, with the leave that it has.
-    pub(crate) fn use_leave(&mut self, key: Key) {
+    pub(crate) fn use_leave(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key) {
             host.leave = Leave::None;
         }
@@ -444,7 +446,7 @@ impl Hosts {
 
     /// A call comes to a host.
     #[inline]
-    pub(crate) fn use_host(&mut self, key: Key) {
+    pub(crate) fn use_host(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key)
             && let Some(ticket) = host.unused.take()
         {
@@ -453,7 +455,7 @@ impl Hosts {
     }
 
     /// Remembers a host that is not used any more.
-    pub(crate) fn note_unused(&mut self, now: Time, key: Key) {
+    pub(crate) fn note_unused(&mut self, now: Time, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key)
             && host.unused.is_none()
             && host.pool.open() == 0
@@ -468,7 +470,7 @@ impl Hosts {
     }
 
     /// Takes out a host that has been unused for long enough, or that is one too many of those.
-    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(Key, Host)> {
+    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(HostKey, Host)> {
         let front = self.unused.front()?;
         if front.until > now && self.unused.len() <= MOST_UNUSED {
             return None;

@@ -49,7 +49,7 @@ use crate::net::Address;
 use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
-use crate::reactor::{Key, Marks};
+use crate::reactor::{CallKey, Marks};
 use crate::time::Time;
 
 pub use crate::reactor::Hop;
@@ -188,11 +188,11 @@ impl CallTime {
 
 /// Names a call within its client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct CallId(Key);
+pub struct CallId(CallKey);
 
 impl CallId {
     /// Of a call that no client has taken up.
-    const NONE: Self = Self(Key::NONE);
+    const UNBEGUN: Self = Self(CallKey::UNBEGUN);
 
     /// Its place among the calls that a client has at a time.
     fn place(self) -> usize {
@@ -228,7 +228,7 @@ impl Completion {
         response.clear();
         let now = Time::of(Instant::now());
         Self {
-            id: CallId::NONE,
+            id: CallId::UNBEGUN,
             tag,
             outcome: Err(error),
             request,

@@ -4,7 +4,7 @@ use super::hosts::Hosts;
 use crate::error::ErrorKind;
 use crate::policy::{Overrides, PoolConfig};
 use crate::proto::{Request, Response};
-use crate::reactor::Key;
+use crate::reactor::HostKey;
 
 /// Knows the host that serves a call.
 pub(crate) trait Router {
@@ -21,7 +21,7 @@ pub(crate) trait Router {
         own: Option<&Overrides>,
         hosts: &mut Hosts,
         pool: &PoolConfig,
-    ) -> Result<Key, ErrorKind>;
+    ) -> Result<HostKey, ErrorKind>;
 
     /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
     /// followed, by the call's own settings or by the client's.
@@ -49,7 +49,7 @@ pub(crate) enum Reroute {
 /// The router of [`HostClient`](crate::HostClient) and, `PIPED`, of [`PipelineClient`](crate::PipelineClient): every call
 /// goes to one host.
 #[derive(Debug)]
-pub struct OneHost<const PIPED: bool = false>(pub(super) Key);
+pub struct OneHost<const PIPED: bool = false>(pub(super) HostKey);
 
 impl<const PIPED: bool> Router for OneHost<PIPED> {
     const KEEPS_HOSTS: bool = true;
@@ -62,7 +62,7 @@ impl<const PIPED: bool> Router for OneHost<PIPED> {
         _: Option<&Overrides>,
         _: &mut Hosts,
         _: &PoolConfig,
-    ) -> Result<Key, ErrorKind> {
+    ) -> Result<HostKey, ErrorKind> {
         // Another client's jar may have left some in it.
         #[cfg(feature = "cookies")]
         request.set_cookies(&[]);

@@ -100,11 +100,11 @@ impl PoolConfig {
     }
 }
 
-/// The pool. `C` names a connection and `W` a waiting call to the driver.
+/// The pool. `O` names an opening, `C` a connection and `W` a waiting call to the driver.
 #[derive(Debug)]
-pub(crate) struct Pool<C, W> {
+pub(crate) struct Pool<O, C, W> {
     config: PoolConfig,
-    slots: Vec<Slot<C>>,
+    slots: Vec<Slot<O, C>>,
     free: Vec<u32>,
     /// Idle connections, the one idle for longest in front.
     idle: Queue<u32>,
@@ -128,10 +128,10 @@ pub(crate) struct Pool<C, W> {
 }
 
 #[derive(Debug)]
-struct Slot<C> {
-    /// What the driver calls it: its opening at first, then the connection. `None` until the driver has told.
+struct Slot<O, C> {
+    /// The connection, once it is up.
     conn: Option<C>,
-    state: State,
+    state: State<O>,
     /// Which opening it was, counted from 1.
     number: u64,
     requests: u64,
@@ -142,9 +142,10 @@ struct Slot<C> {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
+enum State<O> {
     Free,
-    Connecting(Ticket),
+    /// The opening, once the driver has named it.
+    Connecting(Ticket, Option<O>),
     Busy,
     Draining,
     Idle {
@@ -156,7 +157,7 @@ enum State {
     },
 }
 
-impl<C> Slot<C> {
+impl<O, C> Slot<O, C> {
     fn free() -> Self {
         Self {
             conn: None,
@@ -214,7 +215,7 @@ pub(crate) enum Next<W> {
     Close,
 }
 
-impl<C: Copy, W: Copy> Pool<C, W> {
+impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     pub(crate) fn new(config: PoolConfig) -> Self {
         Self {
             config,
@@ -426,7 +427,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
 
     /// Takes a call out of the queue. Returns an opening that nobody waits for any more, if there is one: a call that
     /// gives up leaves nothing behind.
-    pub(crate) fn give_up(&mut self, id: WaitId) -> Option<C> {
+    pub(crate) fn give_up(&mut self, id: WaitId) -> Option<O> {
         if id.fresh {
             self.waiting_fresh.remove(id.ticket);
         } else {
@@ -483,9 +484,12 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     }
 
     /// The oldest opening.
-    pub(crate) fn any_connecting(&self) -> Option<C> {
+    pub(crate) fn any_connecting(&self) -> Option<O> {
         let at = self.connecting.front()?;
-        self.slots[at as usize].conn
+        match self.slots[at as usize].state {
+            State::Connecting(_, opening) => opening,
+            _ => None,
+        }
     }
 
     /// Whether another connection must be opened now.
@@ -562,14 +566,21 @@ impl<C: Copy, W: Copy> Pool<C, W> {
             }
         };
         self.slots[at as usize] = Slot {
-            state: State::Connecting(self.connecting.push_back(at)),
+            state: State::Connecting(self.connecting.push_back(at), None),
             number: self.opened,
             ..Slot::free()
         };
         SlotId(at)
     }
 
-    /// Names the opening of a slot, and later the connection.
+    /// Names the opening of a slot.
+    pub(crate) fn set_opening(&mut self, SlotId(at): SlotId, name: O) {
+        if let State::Connecting(_, opening) = &mut self.slots[at as usize].state {
+            *opening = Some(name);
+        }
+    }
+
+    /// Names the connection of a slot, which is up.
     pub(crate) fn set_conn(&mut self, SlotId(at): SlotId, conn: C) {
         self.slots[at as usize].conn = Some(conn);
     }
@@ -595,7 +606,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     /// A connection is up. `random` spreads the ends of connections that begin together.
     pub(crate) fn connected(&mut self, now: Time, SlotId(at): SlotId, random: u64) -> Next<W> {
         let slot = &mut self.slots[at as usize];
-        if let State::Connecting(ticket) = slot.state {
+        if let State::Connecting(ticket, _) = slot.state {
             self.connecting.remove(ticket);
         }
         slot.worn_at = self.config.max_age.map(|age| {
@@ -720,7 +731,7 @@ impl<C: Copy, W: Copy> Pool<C, W> {
     pub(crate) fn closed(&mut self, SlotId(at): SlotId) {
         match self.slots[at as usize].state {
             State::Free => return,
-            State::Connecting(ticket) => {
+            State::Connecting(ticket, _) => {
                 self.connecting.remove(ticket);
             }
             State::Busy => self.busy -= 1,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::timers::{Armed, Owner};
-use super::{Conn, Happened, Key, MeteredStream, Place, Reactor, State, Unread};
+use super::{CallKey, Conn, ConnKey, Happened, MeteredStream, Place, Reactor, State, Unread};
 use crate::error::{Phase, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -68,7 +68,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Sees to it that a busy connection wakes up in time.
-    pub(super) fn arm_conn(&mut self, key: Key) {
+    pub(super) fn arm_conn(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get(key) else {
             return;
         };
@@ -89,7 +89,7 @@ impl<N: Net> Reactor<N> {
             self.timers.tidy(|owner| match owner {
                 Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
-                Owner::Opening(_) | Owner::Host(_) => None,
+                Owner::Opening(_) | Owner::Host(_) | Owner::FairQueue => None,
             });
         }
         loop {
@@ -97,7 +97,7 @@ impl<N: Net> Reactor<N> {
             let claim = |owner: Owner| match owner {
                 Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 Owner::Call(key) => calls.get(key).map(|call| call.armed),
-                Owner::Opening(_) | Owner::Host(_) => None,
+                Owner::Opening(_) | Owner::Host(_) | Owner::FairQueue => None,
             };
             match self.timers.pop(self.now, claim) {
                 Some(Owner::Conn(key)) => self.handle_conn_timer(key),
@@ -108,7 +108,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn handle_call_timer(&mut self, key: Key) {
+    fn handle_call_timer(&mut self, key: CallKey) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -138,7 +138,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn handle_conn_timer(&mut self, key: Key) {
+    fn handle_conn_timer(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };

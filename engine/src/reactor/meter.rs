@@ -11,7 +11,8 @@ use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use super::slab::{Key, Slab};
+use super::key::{HostKey, Key, of};
+use super::slab::Slab;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::{Rate, RateLimiter};
 use crate::time::Time;
@@ -41,7 +42,7 @@ pub(crate) struct Metered<N: Net> {
 pub(crate) struct MeteredStream<S> {
     stream: S,
     /// Of a network without rates, nothing.
-    tag: Key,
+    tag: Option<StreamKey>,
 }
 
 impl<S> MeteredStream<S> {
@@ -50,16 +51,27 @@ impl<S> MeteredStream<S> {
     }
 }
 
+type StreamKey = Key<of::Stream>;
+
+/// Names a flow: whose bytes it counts, and their direction.
+type FlowKey = (Scope, usize);
+
+/// Whose bytes a rate is for.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Scope {
+    Host(HostKey),
+    AllHosts,
+}
+
 #[derive(Debug)]
 struct Meters {
     rates: ByteRates,
-    tags: Slab<Tag>,
-    /// By the host, [`Key::NONE`] for all of them together, and the direction.
-    flows: BTreeMap<(Key, usize), Flow>,
+    tags: Slab<Tag, of::Stream>,
+    flows: BTreeMap<FlowKey, Flow>,
     /// When the next in line of a flow has its turn.
-    due: BinaryHeap<Reverse<(Instant, (Key, usize))>>,
+    due: BinaryHeap<Reverse<(Instant, FlowKey)>>,
     /// Flows of which some have been called, and others wait.
-    unplanned: Vec<(Key, usize)>,
+    unplanned: Vec<FlowKey>,
     /// The place of the next one that waits.
     next_place: u64,
     free: bool,
@@ -69,7 +81,7 @@ struct Meters {
 #[derive(Debug)]
 struct Tag {
     token: Token,
-    host: Key,
+    host: HostKey,
     waits: [bool; 2],
     /// Its place in line, from when it began to wait until it gets something.
     place: [Option<u64>; 2],
@@ -89,7 +101,7 @@ struct Flow {
     piece: u64,
     /// Those that wait, by how long they have done so for any flow: one that has had its turn in one, and finds nothing in
     /// the other, is not behind those that came later.
-    line: BTreeMap<u64, Key>,
+    line: BTreeMap<u64, StreamKey>,
     /// It is among those that are due.
     planned: bool,
 }
@@ -129,13 +141,13 @@ impl<N: Net> Metered<N> {
     /// As [`Net::connect`], for that host.
     pub(crate) fn connect_for(
         &mut self,
-        host: Key,
+        host: HostKey,
         token: Token,
         to: &Address,
         options: &SocketOptions,
     ) -> io::Result<MeteredStream<N::Stream>> {
         let stream = self.net.connect(token, to, options)?;
-        let tag = self.meters.as_mut().map_or(Key::NONE, |meters| {
+        let tag = self.meters.as_mut().map(|meters| {
             meters.tags.insert(Tag {
                 token,
                 host,
@@ -158,26 +170,30 @@ impl<N: Net> Metered<N> {
 
     /// Whether a rate holds it back, or when one has last done so.
     pub(crate) fn held(&self, stream: &MeteredStream<N::Stream>) -> (bool, Option<Time>) {
-        let meters = self.meters.as_ref();
-        let tag = meters.and_then(|meters| meters.tags.get(stream.tag));
-        tag.map_or((false, None), |tag| {
+        self.tag(stream).map_or((false, None), |tag| {
             (tag.waits.contains(&true), tag.called_at)
         })
     }
 
+    /// What is known of a stream, if there are rates.
+    #[inline]
+    fn tag(&self, stream: &MeteredStream<N::Stream>) -> Option<&Tag> {
+        self.meters.as_ref()?.tags.get(stream.tag?)
+    }
+
     /// Until when what is known of a host must be kept: a new one would let more pass.
-    pub(crate) fn counts_until(&self, host: Key, now: Time) -> Option<Time> {
+    pub(crate) fn counts_until(&self, host: HostKey, now: Time) -> Option<Time> {
         let flows = &self.meters.as_ref()?.flows;
-        let of_host = flows.range((host, IN)..=(host, OUT));
+        let of_host = flows.range((Scope::Host(host), IN)..=(Scope::Host(host), OUT));
         let at = of_host.filter_map(|(_, flow)| flow.limiter.rests_at());
         at.map(Time::of).max().filter(|at| *at > now)
     }
 
     /// A host is gone.
-    pub(crate) fn forget(&mut self, host: Key) {
+    pub(crate) fn forget(&mut self, host: HostKey) {
         if let Some(meters) = &mut self.meters {
-            meters.flows.remove(&(host, IN));
-            meters.flows.remove(&(host, OUT));
+            meters.flows.remove(&(Scope::Host(host), IN));
+            meters.flows.remove(&(Scope::Host(host), OUT));
         }
     }
 
@@ -188,8 +204,8 @@ impl<N: Net> Metered<N> {
 
     /// Takes a stream out, for somebody else.
     pub(crate) fn release(&mut self, stream: MeteredStream<N::Stream>) -> N::Stream {
-        if let Some(meters) = &mut self.meters {
-            meters.tags.remove(stream.tag);
+        if let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) {
+            meters.tags.remove(tag);
         }
         stream.into_stream()
     }
@@ -201,14 +217,14 @@ impl<N: Net> Metered<N> {
         buf: &mut [u8],
     ) -> io::Result<usize> {
         let now = self.net.now();
-        let most = match &mut self.meters {
-            Some(meters) => meters.allow(IN, stream.tag, buf.len(), now)?,
-            None => buf.len(),
+        let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) else {
+            return self.net.read(&mut stream.stream, buf);
         };
+        let most = meters.allow(IN, tag, buf.len(), now)?;
         let read = self.net.read(&mut stream.stream, &mut buf[..most]);
-        if let (Ok(n), Some(meters)) = (&read, &mut self.meters) {
-            meters.charge(IN, stream.tag, *n, now);
-            meters.set_cut(stream.tag, *n == most && most < buf.len());
+        if let Ok(n) = &read {
+            meters.charge(IN, tag, *n, now);
+            meters.set_cut(tag, *n == most && most < buf.len());
         }
         read
     }
@@ -220,11 +236,11 @@ impl<N: Net> Metered<N> {
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         let now = self.net.now();
-        let length = parts.iter().map(|part| part.len()).sum();
-        let most = match &mut self.meters {
-            Some(meters) => meters.allow(OUT, stream.tag, length, now)?,
-            None => length,
+        let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) else {
+            return self.net.write(&mut stream.stream, parts);
         };
+        let length = parts.iter().map(|part| part.len()).sum();
+        let most = meters.allow(OUT, tag, length, now)?;
         let mut left = most;
         let cut = parts.iter().map(|part| {
             let n = part.len().min(left);
@@ -233,11 +249,11 @@ impl<N: Net> Metered<N> {
         });
         let cut: Vec<IoSlice<'_>> = cut.filter(|part| !part.is_empty()).collect();
         let written = self.net.write(&mut stream.stream, &cut);
-        if let (Ok(n), Some(meters)) = (&written, &mut self.meters) {
-            meters.charge(OUT, stream.tag, *n, now);
+        if let Ok(n) = &written {
+            meters.charge(OUT, tag, *n, now);
             if *n == most && most < length {
                 // The socket took it all, so no event of its own will come.
-                meters.wait(OUT, stream.tag, now);
+                meters.wait(OUT, tag, now);
             }
         }
         written
@@ -272,13 +288,15 @@ impl<N: Net> Net for Metered<N> {
         self.net.now()
     }
 
+    /// For no host, so that no rate holds the stream back.
     fn connect(
         &mut self,
         token: Token,
         to: &Address,
         options: &SocketOptions,
     ) -> io::Result<Self::Stream> {
-        self.connect_for(Key::NONE, token, to, options)
+        let stream = self.net.connect(token, to, options)?;
+        Ok(MeteredStream { stream, tag: None })
     }
 
     #[inline]
@@ -342,18 +360,15 @@ impl<N: Net> Net for Metered<N> {
     #[inline(always)]
     fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
         self.net.left_nothing(&stream.stream, n, room)
-            && self.meters.as_ref().is_none_or(|meters| {
-                let tag = meters.tags.get(stream.tag);
-                tag.is_none_or(|tag| !tag.cut)
-            })
+            && self.tag(stream).is_none_or(|tag| !tag.cut)
     }
 }
 
 impl Meters {
     /// The flows that a stream goes through, in the order in which they are asked.
-    fn ways(&self, direction: usize, host: Key) -> [Option<((Key, usize), Rate)>; 2] {
-        let own = self.rates.host[direction].map(|rate| ((host, direction), rate));
-        let total = self.rates.total[direction].map(|rate| ((Key::NONE, direction), rate));
+    fn ways(&self, direction: usize, host: HostKey) -> [Option<(FlowKey, Rate)>; 2] {
+        let own = self.rates.host[direction].map(|rate| ((Scope::Host(host), direction), rate));
+        let total = self.rates.total[direction].map(|rate| ((Scope::AllHosts, direction), rate));
         [own, total]
     }
 
@@ -364,7 +379,7 @@ impl Meters {
     fn allow(
         &mut self,
         direction: usize,
-        key: Key,
+        key: StreamKey,
         wanted: usize,
         now: Instant,
     ) -> io::Result<usize> {
@@ -401,7 +416,7 @@ impl Meters {
         Ok(most as usize)
     }
 
-    fn charge(&mut self, direction: usize, key: Key, count: usize, now: Instant) {
+    fn charge(&mut self, direction: usize, key: StreamKey, count: usize, now: Instant) {
         let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
             return;
         };
@@ -411,14 +426,14 @@ impl Meters {
         }
     }
 
-    fn set_cut(&mut self, key: Key, cut: bool) {
+    fn set_cut(&mut self, key: StreamKey, cut: bool) {
         if let Some(tag) = self.tags.get_mut(key) {
             tag.cut = cut;
         }
     }
 
     /// Puts a stream in line that has more to send than it may.
-    fn wait(&mut self, direction: usize, key: Key, now: Instant) {
+    fn wait(&mut self, direction: usize, key: StreamKey, now: Instant) {
         let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
             return;
         };
@@ -434,7 +449,7 @@ impl Meters {
         }
     }
 
-    fn stand_in(&mut self, id: (Key, usize), direction: usize, key: Key, now: Instant) {
+    fn stand_in(&mut self, id: FlowKey, direction: usize, key: StreamKey, now: Instant) {
         let Some(tag) = self.tags.get_mut(key) else {
             return;
         };
@@ -539,10 +554,10 @@ mod tests {
         }
     }
 
-    fn stream(meters: &mut Meters, host: u64) -> Key {
+    fn stream(meters: &mut Meters, host: u32) -> StreamKey {
         meters.tags.insert(Tag {
             token: Token(meters.tags.len()),
-            host: Key::from_bits(host),
+            host: HostKey::first_of(host),
             waits: [false; 2],
             place: [None; 2],
             called: [false; 2],
@@ -555,7 +570,7 @@ mod tests {
     fn those_in_line_get_a_piece_each_and_who_is_gone_holds_nobody_up() {
         let mut meters = meters(None, Some(rate(100_000, 1)));
         let mut now = Instant::now();
-        let all: Vec<Key> = (0..4).map(|_| stream(&mut meters, 1)).collect();
+        let all: Vec<StreamKey> = (0..4).map(|_| stream(&mut meters, 1)).collect();
         assert_eq!(meters.allow(IN, all[0], 100_000, now).ok(), Some(16_384));
         meters.charge(IN, all[0], 16_384, now);
         for key in &all {
@@ -590,12 +605,12 @@ mod tests {
         fn no_window_has_more_and_none_waits_for_ever(
             (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),
             (all, all_burst) in (1_000u64..1_000_000, 1u64..60_000),
-            hosts in prop::collection::vec(0u64..3, 1..8),
+            hosts in prop::collection::vec(0u32..3, 1..8),
             wants in prop::collection::vec(1usize..100_000, 1..20),
         ) {
             let (own, all) = (rate(own, own_burst), rate(all, all_burst));
             let mut meters = meters(Some(own), Some(all));
-            let keys: Vec<Key> = hosts.iter().map(|host| stream(&mut meters, *host)).collect();
+            let keys: Vec<StreamKey> = hosts.iter().map(|host| stream(&mut meters, *host)).collect();
             let start = Instant::now();
             let (mut now, mut went, mut got) = (start, Vec::new(), vec![0; keys.len()]);
             let mut ready: Vec<usize> = (0..keys.len()).collect();

@@ -9,6 +9,7 @@
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
 mod due;
+mod key;
 mod meter;
 mod pipe;
 mod read;
@@ -21,13 +22,14 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use key::{CallKey, ConnKey, HostKey, OpeningKey, of};
 pub(crate) use meter::ByteRates;
 use meter::{Metered, MeteredStream};
 use pipe::Pipe;
 pub(crate) use pipe::{Batching, GivenUp};
 use setup::SetUp;
 pub(crate) use setup::{Said, Step};
-pub(crate) use slab::{Key, Slab};
+pub(crate) use slab::Slab;
 
 use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
@@ -43,8 +45,8 @@ pub(crate) use timers::{Armed, Owner};
 
 pub(crate) struct Reactor<N: Net> {
     net: Metered<N>,
-    conns: Slab<Conn<MeteredStream<N::Stream>>>,
-    calls: Slab<ActiveCall>,
+    conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
+    calls: Slab<ActiveCall, of::Call>,
     timers: Timers,
     events: Vec<Event>,
     happened: VecDeque<Happened>,
@@ -53,10 +55,10 @@ pub(crate) struct Reactor<N: Net> {
     /// Connections that have more to send than one turn allows.
     unsent: NextTurn,
     /// Connections whose requests gather before they go out.
-    unflushed: Vec<Key>,
+    unflushed: Vec<ConnKey>,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
-    idle_order: Option<Queue<Key>>,
+    idle_order: Option<Queue<ConnKey>>,
     /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
     spare: Vec<Response>,
     /// In place of those that went back to the caller.
@@ -74,13 +76,13 @@ pub(crate) struct Reactor<N: Net> {
 /// Connections that go on in the next turn.
 #[derive(Default)]
 struct NextTurn {
-    keys: Vec<Key>,
+    keys: Vec<ConnKey>,
     /// Those of the last turn, emptied: its room is used again.
-    spare: Vec<Key>,
+    spare: Vec<ConnKey>,
 }
 
 impl NextTurn {
-    fn push(&mut self, key: Key) {
+    fn push(&mut self, key: ConnKey) {
         self.keys.push(key);
     }
 
@@ -89,11 +91,11 @@ impl NextTurn {
     }
 
     /// The turn is there: takes those that go on now.
-    fn begin(&mut self) -> Vec<Key> {
+    fn begin(&mut self) -> Vec<ConnKey> {
         std::mem::replace(&mut self.keys, std::mem::take(&mut self.spare))
     }
 
-    fn end(&mut self, mut keys: Vec<Key>) {
+    fn end(&mut self, mut keys: Vec<ConnKey>) {
         keys.clear();
         self.spare = keys;
     }
@@ -123,7 +125,7 @@ impl Settings {
 /// A connection's place: in which pool, and where in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct At {
-    pub(crate) host: Key,
+    pub(crate) host: HostKey,
     pub(crate) slot: SlotId,
 }
 
@@ -133,8 +135,8 @@ pub(crate) struct ActiveCall {
     pub(crate) response: Response,
     pub(crate) tag: u64,
     pub(crate) mode: BodyMode,
-    /// Whose pool serves it.
-    pub(crate) host: Key,
+    /// Whose pool serves it; `None` before that is known.
+    pub(crate) host: Option<HostKey>,
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
@@ -177,7 +179,7 @@ impl ActiveCall {
             response,
             tag: 0,
             mode: BodyMode::Buffer,
-            host: Key::NONE,
+            host: None,
             overrides: None,
             deadline: None,
             place: Place::New,
@@ -237,7 +239,7 @@ pub(crate) enum Place {
         id: WaitId,
         since: Time,
     },
-    OnConn(Key),
+    OnConn(ConnKey),
     /// Until its next attempt; that takes a new connection if it is `fresh`.
     Pausing {
         until: Time,
@@ -489,13 +491,13 @@ enum Unread {
 
 enum State {
     /// For an opening, which is to hear of it at that time if it is not up by then.
-    Connecting(Key, Option<Time>),
+    Connecting(OpeningKey, Option<Time>),
     /// In the handshakes with proxies and in TLS's.
     SettingUp(Box<SetUp>),
     /// Between two states, until the client has decided.
     Settled,
     Idle(Time),
-    Busy(Exchange, Key),
+    Busy(Exchange, CallKey),
     Draining(Exchange, Response, Time),
 }
 
@@ -503,60 +505,60 @@ enum State {
 #[derive(Debug)]
 pub(crate) enum Happened {
     /// A connection of that opening is up.
-    Connected { opening: Key, conn: Key },
+    Connected { opening: OpeningKey, conn: ConnKey },
     /// A connection of that opening has done its handshakes.
-    Ready { opening: Key, conn: Key },
+    Ready { opening: OpeningKey, conn: ConnKey },
     /// Somebody said something about a tunnel.
     Tunnel { ends: Arc<Ends>, said: Said },
     /// A handshake failed; the connection is gone.
-    SetUpFailed { opening: Key, error: Error },
+    SetUpFailed { opening: OpeningKey, error: Error },
     /// An address was not reached; the connection is gone.
     ConnectFailed {
-        opening: Key,
-        conn: Key,
+        opening: OpeningKey,
+        conn: ConnKey,
         error: Error,
     },
     /// A response is complete: a call's, or the late one that the connection was draining. `keep_alive` is the
     /// server's own limit on idleness.
     Finished {
-        conn: Key,
-        call: Option<Key>,
+        conn: ConnKey,
+        call: Option<CallKey>,
         reuse: Reuse,
         keep_alive: Option<Duration>,
     },
     /// A call is answered, unless nobody waited for it, and others on its connection go on.
     Answered {
         at: At,
-        conn: Key,
-        call: Option<Key>,
+        conn: ConnKey,
+        call: Option<CallKey>,
     },
     /// A call's connection is gone before its answer was next. Without an error, its request was not looked at,
     /// however much of it was sent.
     Unanswered {
-        call: Key,
+        call: CallKey,
         sent: Sent,
         error: Option<Error>,
     },
     /// The server does not cope with several requests at a time.
     PipeBroken,
     /// A call failed; its connection is gone.
-    Failed { at: At, call: Key, error: Error },
+    Failed { at: At, call: CallKey, error: Error },
     /// The head of a streamed response is there.
-    Head(Key),
+    Head(CallKey),
     /// A consumer that had taken everything can go on.
-    BodyReady(Key),
+    BodyReady(CallKey),
     /// An idle or draining connection is gone.
     Lost(At),
     /// A connection has been idle for as long as it was told.
-    IdleDue(Key),
+    IdleDue(ConnKey),
     /// A call has waited for as long as it may.
-    WaitOver(Key, TimeLimit),
+    WaitOver(CallKey, TimeLimit),
     /// A call's next attempt is due.
-    PauseOver(Key),
+    PauseOver(CallKey),
     /// A call on a connection has run out of time.
     Late {
-        conn: Key,
-        call: Key,
+        conn: ConnKey,
+        call: CallKey,
         limit: TimeLimit,
     },
     /// A time has come that the client asked for.
@@ -632,20 +634,20 @@ impl<N: Net> Reactor<N> {
     // ---- calls
 
     #[inline]
-    pub(crate) fn insert_call(&mut self, call: ActiveCall) -> Key {
+    pub(crate) fn insert_call(&mut self, call: ActiveCall) -> CallKey {
         self.calls.insert(call)
     }
 
-    pub(crate) fn call(&mut self, call: Key) -> Option<&mut ActiveCall> {
+    pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall> {
         self.calls.get_mut(call)
     }
 
-    pub(crate) fn call_ref(&self, call: Key) -> Option<&ActiveCall> {
+    pub(crate) fn call_ref(&self, call: CallKey) -> Option<&ActiveCall> {
         self.calls.get(call)
     }
 
     #[inline]
-    pub(crate) fn remove_call(&mut self, call: Key) -> Option<ActiveCall> {
+    pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall> {
         self.calls.remove(call)
     }
 
@@ -654,7 +656,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// A call waits for a connection from now on.
-    pub(crate) fn wait(&mut self, key: Key, id: WaitId) {
+    pub(crate) fn wait(&mut self, key: CallKey, id: WaitId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -671,7 +673,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// A call waits for its next attempt.
-    pub(crate) fn pause(&mut self, key: Key, until: Time, fresh: bool) {
+    pub(crate) fn pause(&mut self, key: CallKey, until: Time, fresh: bool) {
         if let Some(call) = self.calls.get_mut(key) {
             call.place = Place::Pausing { until, fresh };
             self.timers.arm(Owner::Call(key), &mut call.armed, until);
@@ -713,10 +715,10 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn connect(
         &mut self,
         at: At,
-        opening: Key,
+        opening: OpeningKey,
         address: &Address,
         set_up: bool,
-    ) -> io::Result<Key> {
+    ) -> io::Result<ConnKey> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self
             .net
@@ -748,7 +750,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// When the opening of a connection that is not up yet is to hear of it.
-    pub(crate) fn set_connect_due(&mut self, key: Key, at: Time) {
+    pub(crate) fn set_connect_due(&mut self, key: ConnKey, at: Time) {
         if let Some(conn) = self.conns.get_mut(key)
             && let State::Connecting(_, due) = &mut conn.state
         {
@@ -770,7 +772,12 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Notes how a connection was opened.
-    pub(crate) fn set_opened(&mut self, conn: Key, resolve: Option<Duration>, connect: Duration) {
+    pub(crate) fn set_opened(
+        &mut self,
+        conn: ConnKey,
+        resolve: Option<Duration>,
+        connect: Duration,
+    ) {
         if let Some(conn) = self.conns.get_mut(conn) {
             let opened = conn.opened.get_or_insert_default();
             opened.resolve = resolve;
@@ -779,46 +786,46 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The connection that has been idle for longest.
-    pub(crate) fn oldest_idle(&self) -> Option<Key> {
+    pub(crate) fn oldest_idle(&self) -> Option<ConnKey> {
         self.idle_order.as_ref()?.front()
     }
 
     /// All idle connections.
-    pub(crate) fn idle_conns(&self) -> Vec<Key> {
+    pub(crate) fn idle_conns(&self) -> Vec<ConnKey> {
         self.conns
             .keys_of(|conn| matches!(conn.state, State::Idle(_)))
     }
 
-    pub(crate) fn remote(&self, conn: Key) -> Option<&Address> {
+    pub(crate) fn remote(&self, conn: ConnKey) -> Option<&Address> {
         self.conns.get(conn).map(|conn| &conn.ends.remote)
     }
 
     /// Whether a connection has been kept idle or has served before.
-    pub(crate) fn has_served(&self, conn: Key) -> bool {
+    pub(crate) fn has_served(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| conn.kept)
     }
 
-    pub(crate) fn local(&self, conn: Key) -> Option<&Address> {
+    pub(crate) fn local(&self, conn: ConnKey) -> Option<&Address> {
         self.conns.get(conn)?.ends.local.as_ref()
     }
 
-    pub(crate) fn opened(&self, conn: Key) -> Option<&Opened> {
+    pub(crate) fn opened(&self, conn: ConnKey) -> Option<&Opened> {
         self.conns.get(conn)?.opened.as_deref()
     }
 
-    pub(crate) fn place(&self, conn: Key) -> Option<At> {
+    pub(crate) fn place(&self, conn: ConnKey) -> Option<At> {
         self.conns.get(conn).map(|conn| conn.at)
     }
 
     /// Limits waits for first bytes on a connection, unless the call has a limit of its own.
-    pub(crate) fn set_patience(&mut self, conn: Key, limit: Duration) {
+    pub(crate) fn set_patience(&mut self, conn: ConnKey, limit: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {
             conn.patience = Some(limit);
         }
     }
 
     /// Gives a connection to a call and begins to send the request.
-    pub(crate) fn start(&mut self, conn_key: Key, call_key: Key) {
+    pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
             return;
@@ -862,7 +869,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Leaves a connection idle until then, watched.
-    pub(crate) fn idle(&mut self, key: Key, until: Time) {
+    pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = State::Idle(until);
             if !std::mem::replace(&mut conn.kept, true) {
@@ -881,7 +888,7 @@ impl<N: Net> Reactor<N> {
 
     /// Takes the call off a connection that goes on to await its answer and drops it; false if it cannot, because
     /// part of the request is unsent.
-    pub(crate) fn drain(&mut self, key: Key, until: Time) -> bool {
+    pub(crate) fn drain(&mut self, key: ConnKey, until: Time) -> bool {
         let Some(conn) = self.conns.get(key) else {
             return false;
         };
@@ -896,7 +903,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Takes the call off a connection; its answer is dropped when it comes.
-    fn drop_answer(&mut self, key: Key, until: Time) {
+    fn drop_answer(&mut self, key: ConnKey, until: Time) {
         let mut response = self.take_spare();
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -915,7 +922,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    pub(crate) fn close(&mut self, key: Key) -> Option<At> {
+    pub(crate) fn close(&mut self, key: ConnKey) -> Option<At> {
         let conn = self.remove_conn(key)?;
         conn.stream.close(&mut self.net);
         if let State::Draining(_, response, _) = conn.state {
@@ -925,7 +932,7 @@ impl<N: Net> Reactor<N> {
         Some(conn.at)
     }
 
-    fn remove_conn(&mut self, key: Key) -> Option<Conn<MeteredStream<N::Stream>>> {
+    fn remove_conn(&mut self, key: ConnKey) -> Option<Conn<MeteredStream<N::Stream>>> {
         let mut conn = self.conns.remove(key)?;
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
@@ -934,7 +941,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The error of the call on that connection, ended for that cause where it is.
-    pub(crate) fn busy_error(&self, key: Key, kind: ErrorKind) -> Option<Error> {
+    pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;
         match &conn.state {
             State::Busy(exchange, _) => Some(
@@ -946,7 +953,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Takes a connection out of the engine, for another protocol. One with TLS is closed: its session is ours.
-    pub(crate) fn hand_over(&mut self, key: Key) -> Option<N::Stream> {
+    pub(crate) fn hand_over(&mut self, key: ConnKey) -> Option<N::Stream> {
         let conn = self.remove_conn(key)?;
         if !conn.stream.is_plain() {
             conn.stream.close(&mut self.net);
@@ -956,7 +963,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// A body's source that had nothing has something again.
-    pub(crate) fn resume_send(&mut self, call: Key) {
+    pub(crate) fn resume_send(&mut self, call: CallKey) {
         if let Some(Place::OnConn(conn)) = self.calls.get(call).map(|call| call.place) {
             self.drive_send(conn);
             self.arm_conn(conn);
@@ -964,7 +971,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The consumer of a streamed body has taken what there was: reading goes on.
-    pub(crate) fn resume_read(&mut self, call: Key) {
+    pub(crate) fn resume_read(&mut self, call: CallKey) {
         let Some(call) = self.calls.get(call) else {
             return;
         };
@@ -984,7 +991,7 @@ impl<N: Net> Reactor<N> {
     /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
     /// else false. When it is complete, [`Happened::Finished`] tells as ever, and [`Happened::Failed`] when
     /// the connection fails, or has failed already.
-    pub(crate) fn discard_rest(&mut self, call_key: Key, most: u64) -> bool {
+    pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;
         };
@@ -1049,7 +1056,9 @@ impl<N: Net> Reactor<N> {
     }
 
     fn handle_event(&mut self, event: &Event) {
-        let key = Key::from_bits(event.token.0 as u64);
+        let Some(key) = ConnKey::from_bits(event.token.0 as u64) else {
+            return;
+        };
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -1080,7 +1089,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn check_connected(&mut self, key: Key, readable: bool) {
+    fn check_connected(&mut self, key: ConnKey, readable: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -1116,7 +1125,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn connect_failed(&mut self, key: Key, kind: ErrorKind) {
+    fn connect_failed(&mut self, key: ConnKey, kind: ErrorKind) {
         let Some(conn) = self.remove_conn(key) else {
             return;
         };
@@ -1132,7 +1141,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Begins the handshakes of a connection that is up.
-    pub(crate) fn set_up(&mut self, key: Key, opening: Key, steps: Arc<[Step]>) {
+    pub(crate) fn set_up(&mut self, key: ConnKey, opening: OpeningKey, steps: Arc<[Step]>) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -1145,7 +1154,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn drive_set_up(&mut self, key: Key) {
+    fn drive_set_up(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -1175,7 +1184,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn arm_handshake(&mut self, key: Key) {
+    fn arm_handshake(&mut self, key: ConnKey) {
         let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
         if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
             self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
@@ -1183,7 +1192,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// What a connection in its handshakes waits for.
-    pub(crate) fn set_up_phase(&self, key: Key) -> Option<Phase> {
+    pub(crate) fn set_up_phase(&self, key: ConnKey) -> Option<Phase> {
         match &self.conns.get(key)?.state {
             State::SettingUp(set_up) => Some(set_up.phase()),
             _ => None,
@@ -1191,7 +1200,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Any byte, the end of the stream or an error on an idle connection ends it.
-    fn check_idle(&mut self, key: Key) {
+    fn check_idle(&mut self, key: ConnKey) {
         if mutation::on(Mutation::StaleReuse) {
             return;
         }
@@ -1207,7 +1216,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Reads what there is whatever the rates, as it only matters that there is something.
-    fn read_freely(&mut self, key: Key) -> Option<io::Result<usize>> {
+    fn read_freely(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
         let conn = self.conns.get_mut(key)?;
         self.net.set_free(true);
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
@@ -1216,16 +1225,16 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Until when the bytes of a host count.
-    pub(crate) fn bytes_count_until(&self, host: Key) -> Option<Time> {
+    pub(crate) fn bytes_count_until(&self, host: HostKey) -> Option<Time> {
         self.net.counts_until(host, self.now)
     }
 
     /// A host is gone.
-    pub(crate) fn forget_host(&mut self, host: Key) {
+    pub(crate) fn forget_host(&mut self, host: HostKey) {
         self.net.forget(host);
     }
 
-    fn drive_send(&mut self, key: Key) {
+    fn drive_send(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -1246,7 +1255,7 @@ impl<N: Net> Reactor<N> {
 
     /// Sending has not just come to a wait.
     #[cold]
-    fn stop_sending(&mut self, key: Key, stop: Stop) {
+    fn stop_sending(&mut self, key: ConnKey, stop: Stop) {
         match stop {
             Stop::Turn => self.unsent.push(key),
             Stop::Misuse(misuse) => self.fail(key, misuse.into()),
@@ -1255,7 +1264,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn fail(&mut self, key: Key, kind: ErrorKind) {
+    fn fail(&mut self, key: ConnKey, kind: ErrorKind) {
         let Some(mut conn) = self.remove_conn(key) else {
             return;
         };

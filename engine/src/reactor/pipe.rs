@@ -9,7 +9,9 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::read::{Progress, taken};
-use super::{ActiveCall, Conn, Happened, Key, Owner, Place, Reactor, Settings, Slab, State};
+use super::{
+    ActiveCall, CallKey, Conn, ConnKey, Happened, Owner, Place, Reactor, Settings, Slab, State, of,
+};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
@@ -72,7 +74,7 @@ struct Behind {
 
 #[derive(Debug)]
 enum Whose {
-    Call(Key),
+    Call(CallKey),
     /// The call has given up; its answer is read by this.
     Nobodys(Box<Exchange>),
     /// The call has given up before anything was sent. Not there when something is sent or read.
@@ -136,7 +138,7 @@ impl Pipe {
     }
 
     /// The place of a call behind others.
-    fn position(&self, call: Key, number: u32) -> Option<usize> {
+    fn position(&self, call: CallKey, number: u32) -> Option<usize> {
         let first = self.behind.front()?.number;
         let before = |other: &Behind| other.number.wrapping_sub(first) < number.wrapping_sub(first);
         let at = self.behind.partition_point(before);
@@ -206,7 +208,7 @@ impl Pipe {
 impl<N: Net> Reactor<N> {
     /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
     #[inline(never)] // nor the other ways in here: the path of a connection with one call is short without them
-    pub(super) fn start_pipe(&mut self, conn_key: Key, call_key: Key) {
+    pub(super) fn start_pipe(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
             return;
@@ -220,7 +222,7 @@ impl<N: Net> Reactor<N> {
 
     /// Whether a connection can take another call: it is on its way with one, nothing says that it ends, and what it
     /// has to send is not too much already.
-    pub(crate) fn takes_more(&self, conn: Key) -> bool {
+    pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| {
             let (State::Busy(exchange, _) | State::Draining(exchange, ..)) = &conn.state else {
                 return false;
@@ -231,7 +233,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Gives a connection that [takes it](Self::takes_more) another call.
-    pub(crate) fn ride(&mut self, conn_key: Key, call_key: Key) {
+    pub(crate) fn ride(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
             return;
@@ -263,7 +265,7 @@ impl<N: Net> Reactor<N> {
 
     // ---- sending
 
-    fn plan_flush(&mut self, key: Key) {
+    fn plan_flush(&mut self, key: ConnKey) {
         let Some(batching) = self.settings.batching else {
             return;
         };
@@ -305,7 +307,7 @@ impl<N: Net> Reactor<N> {
     }
 
     #[inline(never)]
-    pub(super) fn send_pipe(&mut self, key: Key) {
+    pub(super) fn send_pipe(&mut self, key: ConnKey) {
         for _ in 0..super::WRITES_PER_TURN {
             let Some(conn) = self.conns.get_mut(key) else {
                 return;
@@ -356,7 +358,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn note_sent(&mut self, key: Key) {
+    fn note_sent(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -396,7 +398,7 @@ impl<N: Net> Reactor<N> {
 
     /// Reads once, and hands out all answers that came.
     #[inline(never)]
-    pub(super) fn read_pipe(&mut self, key: Key) -> Result<Progress, ErrorKind> {
+    pub(super) fn read_pipe(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
         let Some(mut conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
@@ -488,7 +490,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The last answer is there, or one after which there will be no more.
-    fn finish_pipe(&mut self, key: Key, reuse: Reuse, surplus: bool, left_nothing: bool) {
+    fn finish_pipe(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -543,7 +545,12 @@ impl<N: Net> Reactor<N> {
     // ---- giving up
 
     /// The error of a call on a connection with others, ended for that cause where it is.
-    pub(crate) fn pipe_error(&self, conn: Key, call: Key, kind: ErrorKind) -> Option<Error> {
+    pub(crate) fn pipe_error(
+        &self,
+        conn: ConnKey,
+        call: CallKey,
+        kind: ErrorKind,
+    ) -> Option<Error> {
         let conn = self.conns.get(conn)?;
         let pipe = conn.pipe.as_ref()?;
         let error = match &conn.state {
@@ -563,7 +570,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Takes a call off a connection that others are on.
-    pub(crate) fn give_up(&mut self, conn_key: Key, call_key: Key) -> GivenUp {
+    pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GivenUp {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
             return GivenUp::Gone;
@@ -620,7 +627,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The oldest call of a connection of whose request nothing is sent.
-    pub(crate) fn first_unsent(&mut self, conn: Key) -> Option<Key> {
+    pub(crate) fn first_unsent(&mut self, conn: ConnKey) -> Option<CallKey> {
         let conn = self.conns.get_mut(conn)?;
         let pipe = conn.pipe.as_mut()?;
         if let State::Busy(_, call) = conn.state
@@ -650,7 +657,7 @@ impl<N: Net> Reactor<N> {
 
     /// Some deadline on that connection has passed: tells of those that have. From now on each of the others has its own
     /// timer, or looking for the next one would cost more the more there are.
-    pub(super) fn check_deadlines(&mut self, key: Key) {
+    pub(super) fn check_deadlines(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -689,7 +696,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The timer of a call on a connection has come up: its own, or that of its time in the queue.
-    pub(super) fn check_deadline(&mut self, call_key: Key) {
+    pub(super) fn check_deadline(&mut self, call_key: CallKey) {
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
@@ -740,7 +747,7 @@ impl<S> Conn<S> {
     #[inline]
     fn advance(
         &mut self,
-        calls: &mut Slab<ActiveCall>,
+        calls: &mut Slab<ActiveCall, of::Call>,
         spare: &mut Vec<Response>,
         now: Time,
         settings: &Settings,
@@ -789,7 +796,7 @@ impl<S> Conn<S> {
 }
 
 impl Behind {
-    fn is_of(&self, key: Key) -> bool {
+    fn is_of(&self, key: CallKey) -> bool {
         matches!(self.whose, Whose::Call(call) if call == key)
     }
 }
@@ -845,7 +852,7 @@ mod tests {
         let mut requests = lengths.iter().map(|&length| request(length));
         pipe.front = pipe.push(&requests.next().expect("a front"));
         for (number, request) in (u32::MAX - 1..=u32::MAX).chain(0..).zip(requests) {
-            let whose = Whose::Call(Key::from_bits(number.into()));
+            let whose = Whose::Call(CallKey::first_of(number));
             let span = pipe.push(&request);
             pipe.behind.push_back(Behind {
                 whose,
@@ -862,7 +869,7 @@ mod tests {
     }
 
     fn give_up(pipe: &mut Pipe, number: u32) {
-        let call = Key::from_bits(number.into());
+        let call = CallKey::first_of(number);
         let at = pipe.position(call, number).expect("a place");
         pipe.behind[at].whose = Whose::Withdrawn;
         pipe.withdraw(pipe.behind[at].span);
@@ -874,12 +881,12 @@ mod tests {
         for round in 0..4 {
             let numbers: Vec<u32> = pipe.behind.iter().map(|behind| behind.number).collect();
             for (at, number) in numbers.into_iter().enumerate() {
-                let call = Key::from_bits(number.into());
+                let call = CallKey::first_of(number);
                 assert_eq!(pipe.position(call, number), Some(at), "{round}");
-                assert_eq!(pipe.position(Key::from_bits(1 << 40), number), None);
+                assert_eq!(pipe.position(CallKey::first_of(77), number), None);
             }
             let gone = pipe.behind.pop_front().expect("another one");
-            let call = Key::from_bits(gone.number.into());
+            let call = CallKey::first_of(gone.number);
             assert_eq!(pipe.position(call, gone.number), None);
         }
     }

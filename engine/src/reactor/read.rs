@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::{Happened, Key, Reactor, State, Unread};
+use super::{ConnKey, Happened, Reactor, State, Unread};
 use crate::error::ErrorKind;
 use crate::net::Net;
 use crate::net::tls::TlsFault;
@@ -11,7 +11,7 @@ use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net> Reactor<N> {
     /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
-    pub(super) fn drive_read(&mut self, key: Key) {
+    pub(super) fn drive_read(&mut self, key: ConnKey) {
         for _ in 0..READS_PER_TURN {
             match self.read_once(key) {
                 Ok(Progress::More) => {}
@@ -32,7 +32,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    fn read_once(&mut self, key: Key) -> Result<Progress, ErrorKind> {
+    fn read_once(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
         let Some(conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
@@ -135,7 +135,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
-    fn settle_held(&mut self, key: Key) -> Progress {
+    fn settle_held(&mut self, key: ConnKey) -> Progress {
         let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
             State::Busy(exchange, _) => exchange.done(),
             _ => None,
@@ -153,14 +153,14 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
-    fn has_more(&mut self, key: Key) -> bool {
+    fn has_more(&mut self, key: ConnKey) -> bool {
         self.read_freely(key).is_some_and(
             |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
         )
     }
 
     /// The response is complete.
-    pub(super) fn finish(&mut self, key: Key, had_head: bool, reuse: Reuse) {
+    pub(super) fn finish(&mut self, key: ConnKey, had_head: bool, reuse: Reuse) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -198,7 +198,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Tells the consumer of a streamed body what there is; true if reading must pause until it has taken some.
-    fn must_pause(&mut self, key: Key, had_head: bool) -> bool {
+    fn must_pause(&mut self, key: ConnKey, had_head: bool) -> bool {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
@@ -227,7 +227,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// A write had failed, and no complete response was there to explain it.
-    fn check_write_error(&mut self, key: Key) {
+    fn check_write_error(&mut self, key: ConnKey) {
         if let Some(conn) = self.conns.get_mut(key)
             && let Some(error) = conn.write_error.take()
         {
@@ -236,7 +236,7 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Goes on with connections that had used up their part of the last turn.
-    pub(super) fn read_on(&mut self, keys: Vec<Key>) {
+    pub(super) fn read_on(&mut self, keys: Vec<ConnKey>) {
         for &key in &keys {
             if let Some(conn) = self.conns.get_mut(key)
                 && conn.unread == Some(Unread::Turn)

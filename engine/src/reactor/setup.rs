@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Key, Opened};
+use super::{Opened, OpeningKey};
 use crate::error::{ErrorKind, Phase};
 use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
@@ -62,7 +62,7 @@ impl Step {
 /// The handshakes of one connection.
 #[derive(Debug)]
 pub(crate) struct SetUp {
-    pub(super) opening: Key,
+    pub(super) opening: OpeningKey,
     steps: Arc<[Step]>,
     /// Which step it is at.
     at: usize,
@@ -86,7 +86,7 @@ enum Machine {
 }
 
 impl SetUp {
-    pub(super) fn new(opening: Key, steps: Arc<[Step]>, now: Time) -> Self {
+    pub(super) fn new(opening: OpeningKey, steps: Arc<[Step]>, now: Time) -> Self {
         Self {
             opening,
             steps,

@@ -8,22 +8,24 @@ use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::slab::Key;
+use super::key::{CallKey, ConnKey, HostKey, OpeningKey};
 use crate::policy::room;
 
 /// What wakes up.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Owner {
-    Conn(Key),
-    Call(Key),
+    Conn(ConnKey),
+    Call(CallKey),
     /// An opening, or a host, of the client above, which judges by itself whether the time still matters.
-    Opening(Key),
-    Host(Key),
+    Opening(OpeningKey),
+    Host(HostKey),
+    /// The hosts of that client that are served one after the other.
+    FairQueue,
 }
 
 impl Owner {
     fn is_client(self) -> bool {
-        matches!(self, Self::Opening(_) | Self::Host(_))
+        matches!(self, Self::Opening(_) | Self::Host(_) | Self::FairQueue)
     }
 }
 
@@ -144,7 +146,7 @@ mod tests {
     fn later_costs_nothing_and_earlier_replaces() {
         let start = Time::now();
         let at = |s| start + Duration::from_secs(s);
-        let owner = Owner::Conn(Key::from_bits(1));
+        let owner = Owner::Conn(ConnKey::first_of(1));
         let (mut timers, mut armed) = (Timers::default(), Armed::default());
         timers.arm(owner, &mut armed, at(5));
         timers.arm(owner, &mut armed, at(9));
@@ -164,12 +166,12 @@ mod tests {
         let mut timers = Timers::default();
         let mut most = 0;
         for number in 0..10_000 {
-            let owner = Owner::Opening(Key::from_bits(number));
-            timers.alarm(owner, start + Duration::from_secs(number));
+            let owner = Owner::Opening(OpeningKey::first_of(number));
+            timers.alarm(owner, start + Duration::from_secs(number.into()));
             // The last ten still count.
             if timers.has_old_alarms(10) {
                 timers.tidy_alarms(
-                    |owner, _| matches!(owner, Owner::Opening(key) if key.to_bits() + 10 > number),
+                    |owner, _| matches!(owner, Owner::Opening(key) if key.place() + 10 > number as usize),
                 );
                 assert_eq!(timers.heap.len(), 10);
             }
@@ -187,22 +189,26 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let mut timers = Timers::default();
         for n in 0..10_000 {
-            timers.alarm(Owner::Opening(Key::from_bits(n)), at(n));
+            timers.alarm(Owner::Opening(OpeningKey::first_of(n)), at(n.into()));
             assert!(!timers.is_untidy(0), "{n}");
         }
         // Entries of ended calls are; they go, and the alarms stay.
         let mut n = 0;
         while !timers.is_untidy(1) {
             n += 1;
-            timers.arm(Owner::Call(Key::from_bits(n)), &mut Armed::default(), at(n));
+            timers.arm(
+                Owner::Call(CallKey::first_of(n)),
+                &mut Armed::default(),
+                at(n.into()),
+            );
         }
         assert!(n < 100, "{n}");
         timers.tidy(|_| None);
         assert!(!timers.is_untidy(1));
         assert_eq!(timers.heap.len(), 10_000);
         for n in 0..10_000 {
-            let due = timers.pop(at(n), |_| None);
-            assert_eq!(due, Some(Owner::Opening(Key::from_bits(n))));
+            let due = timers.pop(at(n.into()), |_| None);
+            assert_eq!(due, Some(Owner::Opening(OpeningKey::first_of(n))));
         }
         assert_eq!((timers.next(), timers.alarms), (None, 0));
     }

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::client::router::Router;
 use crate::net::Net;
-use crate::reactor::Key;
+use crate::reactor::{CallKey, ConnKey};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Whether hosts have limits of their own.
@@ -14,7 +14,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Limits the wait for the first byte on a connection that is about to get a call.
     #[cold]
-    pub(super) fn set_patience(&mut self, conn: Key) {
+    pub(super) fn set_patience(&mut self, conn: ConnKey) {
         let (Some(rules), Some(at)) = (self.adaptive, self.reactor.place(conn)) else {
             return;
         };
@@ -35,7 +35,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// waited. An answer that came before the request was sent tells nothing, and neither does a call with a limit of
     /// its own, which expects to be unusual.
     #[cold]
-    pub(super) fn note_latency(&mut self, key: Key) {
+    pub(super) fn note_latency(&mut self, key: CallKey) {
         let now = self.reactor.now();
         let (Some(rules), Some(call)) = (self.adaptive, self.reactor.call_ref(key)) else {
             return;
@@ -50,7 +50,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         // Before that, it waited for others.
         let since = marks.in_front.map_or(sent, |in_front| in_front.max(sent));
         if came >= since
-            && let Some(host) = self.hosts.get(call.host)
+            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
         {
             let new = || Box::new(rules.start());
             let latencies = host.latencies.get_or_insert_with(new);

@@ -11,7 +11,7 @@ use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Overrides, Retry, later};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, Key, Place};
+use crate::reactor::{ActiveCall, CallKey, HostKey, Place};
 use crate::time::Time;
 
 /// The addresses of a client that spreads its calls over them.
@@ -19,7 +19,7 @@ use crate::time::Time;
 pub(crate) struct Balance {
     pub(super) balancer: Balancer,
     /// By the number of the address, as `checks`.
-    hosts: Vec<Key>,
+    hosts: Vec<HostKey>,
     checks: Vec<Check>,
     /// Checks that are on their way.
     checking: usize,
@@ -63,7 +63,7 @@ impl AddressState {
 }
 
 impl Balance {
-    pub(in crate::client) fn new(now: Time, balancer: Balancer, hosts: Vec<Key>) -> Self {
+    pub(in crate::client) fn new(now: Time, balancer: Balancer, hosts: Vec<HostKey>) -> Self {
         let check = Check {
             next: Some(now),
             failures: 0,
@@ -77,12 +77,12 @@ impl Balance {
     }
 
     /// That address, as a host.
-    pub(super) fn host(&self, at: u32) -> Key {
-        self.hosts.get(at as usize).copied().unwrap_or(Key::NONE)
+    pub(super) fn host(&self, at: u32) -> Option<HostKey> {
+        self.hosts.get(at as usize).copied()
     }
 
     /// The number of an address.
-    fn number(&self, host: Key) -> Option<usize> {
+    fn number(&self, host: HostKey) -> Option<usize> {
         self.hosts.iter().position(|known| *known == host)
     }
 }
@@ -110,7 +110,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The host that keeps what all addresses have in common.
-    pub(super) fn leader(&self, host: Key) -> Key {
+    pub(super) fn leader(&self, host: HostKey) -> HostKey {
         let balance = self.balance.as_ref();
         let first = balance.and_then(|balance| balance.hosts.first());
         first.copied().unwrap_or(host)
@@ -122,11 +122,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Whether a call that has failed goes on at another address at once. `most` attempts are allowed in all.
-    pub(super) fn fails_over(&mut self, key: Key, error: &Error, most: u32) -> bool {
+    pub(super) fn fails_over(&mut self, key: CallKey, error: &Error, most: u32) -> bool {
         let (Some(balance), Some(call)) = (&self.balance, self.reactor.call_ref(key)) else {
             return false;
         };
-        let (unsent, host) = (error.sent() == Sent::Nothing, call.host);
+        let unsent = error.sent() == Sent::Nothing;
+        let Some(host) = call.host else {
+            return false;
+        };
         let tried = call.tried | balance.number(host).map_or(0, bit);
         let others = (0..balance.hosts.len()).any(|at| tried & bit(at) == 0);
         balance.balancer.config().fail_over
@@ -140,7 +143,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// An opening to one of several addresses takes long: those who wait for it go elsewhere, if there are others.
-    pub(super) fn move_waiting(&mut self, host_key: Key) {
+    pub(super) fn move_waiting(&mut self, host_key: HostKey) {
         let Some(balance) = &mut self.balance else {
             return;
         };
@@ -192,14 +195,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     // ---- health checks
 
     /// When that address is to be asked how it is.
-    pub(super) fn next_check(&self, host: Key) -> Option<Time> {
+    pub(super) fn next_check(&self, host: HostKey) -> Option<Time> {
         let balance = self.balance.as_ref()?;
         balance.balancer.config().health_check.as_ref()?;
         balance.checks.get(balance.number(host)?)?.next
     }
 
     /// Asks an address how it is, if it is time to.
-    pub(super) fn check_health(&mut self, host: Key) {
+    pub(super) fn check_health(&mut self, host: HostKey) {
         let now = self.reactor.now();
         if self.next_check(host).is_none_or(|next| next > now) {
             return;
@@ -221,7 +224,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// If a call is a health check, takes it out and heeds how it ended.
-    pub(super) fn ends_check(&mut self, key: Key, error: Option<&Error>) -> bool {
+    pub(super) fn ends_check(&mut self, key: CallKey, error: Option<&Error>) -> bool {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return false;

@@ -10,7 +10,7 @@ use crate::client::{Call, CallId, Completion};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::reactor::Key;
+use crate::reactor::CallKey;
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Runs calls, and gives a result for each: its number among `calls`, from 0 on, and its completion, which may well
@@ -182,11 +182,11 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Drop for Batch<'_, I, R, N> {
 /// a vector holds them.
 #[derive(Debug, Default)]
 struct Numbers {
-    places: Vec<Option<(Key, usize)>>,
+    places: Vec<Option<(CallKey, usize)>>,
 }
 
 impl Numbers {
-    fn insert(&mut self, key: Key, number: usize) {
+    fn insert(&mut self, key: CallKey, number: usize) {
         let place = key.place();
         if place >= self.places.len() {
             self.places.resize(place + 1, None);
@@ -194,14 +194,14 @@ impl Numbers {
         self.places[place] = Some((key, number));
     }
 
-    fn remove(&mut self, key: Key) -> Option<usize> {
+    fn remove(&mut self, key: CallKey) -> Option<usize> {
         let place = self.places.get_mut(key.place())?;
         place
             .take_if(|(of, _)| *of == key)
             .map(|(_, number)| number)
     }
 
-    fn keys(&self) -> Vec<Key> {
+    fn keys(&self) -> Vec<CallKey> {
         self.places.iter().flatten().map(|(key, _)| *key).collect()
     }
 }

@@ -11,18 +11,18 @@ use crate::client::{CallId, Moment};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, Load, Next};
-use crate::reactor::{HeadState, Key, Owner, Place};
+use crate::reactor::{CallKey, ConnKey, HeadState, HostKey, Owner, Place};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now, connections and other hosts aside.
-    fn gate_room(&mut self, key: Key, now: Time) -> usize {
+    fn gate_room(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
         let gate = self.hosts.get(key).and_then(|host| host.gate.as_mut());
         gate.map_or(usize::MAX, |gate| gate.room(now, in_flight))
     }
 
-    fn in_flight_to(&mut self, key: Key) -> usize {
+    fn in_flight_to(&mut self, key: HostKey) -> usize {
         match &self.pipelining {
             Some(pipelining) => pipelining.lanes.pending(),
             None => self.hosts.get(key).map_or(0, |host| host.pool.in_flight()),
@@ -31,7 +31,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Queues a call whose request is encoded. It begins before the turn ends, if it may.
     #[cold]
-    pub(super) fn send_gated(&mut self, host_key: Key, key: Key) {
+    pub(super) fn send_gated(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.clock();
         let room = self.gate_room(host_key, now);
         let is_turn = self.hosts.may_begin(now);
@@ -57,7 +57,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A call waits for something else than a connection.
     #[cold]
-    pub(super) fn note_held(&mut self, key: Key) {
+    pub(super) fn note_held(&mut self, key: CallKey) {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -75,7 +75,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A connection is up: the oldest waiter's, if that may begin now.
-    pub(super) fn opened_gated(&mut self, host_key: Key, conn: Key, next: Next<Key>) {
+    pub(super) fn opened_gated(&mut self, host_key: HostKey, conn: ConnKey, next: Next<CallKey>) {
         let now = self.reactor.clock();
         let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
         while may
@@ -98,14 +98,14 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Begins the calls of a host that wait, as far as they may; under a rate over all hosts, those of others as well whose
     /// turn is before.
-    pub(super) fn begin_waiting(&mut self, key: Key) {
+    pub(super) fn begin_waiting(&mut self, key: HostKey) {
         if self.hosts.turns().is_none() {
             while self.begin_one(key) {}
         } else {
             if self.hosts.get(key).is_some_and(|h| h.pool.waiting() > 0) {
                 self.hosts.line_up(key);
             }
-            self.take_turns(key);
+            self.take_turns(Some(key));
         }
         let now = self.reactor.now();
         let room = self.gate_room(key, now);
@@ -122,13 +122,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Lets the hosts that have something to begin do so one after the other, as far as the rate over all goes. The others
     /// are looked after, but for the one that is so anyway.
-    pub(super) fn take_turns(&mut self, looked_after: Key) {
+    pub(super) fn take_turns(&mut self, looked_after: Option<HostKey>) {
         let now = self.reactor.clock();
         while let Some(key) = self.hosts.next_ready(now) {
             if self.begin_one(key) {
                 self.hosts.line_up(key);
             }
-            if key != looked_after {
+            if Some(key) != looked_after {
                 self.hosts.touch(key);
             }
         }
@@ -139,12 +139,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Sees to it that the hosts that wait for their turns are looked after in time.
     fn plan_turns(&mut self) {
         if let Some(at) = self.hosts.plan_turns(self.reactor.now()) {
-            self.set_alarm(Owner::Host(Key::NONE), at);
+            self.set_alarm(Owner::FairQueue, at);
         }
     }
 
     /// Begins the oldest call of a host, if there is one that may and a connection for it.
-    fn begin_one(&mut self, host_key: Key) -> bool {
+    fn begin_one(&mut self, host_key: HostKey) -> bool {
         let now = self.reactor.clock();
         while self.gate_room(host_key, now) > 0 {
             let (reactor, mut closed) = (&mut self.reactor, false);
@@ -178,7 +178,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Gives the oldest call a place beside others.
-    fn ride_one(&mut self, host_key: Key, now: Time) -> bool {
+    fn ride_one(&mut self, host_key: HostKey, now: Time) -> bool {
         while let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining)
             && host.pool.waiting() > 0
             && host.pool.is_full()
@@ -198,7 +198,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call of that host has begun now.
-    fn pass(&mut self, host_key: Key, now: Time) {
+    fn pass(&mut self, host_key: HostKey, now: Time) {
         let in_flight = self.in_flight_to(host_key);
         if let Some(gate) = self.hosts.get(host_key).and_then(|h| h.gate.as_mut()) {
             gate.pass(now, in_flight);
@@ -209,7 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Ends a call whose time is over, though its timer has not been handled yet.
-    fn is_too_late(&mut self, key: Key) -> bool {
+    fn is_too_late(&mut self, key: CallKey) -> bool {
         let now = self.reactor.now();
         let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
         if !in_time {
@@ -220,7 +220,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Fails the calls of a host that would have to wait, if calls do not; tells when the rest is to be looked after.
-    pub(super) fn keep_back(&mut self, key: Key) -> Option<Time> {
+    pub(super) fn keep_back(&mut self, key: HostKey) -> Option<Time> {
         self.plan_turns();
         let now = self.reactor.now();
         let most = self.pool.max_connections.get();
@@ -248,7 +248,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Whether a new entry for this host would let more begin than the present one.
-    pub(super) fn must_keep(&mut self, key: Key) -> bool {
+    pub(super) fn must_keep(&mut self, key: HostKey) -> bool {
         let now = self.reactor.now();
         let gate = self.hosts.get(key).and_then(|host| host.gate.as_ref());
         gate.is_some_and(|gate| gate.counts_until(now).is_some())
@@ -259,7 +259,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Tells the gate of a host how an attempt of one of its calls has ended: an answer by its status and its time.
     #[cold]
-    pub(super) fn note_load(&mut self, key: Key, error: Option<&Error>) {
+    pub(super) fn note_load(&mut self, key: CallKey, error: Option<&Error>) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call_ref(key) else {
             return;
@@ -268,10 +268,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let counts = call.head == HeadState::Awaited
             && !call.rerouted
             && matches!(call.place, Place::OnConn(_));
-        let (Some(began), true) = (call.marks.assigned, counts) else {
+        let (Some(began), Some(host_key), true) = (call.marks.assigned, call.host, counts) else {
             return;
         };
-        let (host_key, tag) = (call.host, call.tag);
+        let tag = call.tag;
         let latency = call.marks.first_byte.map(|first_byte| first_byte - began);
         let status = call.response.status();
         let host = self.hosts.get(host_key);
@@ -300,7 +300,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
     #[cold]
-    pub(super) fn takes_back(&mut self, key: Key) -> bool {
+    pub(super) fn takes_back(&mut self, key: CallKey) -> bool {
         if self.follows_load {
             self.note_load(key, None);
         }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{Breaker, BreakerState, Health, Leave, health_of};
-use crate::reactor::Key;
+use crate::reactor::{CallKey, HostKey};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Whether an attempt of a call may begin now; its host is the address that it goes to. If it may not, the call has
     /// failed.
     #[cold]
-    pub(super) fn admits(&mut self, key: Key) -> bool {
+    pub(super) fn admits(&mut self, key: CallKey) -> bool {
         match self.choose(key) {
             Ok(()) => true,
             Err(until) => {
@@ -34,14 +34,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    fn choose(&mut self, key: Key) -> Result<(), Instant> {
+    fn choose(&mut self, key: CallKey) -> Result<(), Instant> {
         let now = self.reactor.now().instant();
         let random = self.reactor.random();
         let Some(call) = self.reactor.call(key) else {
             return Ok(());
         };
-        let mut admit = |host: Key| {
-            let (Some(config), Some(host)) = (&self.breaker, self.hosts.get(host)) else {
+        let mut admit = |host: Option<HostKey>| {
+            let host = host.and_then(|host| self.hosts.get(host));
+            let (Some(config), Some(host)) = (&self.breaker, host) else {
                 return Ok(None);
             };
             let new = || Box::new(Breaker::new(config.clone()));
@@ -94,7 +95,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Heeds how an attempt ended; an answer by its status. The call's next attempt goes to another address.
     #[cold]
-    pub(super) fn note_health(&mut self, key: Key, error: Option<&Error>) {
+    pub(super) fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -110,7 +111,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(at) = leave.address {
             call.tried |= bit(at as usize);
         }
-        let state = match (leave.breaker, self.hosts.get(host)) {
+        let host = host.and_then(|host| self.hosts.get(host));
+        let state = match (leave.breaker, host) {
             (Some(pass), Some(host)) => host.breaker.as_mut().and_then(|breaker| {
                 let health = error.map_or_else(|| breaker.judge(status), health_of);
                 breaker.record(now.instant(), pass, health)
@@ -133,7 +135,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An attempt has ended that says nothing about the host.
     #[cold]
-    pub(super) fn give_leave_back(&mut self, key: Key) {
+    pub(super) fn give_leave_back(&mut self, key: CallKey) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -142,7 +144,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         if let Some(pass) = leave.breaker
-            && let Some(host) = self.hosts.get(call.host)
+            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
             && let Some(breaker) = &mut host.breaker
         {
             breaker.record(now.instant(), pass, Health::Unknown);
@@ -166,14 +168,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let ejected = balance.balancer.end(now.instant(), at, health, latency);
         let until = balance.balancer.ejected_until(at);
         if ejected && let Some(observer) = &self.observer {
-            let host = self.hosts.get(balance.host(at as u32));
+            let host = balance.host(at as u32);
+            let host = host.and_then(|host| self.hosts.get(host));
             if let Some(remote) = host.and_then(|host| host.addresses.only()) {
                 observer.tell(&Moment::Ejected { remote, until });
             }
         }
     }
 
-    fn tell_of_breaker(&self, key: Key, tag: u64, state: BreakerState) {
+    fn tell_of_breaker(&self, key: CallKey, tag: u64, state: BreakerState) {
         if let Some(observer) = &self.observer {
             observer.tell(&Moment::Breaker {
                 call: CallId(key),

@@ -48,11 +48,11 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::reactor::Key;
+    use crate::reactor::CallKey;
 
     #[test]
     fn what_is_gone_never_comes_and_does_not_pile_up() {
-        let body = |n: u64| CallId(Key::from_bits(n));
+        let body = |n: u32| CallId(CallKey::first_of(n));
         let (mut news, mut there) = (News::default(), HashSet::new());
         for n in 0..1000 {
             news.push(body(n));

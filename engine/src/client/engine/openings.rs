@@ -15,7 +15,7 @@ use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
 use crate::policy::{Found, Race, RaceStep, later, literal, rotate};
 use crate::proto::{ProxyFault, SocksReply};
-use crate::reactor::{At, Key, Owner, Step};
+use crate::reactor::{At, ConnKey, HostKey, OpeningKey, Owner, Step};
 use crate::time::Time;
 
 /// Names, and the openings that wait for them.
@@ -25,7 +25,7 @@ pub(crate) struct Naming {
     waker: Waker,
     /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over
     /// go with the answer, or when they need the room.
-    waiting: HashMap<String, Vec<Key>>,
+    waiting: HashMap<String, Vec<OpeningKey>>,
 }
 
 impl Naming {
@@ -67,12 +67,12 @@ enum Stage {
     Racing {
         race: Race,
         /// The attempts that are running, in the order in which they were begun.
-        running: Vec<Key>,
+        running: Vec<ConnKey>,
         /// When all of them must be over.
         until: Option<Time>,
     },
     /// The handshakes.
-    SettingUp(Key),
+    SettingUp(ConnKey),
 }
 
 impl Opening {
@@ -87,7 +87,7 @@ impl Opening {
     }
 
     /// The connection that it is about, or the last one if there are several.
-    pub(super) fn conn(&self) -> Option<Key> {
+    pub(super) fn conn(&self) -> Option<ConnKey> {
         match &self.stage {
             Stage::Resolving(_) => None,
             Stage::Racing { running, .. } => running.last().copied(),
@@ -97,7 +97,7 @@ impl Opening {
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
-    pub(super) fn begin_opening(&mut self, host_key: Key) {
+    pub(super) fn begin_opening(&mut self, host_key: HostKey) {
         let now = self.reactor.now();
         let Some(host) = self.hosts.get(host_key) else {
             return;
@@ -119,7 +119,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             error: None,
             patience: None,
         });
-        host.pool.set_conn(at.slot, key);
+        host.pool.set_opening(at.slot, key);
         self.hosts.use_host(host_key);
         self.hosts.use_leave(host_key);
         self.hosts.touch(host_key);
@@ -129,7 +129,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     // ---- names
 
     /// Looks up the next name that an opening needs, and begins the race when all are known.
-    fn resolve(&mut self, key: Key) {
+    fn resolve(&mut self, key: OpeningKey) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.get_mut(key) else {
             return;
@@ -179,12 +179,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.reactor.tidy_alarms(owners, |owner, at| match owner {
             Owner::Opening(key) => openings.get(key).is_some(),
             Owner::Host(key) => hosts.has_alarm(key, at),
+            Owner::FairQueue => hosts.has_turns_alarm(at),
             Owner::Conn(_) | Owner::Call(_) => true,
         });
     }
 
     /// A name that an opening needs is known.
-    fn resolved(&mut self, key: Key, addresses: &[IpAddr]) {
+    fn resolved(&mut self, key: OpeningKey, addresses: &[IpAddr]) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.get_mut(key) else {
             return;
@@ -241,7 +242,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.begin_race(key, order.collect());
     }
 
-    fn resolve_failed(&mut self, key: Key, kind: ErrorKind) {
+    fn resolve_failed(&mut self, key: OpeningKey, kind: ErrorKind) {
         let opening = self.openings.get(key);
         let host = opening.and_then(|opening| self.hosts.get(opening.at.host));
         let kind = match (kind, host) {
@@ -281,7 +282,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     // ---- the race
 
-    fn begin_race(&mut self, key: Key, order: Vec<Address>) {
+    fn begin_race(&mut self, key: OpeningKey, order: Vec<Address>) {
         let now = self.reactor.now();
         let limit = self.timeouts.connect;
         // A short limit is shared out, lest the first address use it up.
@@ -301,7 +302,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Begins the attempts that are due.
-    fn race_on(&mut self, key: Key) {
+    fn race_on(&mut self, key: OpeningKey) {
         let now = self.reactor.now();
         while let Some(opening) = self.openings.get_mut(key) {
             let Stage::Racing {
@@ -370,7 +371,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The number of addresses that an opening tries at the same time has changed.
-    fn note_racing(&mut self, host_key: Key, before: usize, now: usize) {
+    fn note_racing(&mut self, host_key: HostKey, before: usize, now: usize) {
         if let Some(host) = self.hosts.get(host_key) {
             host.pool.set_racing(before, now);
             self.hosts.touch(host_key);
@@ -378,7 +379,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The time has come that an opening was waiting for: for another attempt, or for giving up.
-    pub(super) fn opening_due(&mut self, key: Key) {
+    pub(super) fn opening_due(&mut self, key: OpeningKey) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.get_mut(key) else {
             return;
@@ -411,7 +412,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// An address was not reached.
-    pub(super) fn attempt_failed(&mut self, key: Key, conn: Key, error: Error) {
+    pub(super) fn attempt_failed(&mut self, key: OpeningKey, conn: ConnKey, error: Error) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.get_mut(key) else {
             return;
@@ -436,7 +437,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// An address was reached: the race is over.
-    pub(super) fn attempt_succeeded(&mut self, key: Key, conn: Key) {
+    pub(super) fn attempt_succeeded(&mut self, key: OpeningKey, conn: ConnKey) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.get_mut(key) else {
             self.reactor.close(conn);
@@ -489,7 +490,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A handshake failed: again if a SOCKS5 proxy did not reach an address and the server has others, else the end.
-    pub(super) fn set_up_failed(&mut self, key: Key, error: Error) {
+    pub(super) fn set_up_failed(&mut self, key: OpeningKey, error: Error) {
         let now = self.reactor.now();
         let unreached = matches!(
             error.kind(),
@@ -518,7 +519,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The connection can be used.
-    pub(super) fn opening_ready(&mut self, key: Key, conn: Key) {
+    pub(super) fn opening_ready(&mut self, key: OpeningKey, conn: ConnKey) {
         let Some(opening) = self.openings.remove(key) else {
             return;
         };
@@ -548,7 +549,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// There will be no connection: one of those who wait for it gets the error.
-    pub(super) fn fail_opening(&mut self, key: Key, error: Option<Error>) {
+    pub(super) fn fail_opening(&mut self, key: OpeningKey, error: Option<Error>) {
         let now = self.reactor.now();
         let Some(opening) = self.openings.remove(key) else {
             return;
@@ -569,7 +570,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Nobody waits for it any more.
-    pub(super) fn cancel_opening(&mut self, key: Key) {
+    pub(super) fn cancel_opening(&mut self, key: OpeningKey) {
         let Some(opening) = self.openings.remove(key) else {
             return;
         };

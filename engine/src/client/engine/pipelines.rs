@@ -8,13 +8,13 @@ use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLim
 use crate::net::Net;
 use crate::policy::{Checkout, Lanes, Overflow};
 use crate::proto::BodyMode;
-use crate::reactor::{At, Batching, GivenUp, Key, Place};
+use crate::reactor::{At, Batching, CallKey, ConnKey, GivenUp, HostKey, Place};
 use crate::time::Time;
 
 /// What a pipelining client has beside the others.
 #[derive(Debug)]
 pub(crate) struct Pipelining {
-    pub(crate) lanes: Lanes<Key>,
+    pub(crate) lanes: Lanes<ConnKey>,
     pub(crate) max_total: NonZeroUsize,
     pub(crate) overflow: Overflow,
     /// Calls whose connection ended before their answer was next.
@@ -37,7 +37,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Finds a place for a call whose request is encoded: a connection of its own while there may be more of them, a
     /// place beside others, or one in the queue.
-    pub(super) fn send_piped(&mut self, host_key: Key, key: Key) {
+    pub(super) fn send_piped(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.now();
         if let Some(error) = self.unfit(key) {
             return self.end_call(key, Err(error));
@@ -75,7 +75,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(host_key);
     }
 
-    fn unfit(&mut self, key: Key) -> Option<Error> {
+    fn unfit(&mut self, key: CallKey) -> Option<Error> {
         let call = self.reactor.call_ref(key)?;
         let what = match call.mode {
             BodyMode::Stream => Some("a streamed response"),
@@ -85,7 +85,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Sees to it that one more call may be pending.
-    fn make_room(&mut self, host_key: Key) -> bool {
+    fn make_room(&mut self, host_key: HostKey) -> bool {
         let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
             return false;
         };
@@ -116,7 +116,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         oldest.is_some()
     }
 
-    pub(super) fn ride(&mut self, conn: Key, key: Key) {
+    pub(super) fn ride(&mut self, conn: ConnKey, key: CallKey) {
         let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
             return;
         };
@@ -132,7 +132,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A connection that was idle or new has a call; those that wait may join it.
-    pub(super) fn pipe_begun(&mut self, conn: Key, key: Key) {
+    pub(super) fn pipe_begun(&mut self, conn: ConnKey, key: CallKey) {
         let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
             return;
         };
@@ -145,7 +145,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A request that says `Connection: close` is the last one on its connection, and so is the last one that a
     /// connection may serve at all.
-    fn retire_if_last(&mut self, at: At, key: Key) {
+    fn retire_if_last(&mut self, at: At, key: CallKey) {
         let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
             return;
         };
@@ -159,7 +159,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call on a connection is over, and others go on.
-    pub(super) fn pipe_answered(&mut self, at: At, conn: Key) {
+    pub(super) fn pipe_answered(&mut self, at: At, conn: ConnKey) {
         let now = self.reactor.now();
         let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
             return;
@@ -174,7 +174,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Gives a connection calls that wait: its share of them, as far as it has room.
-    fn fill(&mut self, at: At, conn: Key) {
+    fn fill(&mut self, at: At, conn: ConnKey) {
         let now = self.reactor.now();
         if self.hosts.is_gated() {
             return self.hosts.touch(at.host);
@@ -206,7 +206,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The error of a call on a connection, ended for that cause where it is.
-    pub(super) fn error_on(&self, conn: Key, call: Key, kind: ErrorKind) -> Option<Error> {
+    pub(super) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
         if R::PIPELINES {
             self.reactor.pipe_error(conn, call, kind)
         } else {
@@ -215,7 +215,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes a call off its connection, and leaves the others there if that can be.
-    pub(super) fn leave_pipe(&mut self, conn: Key, key: Key) {
+    pub(super) fn leave_pipe(&mut self, conn: ConnKey, key: CallKey) {
         match self.reactor.give_up(conn, key) {
             GivenUp::Unsent => {
                 if let (Some(at), Some(pipelining)) =
@@ -238,7 +238,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The connection of a call has ended before its answer was next.
-    pub(super) fn unanswered(&mut self, key: Key, sent: Sent, error: Option<Error>) {
+    pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
         if let Some(pipelining) = &mut self.pipelining {
             pipelining.unanswered += 1;
         }
@@ -252,8 +252,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     return;
                 }
                 call.sent_before = call.sent_before.max(sent);
-                let host_key = call.host;
-                if let Some(host) = self.hosts.get(host_key) {
+                if let Some(host_key) = call.host
+                    && let Some(host) = self.hosts.get(host_key)
+                {
                     let waiting = host.pool.put_back(key);
                     self.reactor.wait(key, waiting);
                     self.hosts.touch(host_key);

@@ -14,7 +14,9 @@ use crate::policy::{
     Checkout, FailedAttempt, LatePolicy, Next, RetryVia, Verdict, is_stale, later,
 };
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
-use crate::reactor::{ActiveCall, Happened, HeadState, Hop, Key, Owner, Place, Said};
+use crate::reactor::{
+    ActiveCall, CallKey, ConnKey, Happened, HeadState, Hop, HostKey, Owner, Place, Said,
+};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -74,7 +76,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.incoming.shrink_to(usual);
     }
 
-    fn begin(&mut self, key: Key, time: CallTime) {
+    fn begin(&mut self, key: CallKey, time: CallTime) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -101,7 +103,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Tells the observer of a call that begins, or goes on here.
     #[cold]
-    fn tell_of_begin(&self, key: Key) {
+    fn tell_of_begin(&self, key: CallKey) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
             observer.tell(&Moment::Begun {
                 call: CallId(key),
@@ -113,7 +115,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Finds the host of a call and a connection, or queues it.
-    fn send(&mut self, key: Key) {
+    fn send(&mut self, key: CallKey) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -137,7 +139,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
-        call.host = host_key;
+        call.host = Some(host_key);
         if let Err(misuse) = call.request.encode(&host.defaults) {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
@@ -149,9 +151,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             retries.note_request();
         }
         let host_key = match self.guards() {
-            false => host_key,
+            false => Some(host_key),
             true if self.admits(key) => self.host_of(key),
             true => return,
+        };
+        let Some(host_key) = host_key else {
+            return;
         };
         let Some(host) = self.hosts.get(host_key) else {
             return;
@@ -189,7 +194,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection to a call.
     #[inline]
-    pub(super) fn start(&mut self, conn: Key, key: Key) {
+    pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) {
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
@@ -203,7 +208,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     #[cold]
-    pub(super) fn tell_of_start(&self, conn: Key, key: Key) {
+    pub(super) fn tell_of_start(&self, conn: ConnKey, key: CallKey) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key))
             && let Some(remote) = self.reactor.remote(conn)
             && call.check.is_none()
@@ -219,7 +224,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     #[cold]
-    fn tell_of_head(&self, key: Key) {
+    fn tell_of_head(&self, key: CallKey) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
             observer.tell(&Moment::Head {
                 call: CallId(key),
@@ -250,14 +255,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
             match next {
                 Some(host) => self.look_after(host),
-                None if self.hosts.turns_are_due() => self.take_turns(Key::NONE),
+                None if self.hosts.turns_are_due() => self.take_turns(None),
                 None => return,
             }
         }
     }
 
     /// Opens the connections that a host needs.
-    fn look_after(&mut self, key: Key) {
+    fn look_after(&mut self, key: HostKey) {
         let now = self.reactor.now();
         let gated = self.hosts.is_gated();
         if gated {
@@ -404,7 +409,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Happened::PauseOver(call) => self.pause_over(call),
             Happened::Late { conn, call, limit } => self.late(conn, call, limit),
             Happened::Alarm(Owner::Opening(opening)) => self.opening_due(opening),
-            Happened::Alarm(Owner::Host(Key::NONE)) => self.hosts.turns_come(),
+            Happened::Alarm(Owner::FairQueue) => self.hosts.turns_come(),
             Happened::Alarm(Owner::Host(host)) => {
                 self.hosts.set_alarm(host, None);
                 self.hosts.touch(host);
@@ -416,8 +421,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A connection has done what it was busy with; false if it is gone.
     fn release(
         &mut self,
-        conn: Key,
-        call: Option<Key>,
+        conn: ConnKey,
+        call: Option<CallKey>,
         reuse: Reuse,
         keep_alive: Option<Duration>,
     ) -> bool {
@@ -475,7 +480,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Puts an available connection where its pool says.
-    pub(super) fn put(&mut self, conn: Key, mut next: Next<Key>) {
+    pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) {
         let now = self.reactor.now();
         // A call whose time is over, though its timer has not been handled yet, is not begun any more.
         while let Next::Assign(key) = next
@@ -504,7 +509,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn close(&mut self, conn: Key) {
+    pub(super) fn close(&mut self, conn: ConnKey) {
         if let Some(at) = self.reactor.close(conn) {
             self.pipe_ended(at);
             if let Some(host) = self.hosts.get(at.host) {
@@ -517,7 +522,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     // ---- ends of calls
 
     /// A response is complete: the call's end, or a redirect.
-    fn finish(&mut self, key: Key) {
+    fn finish(&mut self, key: CallKey) {
         if self.observer.is_some()
             && self
                 .reactor
@@ -554,7 +559,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
-    fn handle_head(&mut self, key: Key) {
+    fn handle_head(&mut self, key: CallKey) {
         // A connection that fails tells of the head again.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
             call.head == HeadState::Awaited
@@ -591,7 +596,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    fn reroute(&mut self, key: Key) -> Result<Reroute, ErrorKind> {
+    fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
         let Some(call) = self.reactor.call(key) else {
             return Ok(Reroute::Stay);
         };
@@ -602,7 +607,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Sends a call to where it has been redirected.
-    fn follow(&mut self, key: Key) {
+    fn follow(&mut self, key: CallKey) {
         if self.guards() {
             self.note_health(key, None);
         }
@@ -646,7 +651,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// An attempt has failed: again, or the end of the call.
-    pub(super) fn end_attempt(&mut self, key: Key, error: Error) {
+    pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
         if self.follows_load {
             self.note_load(key, Some(&error));
         }
@@ -701,7 +706,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call is tried again at once.
-    fn note_again(&mut self, key: Key, error: &Error) {
+    fn note_again(&mut self, key: CallKey, error: &Error) {
         if let Some(call) = self.reactor.call(key) {
             call.sent_before = call.sent_before.max(error.sent());
             call.response.clear();
@@ -710,27 +715,28 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Tries a call again on any connection.
-    pub(super) fn send_again(&mut self, key: Key) {
+    pub(super) fn send_again(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key) {
             call.place = Place::New;
             self.following.push_back(key);
         }
     }
 
-    fn host_of(&self, key: Key) -> Key {
-        let call = self.reactor.call_ref(key);
-        call.map_or(Key::NONE, |call| call.host)
+    fn host_of(&self, key: CallKey) -> Option<HostKey> {
+        self.reactor.call_ref(key)?.host
     }
 
     /// Tries a call again on a new connection.
-    pub(super) fn requeue(&mut self, key: Key) {
+    pub(super) fn requeue(&mut self, key: CallKey) {
         if self.guards() {
             self.give_leave_back(key);
             if !self.admits(key) {
                 return;
             }
         }
-        let host_key = self.host_of(key);
+        let Some(host_key) = self.host_of(key) else {
+            return;
+        };
         // It may have had nothing to do while the call paused.
         self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
@@ -745,7 +751,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Tries a call again after a pause; false if there is no time for it, or no budget.
-    fn pause(&mut self, key: Key, cause: RetryCause<'_>, pause: Duration, via: RetryVia) -> bool {
+    fn pause(
+        &mut self,
+        key: CallKey,
+        cause: RetryCause<'_>,
+        pause: Duration,
+        via: RetryVia,
+    ) -> bool {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
             return false;
@@ -758,7 +770,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         }
         let host = call.host;
-        if !self.withdraw(host) {
+        if host.is_some_and(|host| !self.withdraw(host)) {
             return false;
         }
         if self.guards() {
@@ -793,7 +805,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes a retry from the budget of a call's host; false if there is none left.
-    pub(super) fn withdraw(&mut self, host: Key) -> bool {
+    pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
         let now = self.reactor.now().instant();
         let lead = self.leader(host);
         let (Some(budget), Some(host)) = (self.retry_budget, self.hosts.get(lead)) else {
@@ -804,22 +816,22 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The pause before a call's next attempt is over.
-    fn pause_over(&mut self, key: Key) {
+    fn pause_over(&mut self, key: CallKey) {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
         let Place::Pausing { fresh, .. } = call.place else {
             return; // cancelled
         };
-        let host = call.host;
-        if fresh && !R::PIPELINES && self.hosts.get(host).is_some() {
+        let host = call.host.and_then(|host| self.hosts.get(host));
+        if fresh && !R::PIPELINES && host.is_some() {
             self.requeue(key);
         } else {
             self.send_again(key);
         }
     }
 
-    fn tell_of_retry(&self, key: Key, cause: RetryCause<'_>, pause: Duration) {
+    fn tell_of_retry(&self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
         if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
             observer.tell(&Moment::Retrying {
                 call: CallId(key),
@@ -832,7 +844,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Whether an answer is repeated rather than given to the caller; if so, that is begun.
     #[cold]
-    pub(super) fn repeats_answer(&mut self, key: Key) -> bool {
+    pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return false;
@@ -866,15 +878,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call has waited for a connection for as long as it may.
-    fn wait_over(&mut self, key: Key, limit: TimeLimit) {
+    fn wait_over(&mut self, key: CallKey, limit: TimeLimit) {
         let host = match self.reactor.call(key) {
             Some(call) if matches!(call.place, Place::Waiting { .. }) => call.host,
             _ => return, // it got a connection, or ended, since the timer came up
         };
-        let opening = self
-            .hosts
-            .get(host)
-            .and_then(|host| host.pool.any_connecting());
+        let host = host.and_then(|host| self.hosts.get(host));
+        let opening = host.and_then(|host| host.pool.any_connecting());
         let opening = opening.and_then(|opening| self.openings.get(opening));
         let set_up = opening.and_then(|opening| self.reactor.set_up_phase(opening.conn()?));
         let phase = opening.map_or(Phase::Queue, |opening| opening.phase());
@@ -890,7 +900,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call on a connection has run out of time.
-    fn late(&mut self, conn: Key, key: Key, limit: TimeLimit) {
+    fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
@@ -925,17 +935,16 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes a call away from the queue, or from its connection, which is closed.
-    pub(super) fn detach(&mut self, key: Key) {
+    pub(super) fn detach(&mut self, key: CallKey) {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.place) {
             Some(Place::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
             Some(Place::Waiting { id, .. }) => {
-                let host_key = call.map_or(Key::NONE, |call| call.host);
-                let surplus = self
-                    .hosts
-                    .get(host_key)
-                    .and_then(|host| host.pool.give_up(id));
-                if let Some(opening) = surplus {
+                let Some(host_key) = call.and_then(|call| call.host) else {
+                    return;
+                };
+                let host = self.hosts.get(host_key);
+                if let Some(opening) = host.and_then(|host| host.pool.give_up(id)) {
                     self.cancel_opening(opening);
                 }
                 self.hosts.touch(host_key);
@@ -947,7 +956,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The head of a streamed response is there: the call completes, its body goes on.
-    fn head_ready(&mut self, key: Key) {
+    fn head_ready(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key)
             && call.head == HeadState::Awaited
         {
@@ -957,12 +966,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The end of a call, or of its streamed body.
-    pub(super) fn end_call(&mut self, key: Key, outcome: Result<(), Error>) {
+    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
         self.end_call_as(key, outcome);
     }
 
     #[inline(always)] // most end well, which leaves little of it
-    fn end_call_as(&mut self, key: Key, outcome: Result<(), Error>) {
+    fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
         if self.guards() {
             let error = outcome.as_ref().err();
             self.note_health(key, error);
@@ -989,7 +998,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Tells those who want to know that a call, or its streamed body, has ended.
     #[cold]
-    pub(super) fn note_end(&self, key: Key) {
+    pub(super) fn note_end(&self, key: CallKey) {
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };
@@ -1015,7 +1024,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A streamed body has something new. The caller hears of it once it has the head.
-    pub(super) fn tell(&mut self, key: Key) {
+    pub(super) fn tell(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key)
             && call.head == HeadState::Given
             && !std::mem::replace(&mut call.told, true)
@@ -1025,7 +1034,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes out what a call in `done` has for the caller.
-    pub(super) fn complete(&mut self, key: Key) -> Option<Completion> {
+    pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
         if self.reactor.call(key)?.head == HeadState::Ready {
             return self.complete_head(key);
         }
@@ -1041,7 +1050,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    fn complete_head(&mut self, key: Key) -> Option<Completion> {
+    fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
         let request = self.reactor.take_spare_request();

@@ -18,7 +18,7 @@ use super::*;
 use crate::client::stats::Recorder;
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
-use crate::reactor::{Key, Marks};
+use crate::reactor::{CallKey, Marks};
 use crate::time::Time;
 
 /// Each model is run in so many orders drawn at random, and in as many that change threads at few places only.
@@ -280,8 +280,9 @@ impl driver::Driver for Prompt {
 
     fn submit(&mut self, call: Call) -> CallId {
         // Places are used again.
-        let id = CallId(Key::from_bits(self.begun << 32 | self.begun % 2));
+        let place = self.begun % 2;
         self.begun += 1;
+        let id = CallKey::from_bits(self.begun << 32 | place).map_or(CallId::UNBEGUN, CallId);
         self.calls.push((id, call));
         id
     }

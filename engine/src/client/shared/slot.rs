@@ -8,7 +8,7 @@ use super::thread::Counted;
 use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
-use crate::reactor::Key;
+use crate::reactor::CallKey;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use crate::sync::{Mutex, MutexGuard};
 #[derive(Debug)]
 pub(super) struct Slot {
     state: Mutex<State>,
-    /// Under which name the client's thread knows the call; `Key::NONE` before it does.
+    /// Under which name the client's thread knows the call; zero before it does.
     key: AtomicU64,
     /// The number of the thread that has it, or will find it in its queue.
     home: AtomicUsize,
@@ -64,7 +64,7 @@ impl Slot {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::default(),
-            key: AtomicU64::new(Key::NONE.to_bits()),
+            key: AtomicU64::new(0),
             home: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
         }
@@ -129,8 +129,7 @@ impl Slot {
 
     /// The call's name with its thread, once that has it.
     pub(super) fn id(&self) -> Option<CallId> {
-        let key = Key::from_bits(self.key.load(Ordering::Acquire));
-        (key != Key::NONE).then_some(CallId(key))
+        CallKey::from_bits(self.key.load(Ordering::Acquire)).map(CallId)
     }
 
     pub(super) fn home(&self) -> usize {

@@ -121,7 +121,7 @@ proptest! {
 /// The pool and its model, side by side.
 struct World {
     config: PoolConfig,
-    pool: Pool<u32, u32>,
+    pool: Pool<u32, u32, u32>,
     now: Time,
     /// The last name given to a connection or a call.
     names: u32,
@@ -432,6 +432,7 @@ impl World {
     fn open(&mut self) {
         let slot = self.pool.opened();
         let name = self.name();
+        self.pool.set_opening(slot, name);
         self.pool.set_conn(slot, name);
         self.opened += 1;
         self.conns.push(Conn {
@@ -593,7 +594,7 @@ fn seconds(seconds: u64) -> Duration {
 // ---- examples
 
 /// A pool of at most `cap` connections, with four seconds of idleness.
-fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, u32> {
+fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, &'static str, u32> {
     let mut config = PoolConfig {
         shared: false,
         gated: false,
@@ -610,9 +611,10 @@ fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, 
     Pool::new(config)
 }
 
-impl Pool<&'static str, u32> {
+impl Pool<&'static str, &'static str, u32> {
     fn open_as(&mut self, name: &'static str) -> SlotId {
         let slot = self.opened();
+        self.set_opening(slot, name);
         self.set_conn(slot, name);
         slot
     }
