@@ -8,11 +8,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use url::Url;
 
 use super::exit::Exit;
-use super::plan::base64;
 
 /// What is known about one transfer when it has ended.
 #[derive(Debug, Default)]
@@ -327,7 +328,8 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for certificate in certificates {
         text.push_str("-----BEGIN CERTIFICATE-----\n");
-        for line in base64(certificate).chunks(64) {
+        let encoded = BASE64_STANDARD.encode(certificate);
+        for line in encoded.as_bytes().chunks(64) {
             text.push_str(&String::from_utf8_lossy(line));
             text.push('\n');
         }
