@@ -15,7 +15,7 @@ use courser::{
     Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
     Upstream,
 };
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::alloc::held_by_this_thread;
@@ -330,9 +330,16 @@ fn enough(idle: usize, connections: usize) -> Result<(), Box<dyn Error>> {
 /// # Errors
 /// Whatever the system says.
 pub fn raise_descriptors() -> Result<usize, Box<dyn Error>> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-    Ok(usize::try_from(hard).unwrap_or(usize::MAX))
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let both = Rlimit {
+        current: hard,
+        maximum: hard,
+    };
+    setrlimit(Resource::Nofile, both)?;
+    // None is no limit.
+    Ok(hard.map_or(usize::MAX, |hard| {
+        usize::try_from(hard).unwrap_or(usize::MAX)
+    }))
 }
 
 /// Bytes of this process's pages that are in memory: the second field of proc(5)'s `statm`.

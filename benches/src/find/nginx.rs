@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::process::{installed, spawn_on};
 
 /// nginx, until it is dropped.
@@ -47,7 +49,7 @@ impl Server {
         let log = place.join("access.log");
         let mut config = String::new();
         // As root, its worker would be somebody who may not read here.
-        if nix::unistd::geteuid().is_root() {
+        if rustix::process::geteuid().is_root() {
             config.push_str("user root; ");
         }
         if directives.contains("echo_") {
@@ -122,10 +124,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // With its worker, which SIGKILL would leave behind.
-        if let Ok(pid) = self.child.id().try_into() {
-            let pid = nix::unistd::Pid::from_raw(pid);
-            let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
-        }
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
