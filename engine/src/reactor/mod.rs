@@ -8,12 +8,12 @@
 //! Reads go to one buffer of the reactor, and from there into the response of the call; a large body of known length
 //! goes into the response directly. Idle connections hold no buffer and stay watched.
 
-mod due;
+mod deadlines;
+mod handshake;
 mod key;
 mod meter;
-mod pipe;
+mod pipeline;
 mod read;
-mod setup;
 mod slab;
 mod timers;
 
@@ -22,13 +22,13 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
 
+use handshake::SetUp;
+pub(crate) use handshake::{Said, Step};
 pub(crate) use key::{CallKey, ConnKey, HostKey, OpeningKey, of};
 pub(crate) use meter::ByteRates;
 use meter::{Metered, MeteredStream};
-use pipe::Pipe;
-pub(crate) use pipe::{Batching, GivenUp};
-use setup::SetUp;
-pub(crate) use setup::{Said, Step};
+use pipeline::Pipe;
+pub(crate) use pipeline::{Batching, GivenUp};
 pub(crate) use slab::Slab;
 
 use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, TimeLimit};
