@@ -2,14 +2,27 @@
 
 use std::time::Duration;
 
+use super::conn::{Conn, State, Unread};
 use super::timers::{Armed, Owner};
-use super::{CallKey, Conn, ConnKey, Happened, MeteredStream, Place, Reactor, State, Unread};
+use super::{CallKey, ConnKey, Happened, MeteredStream, Place, Reactor};
 use crate::error::{Phase, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
+    /// Tells the client at that time.
+    pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
+        self.timers.alarm(owner, at);
+    }
+
+    /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
+    pub(crate) fn tidy_alarms(&mut self, owners: usize, counts: impl FnMut(Owner, Time) -> bool) {
+        if self.timers.has_old_alarms(owners) {
+            self.timers.tidy_alarms(counts);
+        }
+    }
+
     /// When the present wait of a connection ends, and by which limit.
     pub(super) fn conn_due(
         &self,

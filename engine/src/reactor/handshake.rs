@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Opened, OpeningKey};
+use super::conn::{State, Unread};
+use super::{ConnKey, Happened, Opened, OpeningKey, Owner, Reactor};
 use crate::error::{ErrorKind, Phase};
 use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
@@ -193,6 +194,67 @@ impl SetUp {
         let has_proxy = !matches!(&*self.steps, [] | [Step::Tls(..)]);
         opened.proxy = has_proxy.then_some(self.proxy);
         opened.tls = self.tls;
+    }
+}
+
+impl<N: Net> Reactor<N> {
+    /// Begins the handshakes of a connection that is up.
+    pub(crate) fn set_up(&mut self, key: ConnKey, opening: OpeningKey, steps: Arc<[Step]>) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let mut set_up = Box::new(SetUp::new(opening, steps, self.now));
+        let begun = set_up.begin(&mut conn.stream);
+        conn.state = State::SettingUp(set_up);
+        match begun {
+            Ok(()) => self.drive_set_up(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    pub(super) fn drive_set_up(&mut self, key: ConnKey) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        let State::SettingUp(set_up) = &mut conn.state else {
+            return;
+        };
+        let driven = set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
+        for said in set_up.news() {
+            let ends = Arc::clone(&conn.ends);
+            self.happened.push_back(Happened::Tunnel { ends, said });
+        }
+        match driven {
+            Ok(true) => {
+                let opening = set_up.opening;
+                let opened = conn.opened.get_or_insert_default();
+                set_up.note(opened);
+                opened.tls_info = conn.stream.info();
+                conn.state = State::Settled;
+                // What came behind the last byte of the handshake has no event of its own any more.
+                conn.unread = Some(Unread::Turn);
+                self.unread.push(key);
+                self.happened
+                    .push_back(Happened::Ready { opening, conn: key });
+            }
+            Ok(false) => self.arm_handshake(key),
+            Err(kind) => self.fail(key, kind),
+        }
+    }
+
+    fn arm_handshake(&mut self, key: ConnKey) {
+        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
+        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    /// What a connection in its handshakes waits for.
+    pub(crate) fn set_up_phase(&self, key: ConnKey) -> Option<Phase> {
+        match &self.conns.get(key)?.state {
+            State::SettingUp(set_up) => Some(set_up.phase()),
+            _ => None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::read::{Progress, taken};
+use super::send::WRITES_PER_TURN;
 use super::{
     ActiveCall, CallKey, Conn, ConnKey, Happened, Owner, Place, Reactor, Settings, Slab, State, of,
 };
@@ -308,7 +309,7 @@ impl<N: Net> Reactor<N> {
 
     #[inline(never)]
     pub(super) fn send_pipe(&mut self, key: ConnKey) {
-        for _ in 0..super::WRITES_PER_TURN {
+        for _ in 0..WRITES_PER_TURN {
             let Some(conn) = self.conns.get_mut(key) else {
                 return;
             };

@@ -3,13 +3,41 @@
 
 use std::io;
 
-use super::{ConnKey, Happened, Reactor, State, Unread};
+use super::conn::{State, Unread};
+use super::{CallKey, ConnKey, Happened, Place, Reactor};
 use crate::error::ErrorKind;
 use crate::net::Net;
 use crate::net::tls::TlsFault;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net> Reactor<N> {
+    /// The consumer of a streamed body has taken what there was: reading goes on.
+    pub(crate) fn resume_read(&mut self, call: CallKey) {
+        let Some(call) = self.calls.get(call) else {
+            return;
+        };
+        let Place::OnConn(key) = call.place else {
+            return;
+        };
+        if let Some(conn) = self.conns.get_mut(key)
+            && conn.unread == Some(Unread::Consumer)
+            && call.response.body().len() - call.taken < self.settings.stream_buffer
+        {
+            conn.unread = None;
+            conn.since = self.now;
+            self.drive_read(key);
+        }
+    }
+
+    /// Reads what there is whatever the rates, as it only matters that there is something.
+    pub(super) fn read_freely(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
+        let conn = self.conns.get_mut(key)?;
+        self.net.set_free(true);
+        let read = conn.stream.read(&mut self.net, &mut self.buffer);
+        self.net.set_free(false);
+        Some(read)
+    }
+
     /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
     pub(super) fn drive_read(&mut self, key: ConnKey) {
         for _ in 0..READS_PER_TURN {

@@ -1,0 +1,289 @@
+//! Calls: what the reactor keeps of each one from its submission to its completion.
+
+use std::sync::Arc;
+
+use super::{Armed, CallKey, ConnKey, Ends, HostKey, Opened, Owner, Reactor, Settings};
+use crate::error::{Error, Phase, Sent};
+use crate::net::Net;
+use crate::policy::{Leave, Overrides, Timeouts, WaitId};
+use crate::proto::{BodyMode, Request, Response};
+use crate::time::Time;
+
+/// A call from submission to completion.
+pub(crate) struct ActiveCall {
+    pub(crate) request: Request,
+    pub(crate) response: Response,
+    pub(crate) tag: u64,
+    pub(crate) mode: BodyMode,
+    /// Whose pool serves it; `None` before that is known.
+    pub(crate) host: Option<HostKey>,
+    /// What holds for this call instead of the client's settings.
+    pub(crate) overrides: Option<Box<Overrides>>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) place: Place,
+    /// Once it has ended.
+    pub(crate) outcome: Result<(), Error>,
+    pub(crate) marks: Marks,
+    /// How often its request was begun to be sent.
+    pub(crate) attempts: u32,
+    /// Which of the calls of its connection it is, if it shares one.
+    pub(crate) number: u32,
+    /// How many attempts have failed, those that found no connection included.
+    pub(crate) failures: u32,
+    /// An earlier attempt met a connection that had died.
+    pub(crate) stale_before: bool,
+    /// What the present attempt was let through with.
+    pub(crate) leave: Option<Leave>,
+    /// The addresses where it has failed, of those that share the calls: a bit for each.
+    pub(crate) tried: u64,
+    /// It is nobody's, and asks the address with this number how it is.
+    pub(crate) check: Option<u32>,
+    /// How far earlier attempts got.
+    pub(crate) sent_before: Sent,
+    pub(crate) head: HeadState,
+    /// The response that is coming is a redirect that will be followed.
+    pub(crate) rerouted: bool,
+    /// Of a streamed body: how much of the response's body the consumer has taken.
+    pub(crate) taken: usize,
+    /// Of a streamed body: the consumer has been told that there is something to take.
+    pub(crate) told: bool,
+    pub(crate) armed: Armed,
+}
+
+impl ActiveCall {
+    /// A call that nothing has been done for.
+    #[inline(always)] // it is made where it stays
+    pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
+        Self {
+            request,
+            response,
+            tag: 0,
+            mode: BodyMode::Buffer,
+            host: None,
+            overrides: None,
+            deadline: None,
+            place: Place::New,
+            outcome: Ok(()),
+            marks: Marks::new(now),
+            attempts: 0,
+            number: 0,
+            failures: 0,
+            stale_before: false,
+            leave: None,
+            tried: 0,
+            check: None,
+            sent_before: Sent::Nothing,
+            head: HeadState::Awaited,
+            rerouted: false,
+            taken: 0,
+            told: false,
+            armed: Armed::default(),
+        }
+    }
+
+    /// Whether its deadline has passed.
+    pub(crate) fn is_late(&self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    pub(crate) fn end(&mut self, outcome: Result<(), Error>) {
+        self.place = Place::Ended;
+        self.outcome = outcome;
+    }
+
+    /// Whether it is to be sent, for the first time or to where it has been redirected.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.place, Place::New)
+    }
+
+    /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
+    pub(crate) fn has_own_first_byte(&self) -> bool {
+        let own = self.overrides.as_deref();
+        let own = own.and_then(|own| own.timeouts.as_ref());
+        self.check.is_some() || own.is_some_and(|own| own.first_byte.is_some())
+    }
+
+    pub(super) fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
+        let own = self.overrides.as_deref();
+        own.and_then(|own| own.timeouts.as_ref())
+            .unwrap_or(&settings.timeouts)
+    }
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// Submitted, and not yet taken up.
+    New,
+    Waiting {
+        id: WaitId,
+        since: Time,
+    },
+    OnConn(ConnKey),
+    /// Until its next attempt; that takes a new connection if it is `fresh`.
+    Pausing {
+        until: Time,
+        fresh: bool,
+    },
+    /// It is over; the caller may not have taken the completion, or all of a streamed body.
+    Ended,
+}
+
+/// The head of a streamed response. For a buffered call, always `Awaited`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum HeadState {
+    Awaited,
+    /// It is there, and the caller has not taken it.
+    Ready,
+    Given,
+}
+
+/// When a call passed its stations, and on which connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Marks {
+    pub(crate) begun: Time,
+    hops: Hops,
+    pub(crate) assigned: Option<Time>,
+    pub(crate) sent: Option<Time>,
+    /// Its answer was the next one on its connection; `None` if it was so from the beginning.
+    pub(crate) in_front: Option<Time>,
+    pub(crate) first_byte: Option<Time>,
+    pub(crate) ended: Option<Time>,
+    /// How the connection was opened; `None` if it was open before.
+    pub(crate) opened: Option<Box<Opened>>,
+    /// Bytes of HTTP sent and received, all attempts together.
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) reused: bool,
+    /// It waited for something else than a connection.
+    pub(crate) held: bool,
+    /// Of the connection; `None` if there was none.
+    pub(crate) ends: Option<Arc<Ends>>,
+}
+
+impl Marks {
+    pub(crate) fn new(begun: Time) -> Self {
+        Self {
+            begun,
+            hops: Hops::default(),
+            assigned: None,
+            sent: None,
+            in_front: None,
+            first_byte: None,
+            ended: None,
+            opened: None,
+            bytes_out: 0,
+            bytes_in: 0,
+            reused: false,
+            held: false,
+            ends: None,
+        }
+    }
+
+    /// The redirects that were followed.
+    pub(crate) fn hops(&self) -> &[Hop] {
+        self.hops.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn add_hop(&mut self, hop: Hop) {
+        self.hops.0.get_or_insert_default().push(hop);
+    }
+
+    /// The call has a connection.
+    #[inline]
+    pub(super) fn begin_attempt(&mut self, now: Time, reused: bool, ends: &Arc<Ends>) {
+        self.assigned = Some(now);
+        self.sent = None;
+        self.in_front = None;
+        self.first_byte = None;
+        self.reused = reused;
+        self.ends = Some(Arc::clone(ends));
+    }
+}
+
+/// Most calls follow none: eight bytes of a call, which moves three times, instead of 24.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::box_collection, reason = "for the sake of its size")]
+struct Hops(Option<Box<Vec<Hop>>>);
+
+/// A redirect that was followed.
+///
+/// ```
+/// # fn example(report: &courser::Report) {
+/// for hop in report.redirects() {
+///     println!("{} to {}", hop.status, hop.url);
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Hop {
+    /// The status of the response that redirected.
+    pub status: u16,
+    /// Where to.
+    pub url: Box<str>,
+}
+
+impl<N: Net> Reactor<N> {
+    #[inline]
+    pub(crate) fn insert_call(&mut self, call: ActiveCall) -> CallKey {
+        self.calls.insert(call)
+    }
+
+    pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall> {
+        self.calls.get_mut(call)
+    }
+
+    pub(crate) fn call_ref(&self, call: CallKey) -> Option<&ActiveCall> {
+        self.calls.get(call)
+    }
+
+    #[inline]
+    pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall> {
+        self.calls.remove(call)
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// A call waits for a connection from now on.
+    pub(crate) fn wait(&mut self, key: CallKey, id: WaitId) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.place = Place::Waiting {
+            id,
+            since: self.now,
+        };
+        call.marks.reused = false;
+        let timeouts = call.timeouts(&self.settings);
+        let due = timeouts.due(Phase::Queue, self.now, call.deadline);
+        if let Some((at, _)) = due {
+            self.timers.arm(Owner::Call(key), &mut call.armed, at);
+        }
+    }
+
+    /// A call waits for its next attempt.
+    pub(crate) fn pause(&mut self, key: CallKey, until: Time, fresh: bool) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.place = Place::Pausing { until, fresh };
+            self.timers.arm(Owner::Call(key), &mut call.armed, until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call moves when it is taken up and when it completes, and up to this size that is done without a loop.
+    #[test]
+    fn a_call_is_small() {
+        assert!(
+            size_of::<ActiveCall>() <= 256,
+            "{}",
+            size_of::<ActiveCall>()
+        );
+    }
+}

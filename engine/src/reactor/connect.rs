@@ -1,0 +1,127 @@
+//! Connecting: from the beginning of a connection until it is up.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::conn::{Conn, State, Unread};
+use super::{Armed, At, ConnKey, Ends, Happened, OpeningKey, Owner, Reactor};
+use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
+use crate::net::transport::Transport;
+use crate::net::{Address, Net, Token};
+use crate::time::Time;
+
+impl<N: Net> Reactor<N> {
+    /// Begins to connect to an address, as part of an opening. `set_up`: handshakes follow.
+    pub(crate) fn connect(
+        &mut self,
+        at: At,
+        opening: OpeningKey,
+        address: &Address,
+        set_up: bool,
+    ) -> io::Result<ConnKey> {
+        let token = Token(self.conns.next_key().to_bits() as usize);
+        let stream = self
+            .net
+            .connect_for(at.host, token, address, &self.settings.socket)?;
+        Ok(self.conns.insert(Conn {
+            stream: Transport::new(stream),
+            at,
+            state: State::Connecting(opening, None),
+            ends: Arc::new(Ends {
+                remote: address.clone(),
+                local: None,
+            }),
+            opened: None,
+            idle_ticket: None,
+            kept: false,
+            since: self.now,
+            continue_at: None,
+            deadline: None,
+            hurried: false,
+            patience: None,
+            unread: None,
+            set_up,
+            closed: false,
+            write_error: None,
+            unsent: false,
+            pipe: None,
+            armed: Armed::default(),
+        }))
+    }
+
+    /// When the opening of a connection that is not up yet is to hear of it.
+    pub(crate) fn set_connect_due(&mut self, key: ConnKey, at: Time) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let State::Connecting(_, due) = &mut conn.state
+        {
+            *due = Some(at);
+            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+        }
+    }
+
+    pub(super) fn check_connected(&mut self, key: ConnKey, readable: bool) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        match self.net.connected(conn.stream.stream()) {
+            Ok(false) => {}
+            Ok(true) => {
+                let State::Connecting(opening, _) = conn.state else {
+                    return;
+                };
+                // No call has it yet.
+                if let Some(ends) = Arc::get_mut(&mut conn.ends) {
+                    ends.local = self.net.local_address(conn.stream.stream());
+                }
+                // This event is over: nothing else will tell of what came along with the connection.
+                if readable && !conn.set_up {
+                    self.net.set_free(true);
+                    let read = conn.stream.read(&mut self.net, &mut self.buffer);
+                    self.net.set_free(false);
+                    match read {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
+                        Ok(0) | Err(_) => {
+                            conn.unread = Some(Unread::Turn);
+                            self.unread.push(key);
+                        }
+                    }
+                }
+                conn.state = State::Settled;
+                self.happened
+                    .push_back(Happened::Connected { opening, conn: key });
+            }
+            Err(error) => self.connect_failed(key, error.into()),
+        }
+    }
+
+    fn connect_failed(&mut self, key: ConnKey, kind: ErrorKind) {
+        let Some(conn) = self.remove_conn(key) else {
+            return;
+        };
+        conn.stream.close(&mut self.net);
+        if let State::Connecting(opening, _) = conn.state {
+            self.happened.push_back(Happened::ConnectFailed {
+                opening,
+                conn: key,
+                error: Error::new(kind, Phase::Connect, Sent::Nothing)
+                    .with_remote(Some(conn.ends.remote.clone())),
+            });
+        }
+    }
+
+    /// Notes how a connection was opened.
+    pub(crate) fn set_opened(
+        &mut self,
+        conn: ConnKey,
+        resolve: Option<Duration>,
+        connect: Duration,
+    ) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            let opened = conn.opened.get_or_insert_default();
+            opened.resolve = resolve;
+            opened.connect = connect;
+        }
+    }
+}

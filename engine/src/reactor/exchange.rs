@@ -1,0 +1,127 @@
+//! The exchange of a call: from when the call gets a connection until the response is complete or given up.
+
+use super::conn::{State, Unread};
+use super::{CallKey, ConnKey, Owner, Place, Reactor};
+use crate::error::{Error, ErrorKind};
+use crate::net::Net;
+use crate::proto::{BodyMode, Exchange};
+use crate::time::Time;
+
+impl<N: Net> Reactor<N> {
+    /// Gives a connection to a call and begins to send the request.
+    pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) {
+        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
+        else {
+            return;
+        };
+        call.place = Place::OnConn(conn_key);
+        call.attempts += 1;
+        let marks = &mut call.marks;
+        marks.begin_attempt(self.now, conn.kept, &conn.ends);
+        if !conn.kept {
+            marks.opened = conn.opened.take();
+        } else if marks.opened.is_some() {
+            marks.opened = None; // of an earlier attempt
+        }
+        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
+            order.remove(ticket);
+        }
+        conn.kept = true;
+        conn.since = self.now;
+        conn.continue_at = None;
+        conn.deadline = call.deadline;
+        conn.hurried = call.overrides.is_some() || conn.patience.is_some();
+        conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
+        if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
+            exchange.set_stream_buffer(self.settings.stream_buffer);
+            let decoder = call.response.decoder();
+            if decoder.is_none() {
+                *decoder = self.decoders.pop();
+            }
+        }
+        if self.settings.batching.is_some() {
+            return self.start_pipe(conn_key, call_key);
+        }
+        match conn.send(call, &mut self.net, &mut self.buffer, self.now) {
+            Ok(()) if conn.is_armed_by(self.soonest) => {}
+            Ok(()) => self.arm_conn(conn_key),
+            Err(stop) => {
+                self.stop_sending(conn_key, stop);
+                self.arm_conn(conn_key);
+            }
+        }
+    }
+
+    /// Takes the call off a connection that goes on to await its answer and drops it; false if it cannot, because
+    /// part of the request is unsent.
+    pub(crate) fn drain(&mut self, key: ConnKey, until: Time) -> bool {
+        let Some(conn) = self.conns.get(key) else {
+            return false;
+        };
+        let State::Busy(exchange, _) = &conn.state else {
+            return false;
+        };
+        if exchange.is_sending() || conn.unread == Some(Unread::Consumer) {
+            return false;
+        }
+        self.drop_answer(key, until);
+        true
+    }
+
+    /// Takes the call off a connection; its answer is dropped when it comes.
+    pub(super) fn drop_answer(&mut self, key: ConnKey, until: Time) {
+        let mut response = self.take_spare();
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        match std::mem::replace(&mut conn.state, State::Settled) {
+            State::Busy(mut exchange, call) => {
+                exchange.discard();
+                if let Some(call) = self.calls.get_mut(call) {
+                    response.continue_from(&mut call.response);
+                }
+                conn.state = State::Draining(exchange, response, until);
+                let due = conn.draining_due(until);
+                self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
+            }
+            other => conn.state = other,
+        }
+    }
+
+    /// The error of the call on that connection, ended for that cause where it is.
+    pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
+        let conn = self.conns.get(key)?;
+        match &conn.state {
+            State::Busy(exchange, _) => Some(
+                Error::new(kind, exchange.phase(), exchange.sent())
+                    .with_remote(Some(conn.ends.remote.clone())),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
+    /// else false. When it is complete, [`Happened::Finished`] tells as ever, and [`Happened::Failed`] when
+    /// the connection fails, or has failed already.
+    pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
+        let Some(call) = self.calls.get_mut(call_key) else {
+            return false;
+        };
+        let Place::OnConn(key) = call.place else {
+            return false;
+        };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return true;
+        };
+        let State::Busy(exchange, _) = &mut conn.state else {
+            return true;
+        };
+        if exchange.body_left().is_none_or(|left| left > most) {
+            return false;
+        }
+        exchange.discard();
+        call.response.body_buffer().clear();
+        self.resume_read(call_key);
+        true
+    }
+}

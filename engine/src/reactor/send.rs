@@ -1,0 +1,121 @@
+//! Sending: what a call has to send goes out on its connection, until all is sent or the socket takes no more.
+
+use std::io::{self, IoSlice};
+
+use super::conn::{Conn, State};
+use super::{ActiveCall, CallKey, ConnKey, Place, Reactor};
+use crate::error::Misuse;
+use crate::net::Net;
+use crate::policy::later;
+use crate::proto::SendStep;
+use crate::time::Time;
+
+impl<S> Conn<S> {
+    /// Sends what the call that it serves has to send, as far as the socket takes it.
+    #[inline(always)] // in the path of every call
+    pub(super) fn send<N: Net<Stream = S>>(
+        &mut self,
+        call: &mut ActiveCall,
+        net: &mut N,
+        scratch: &mut [u8],
+        now: Time,
+    ) -> Result<(), Stop> {
+        let State::Busy(exchange, _) = &mut self.state else {
+            return Ok(());
+        };
+        for _ in 0..WRITES_PER_TURN {
+            let parts = match exchange.poll_send(&mut call.request) {
+                Ok(SendStep::Write(parts)) => parts,
+                Ok(SendStep::AwaitContinue(wait)) => {
+                    self.continue_at.get_or_insert(later(now, wait));
+                    return Ok(());
+                }
+                Ok(SendStep::AwaitSource) => return Ok(()),
+                Ok(SendStep::Done) => {
+                    call.marks.sent = Some(now);
+                    self.since = now;
+                    return Ok(());
+                }
+                Err(misuse) => return Err(Stop::Misuse(misuse)),
+            };
+            let length = parts[0].len() + parts[1].len();
+            let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
+            let used = if parts[1].is_empty() { 1 } else { 2 };
+            match self.stream.write(net, scratch, &slices[..used]) {
+                Ok(n) => {
+                    exchange.handle_sent(n);
+                    call.marks.bytes_out += n as u64;
+                    self.since = now;
+                    if n < length {
+                        return Ok(());
+                    }
+                    if !exchange.is_sending() {
+                        call.marks.sent = Some(now);
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    self.write_error = Some(error);
+                    return Err(Stop::Broken);
+                }
+            }
+        }
+        if std::mem::replace(&mut self.unsent, true) {
+            return Ok(());
+        }
+        Err(Stop::Turn)
+    }
+}
+
+/// Why sending has stopped, other than to wait.
+pub(super) enum Stop {
+    /// Others have their turn now.
+    Turn,
+    Misuse(Misuse),
+    /// A write has failed; the connection keeps the error.
+    Broken,
+}
+
+impl<N: Net> Reactor<N> {
+    /// A body's source that had nothing has something again.
+    pub(crate) fn resume_send(&mut self, call: CallKey) {
+        if let Some(Place::OnConn(conn)) = self.calls.get(call).map(|call| call.place) {
+            self.drive_send(conn);
+            self.arm_conn(conn);
+        }
+    }
+
+    pub(super) fn drive_send(&mut self, key: ConnKey) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        if conn.pipe.is_some() {
+            return self.send_pipe(key);
+        }
+        let State::Busy(_, call_key) = conn.state else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(call_key) else {
+            return;
+        };
+        let sending = conn.send(call, &mut self.net, &mut self.buffer, self.now);
+        if let Err(stop) = sending {
+            self.stop_sending(key, stop);
+        }
+    }
+
+    /// Sending has not just come to a wait.
+    #[cold]
+    pub(super) fn stop_sending(&mut self, key: ConnKey, stop: Stop) {
+        match stop {
+            Stop::Turn => self.unsent.push(key),
+            Stop::Misuse(misuse) => self.fail(key, misuse.into()),
+            // The response may be there already: a server that refuses a body answers and closes.
+            Stop::Broken => self.drive_read(key),
+        }
+    }
+}
+
+/// Writes on one connection before the others have their turn.
+pub(super) const WRITES_PER_TURN: usize = 16;
