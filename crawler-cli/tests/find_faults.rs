@@ -236,12 +236,10 @@ const WIDTH: usize = 8;
 
 #[test]
 fn failures_at_random_cost_nothing_but_time() {
-    let policy = Policy {
-        robots: false,
-        first_pause: Duration::from_millis(5),
-        longest_pause: Duration::from_millis(20),
-        ..Policy::default()
-    };
+    let mut policy = Policy::default();
+    policy.host.robots = false;
+    policy.host.retry.first_pause = Duration::from_millis(5);
+    policy.host.retry.longest_pause = Duration::from_millis(20);
     let directories = 1 + WIDTH + WIDTH * WIDTH;
     let files = 1 + WIDTH + 2 * WIDTH * WIDTH;
     // With 40 of 100, some URL fails four times in a row in nearly every run.

@@ -333,7 +333,7 @@ impl Crawl<'_> {
         if pages && host.crawl.wants_back() > 0 {
             return Some(now);
         }
-        let held = host.crawl.held_until(now);
+        let held = host.crawl.politeness().held_until(now);
         let together = self.group_held_until(index, now);
         let held = held.max(together);
         let host = &mut self.hosts.all[index];
@@ -346,10 +346,9 @@ impl Crawl<'_> {
     /// Not while so many files wait that more of them would only take memory, unless they wait for the robots.txt.
     fn has_room_for_page(&self, index: usize) -> bool {
         let host = &self.hosts.all[index];
-        let others = host.downloads.in_flight();
         self.has_room(index)
             && (!host.downloads.is_full() || host.files_await_robots())
-            && host.crawl.has_room(others)
+            && host.crawl.has_room()
     }
 
     fn submit(&mut self, index: usize, run: &mut Run<'_>) {
@@ -369,8 +368,8 @@ impl Crawl<'_> {
             let now = Instant::now();
             if self.group_held_until(index, now).is_some() {
                 let crawl = &mut self.hosts.all[index].crawl;
-                if crawl.held_until(now).is_none() {
-                    crawl.handle_neighbour_pause(now);
+                if crawl.politeness().held_until(now).is_none() {
+                    crawl.politeness().handle_neighbour_pause(now);
                 }
                 return;
             }

@@ -58,6 +58,7 @@ mod reference;
 pub mod scope;
 pub mod state;
 
+pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::stats::{Stats, Totals};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
@@ -249,31 +250,31 @@ impl Find {
 
     /// Further attempts after a transport error, a cut listing or 5xx. Default 9.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.policy.attempts = NonZeroU32::MIN.saturating_add(retries);
+        self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
         self
     }
 
     /// Whether robots.txt is asked for first and obeyed. Default: yes.
     pub fn robots(mut self, robots: bool) -> Self {
-        self.policy.robots = robots;
+        self.policy.host.robots = robots;
         self
     }
 
     /// Requests to one host in a time. Default: no limit.
     pub fn rate(mut self, rate: Rate) -> Self {
-        self.policy.rate = Some(rate);
+        self.policy.host.rate = Some(rate);
         self
     }
 
     /// The least time between two requests to one host. Default: none.
     pub fn min_delay(mut self, delay: Duration) -> Self {
-        self.policy.min_delay = delay;
+        self.policy.host.min_delay = delay;
         self
     }
 
     /// How long after its first request a URL is asked for again. Default 15 min.
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.policy.patience = patience;
+        self.policy.host.retry.patience = patience;
         self
     }
 
@@ -281,7 +282,7 @@ impl Find {
     /// knows the crawler by. Default: [`USER_AGENT`].
     pub fn user_agent(mut self, text: &str) -> Self {
         let token = text.split(['/', ' ']).next().unwrap_or(text);
-        self.policy.agent = token.to_owned();
+        self.policy.host.agent = token.to_owned();
         self.transfer.user_agent = text.to_owned();
         self
     }

@@ -73,11 +73,11 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
             Answer::Later(reason, wait) => (reason, wait),
         };
         attempts += 1;
-        if attempts >= policy.attempts.get() {
+        if attempts >= policy.host.retry.attempts.get() {
             return Err(reason);
         }
-        let wait = wait.unwrap_or_else(|| policy.back_off(attempts));
-        thread::sleep(wait.min(policy.longest_pause));
+        let wait = wait.unwrap_or_else(|| policy.host.retry.back_off(attempts));
+        thread::sleep(wait.min(policy.host.retry.longest_pause));
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use courser::{Address, RateLimiter, Report};
 
 use super::{Crawl, Host, Run};
+use crate::crawl::politeness::pace;
 
 /// Which hosts have which address; each the first one that it was reached at.
 #[derive(Debug, Default)]
@@ -49,8 +50,8 @@ impl Group {
         self.window = usize::MAX;
         for &host in &self.limited {
             let crawl = &mut hosts[host].crawl;
-            self.window = self.window.min(crawl.window());
-            self.held_until = self.held_until.max(crawl.held_until(now));
+            self.window = self.window.min(crawl.politeness().window());
+            self.held_until = self.held_until.max(crawl.politeness().held_until(now));
         }
     }
 }
@@ -112,7 +113,7 @@ impl Crawl<'_> {
                 limited: Vec::new(),
                 window: usize::MAX,
                 held_until: None,
-                pace: self.plan.policy.pace(),
+                pace: pace(&self.plan.policy.host),
             });
             group.hosts.push(index);
             group.in_flight += host.in_flight;
@@ -121,11 +122,11 @@ impl Crawl<'_> {
 
     /// The host has answered, or not, and may have set limits by that.
     pub(super) fn note_limits(&mut self, index: usize, now: Instant) {
-        let host = &self.hosts.all[index];
+        let host = &mut self.hosts.all[index];
         let Some(group) = host.address.and_then(|ip| self.groups.0.get_mut(&ip)) else {
             return;
         };
-        if host.crawl.has_own_limits() {
+        if host.crawl.politeness().has_own_limits() {
             if !group.limited.contains(&index) {
                 group.limited.push(index);
             }
@@ -174,7 +175,10 @@ impl Crawl<'_> {
             limit.charge(now, 1);
         }
         for &other in group.limited.iter().filter(|other| **other != index) {
-            self.hosts.all[other].crawl.handle_neighbour_sent(now);
+            self.hosts.all[other]
+                .crawl
+                .politeness()
+                .handle_neighbour_sent(now);
         }
         group.sum_up(now, &mut self.hosts.all);
     }

@@ -8,7 +8,7 @@ use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeou
 use url::Url;
 
 use super::super::cause::Cause;
-use super::super::download::{Body, Complaint, Head, Outcome, Store};
+use super::super::download::{Body, Head, Outcome, Store};
 use super::super::host_crawl::FetchId;
 use super::{Crawl, Host, Run, exchange, failure, tag, untag};
 use crate::crawl::origin::root_of;
@@ -98,13 +98,17 @@ impl Crawl<'_> {
             && in_flight < most
             && !host.crawl.awaits_robots()
             && self.has_room(index)
-            && host.crawl.has_room(in_flight)
+            && host.crawl.has_room()
     }
 
     pub(super) fn submit_downloads(&mut self, index: usize, run: &mut Run<'_>) {
         let now = Instant::now();
         while self.has_room_for_download(index)
-            && self.hosts.all[index].crawl.held_until(now).is_none()
+            && self.hosts.all[index]
+                .crawl
+                .politeness()
+                .held_until(now)
+                .is_none()
             && self.group_held_until(index, now).is_none()
         {
             let Some(bodies) = &mut self.bodies else {
@@ -144,7 +148,7 @@ impl Crawl<'_> {
                 .streaming(get.method == "GET");
             self.client.submit(call);
             bodies.in_flight += 1;
-            host.crawl.handle_other_sent(now);
+            host.crawl.politeness().handle_sent(now);
             host.pages_first = true;
             self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
@@ -165,17 +169,10 @@ impl Crawl<'_> {
         match done.outcome {
             Ok(()) => {
                 let head = Head::of(&done.response);
-                let wanted = host
-                    .downloads
-                    .handle_head(now, id, &head, &mut bodies.store, sink);
-                match host.downloads.take_complaint() {
-                    Some(Complaint { sent_at, wait }) => {
-                        let others = host.downloads.in_flight();
-                        let crawl = &mut host.crawl;
-                        crawl.handle_other_complaint(now, sent_at, wait, others);
-                    }
-                    None => host.crawl.handle_other_answer(now),
-                }
+                let politeness = host.crawl.politeness();
+                let store = &mut bodies.store;
+                let downloads = &mut host.downloads;
+                let wanted = downloads.handle_head(now, id, &head, politeness, store, sink);
                 let stream = Stream {
                     host: index,
                     id,
@@ -204,7 +201,8 @@ impl Crawl<'_> {
                 );
                 let failure = failure(error, host.proxy.as_deref());
                 let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
-                host.downloads.handle_failure(now, id, failure, sink);
+                host.downloads
+                    .handle_failure(now, id, failure, host.crawl.politeness(), sink);
                 bodies.in_flight -= 1;
                 self.note_over(index);
             }
@@ -253,7 +251,10 @@ impl Crawl<'_> {
                 Ok(Read::Data(n)) if stream.wanted == Body::Wanted => {
                     let bytes = &bodies.buffer[..n];
                     let store = &mut bodies.store;
-                    stream.wanted = host.downloads.handle_data(stream.id, bytes, store, sink);
+                    let politeness = host.crawl.politeness();
+                    let downloads = &mut host.downloads;
+                    stream.wanted =
+                        downloads.handle_data(stream.id, bytes, politeness, store, sink);
                 }
                 Ok(Read::Data(n)) if n <= stream.left => stream.left -= n,
                 Ok(Read::Data(_)) => {
@@ -267,7 +268,9 @@ impl Crawl<'_> {
                 Ok(Read::End { report, .. }) => {
                     if stream.wanted == Body::Wanted {
                         let store = &mut bodies.store;
-                        host.downloads.handle_end(now, stream.id, store, sink);
+                        let politeness = host.crawl.politeness();
+                        host.downloads
+                            .handle_end(now, stream.id, politeness, store, sink);
                     }
                     stream.exchange.bytes = exchange(&report, false).bytes;
                     is_over = true;
@@ -276,7 +279,9 @@ impl Crawl<'_> {
                     stream.failure = Some(Class::of_error(&error));
                     if stream.wanted == Body::Wanted {
                         let failure = failure(error, host.proxy.as_deref());
-                        host.downloads.handle_failure(now, stream.id, failure, sink);
+                        let politeness = host.crawl.politeness();
+                        host.downloads
+                            .handle_failure(now, stream.id, failure, politeness, sink);
                     }
                     is_over = true;
                 }

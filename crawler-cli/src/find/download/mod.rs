@@ -7,7 +7,7 @@
 //! by a strong validator that it is still the same; else it starts over. What is there already is compared with what
 //! the server has, and replaced only on demand.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::ops::Add;
 use std::path::Path;
@@ -25,6 +25,8 @@ use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
 use crate::crawl::failure::FailureScope;
+use crate::crawl::politeness::{Politeness, Throttled};
+use crate::crawl::retry_queue::{Attempts, RetryQueue};
 
 mod answer;
 mod disk;
@@ -106,13 +108,9 @@ impl Store {
 #[derive(Debug)]
 pub(super) struct Downloads {
     policy: Policy,
-    waiting: VecDeque<Task>,
-    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
-    postponed: BTreeMap<(Instant, u64), Task>,
-    in_flight: HashMap<FetchId, Flight>,
+    queue: RetryQueue<Task>,
+    in_flight: HashMap<FetchId, ActiveDownload>,
     next_number: u64,
-    /// The host asked for a pause, which nobody was told of yet.
-    complaint: Option<Complaint>,
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
@@ -165,11 +163,8 @@ struct Task {
     left: Option<u64>,
     /// Where redirects have led, in place of its URL.
     location: Option<Url>,
-    attempts: u32,
-    /// Times that the host asked for less instead of an answer.
-    throttles: u32,
+    attempts: Attempts,
     redirects: u32,
-    first_sent_at: Option<Instant>,
 }
 
 impl Task {
@@ -178,14 +173,6 @@ impl Task {
         let location = self.location.as_ref();
         location.map_or(&self.wanted.url, Url::as_str)
     }
-}
-
-/// The host asked for less.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Complaint {
-    /// When the request was sent.
-    pub(super) sent_at: Instant,
-    pub(super) wait: Duration,
 }
 
 /// What is to be done for a file.
@@ -203,10 +190,9 @@ enum Step {
 
 /// A request that is under way.
 #[derive(Debug)]
-struct Flight {
+struct ActiveDownload {
     task: Task,
     asked: Asked,
-    sent_at: Instant,
     partial: Option<Box<Partial>>,
     /// Of the partial file, when the request was made.
     begun_at: u64,
@@ -333,11 +319,9 @@ impl Downloads {
     pub(super) fn new(policy: &Policy) -> Self {
         Self {
             policy: policy.clone(),
-            waiting: VecDeque::new(),
-            postponed: BTreeMap::new(),
+            queue: RetryQueue::default(),
             in_flight: HashMap::new(),
             next_number: 0,
-            complaint: None,
             counts: DownloadCounts::default(),
             requests: 0,
             retries: 0,
@@ -394,26 +378,24 @@ impl Downloads {
         let name = Name::of(&wanted.url, store.base.as_ref());
         let left = wanted.size.map(SizeRange::middle);
         self.counts.add_left(left);
-        self.waiting.push_back(Task {
+        self.queue.push_last(Task {
             wanted,
             name,
             step: Step::Begin,
             left,
             location: None,
-            attempts: 0,
-            throttles: 0,
+            attempts: Attempts::default(),
             redirects: 0,
-            first_sent_at: None,
         });
     }
 
     /// Whether so many files wait that no more should be looked for.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() + self.postponed.len() >= MOST_WAITING
+        self.queue.len() >= MOST_WAITING
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.waiting.is_empty() && self.postponed.is_empty() && self.in_flight.is_empty()
+        self.queue.is_empty() && self.in_flight.is_empty()
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -432,11 +414,6 @@ impl Downloads {
         (self.requests, self.retries)
     }
 
-    /// Whether the host asked for a pause since the last time.
-    pub(super) fn take_complaint(&mut self) -> Option<Complaint> {
-        self.complaint.take()
-    }
-
     /// The next request. Files that need none are done with on the way, and those of which `refusal` says why their URL
     /// may not be fetched.
     pub(super) fn poll_request(
@@ -447,7 +424,7 @@ impl Downloads {
         sink: Sink<'_>,
     ) -> Option<Get<'_>> {
         let (task, asked, partial) = loop {
-            let mut task = self.next_task(now)?;
+            let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
             if let Some(cause) = refusal(task.url()) {
                 self.give_up(&task, &cause, sink);
                 continue;
@@ -465,19 +442,17 @@ impl Downloads {
         self.next_number += 1;
         let id = FetchId(self.next_number);
         self.requests += 1;
-        self.retries += u64::from(task.attempts > 0 || task.throttles > 0);
-        let flight = Flight {
+        let flight = ActiveDownload {
             begun_at: partial.as_ref().map_or(0, |partial| partial.length()),
             task,
             asked,
-            sent_at: now,
             partial,
             length: None,
             modified: None,
         };
         let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
-        flight.task.attempts += 1;
-        flight.task.first_sent_at.get_or_insert(now);
+        flight.task.attempts.handle_sent(now);
+        self.retries += u64::from(flight.task.attempts.is_repeated());
         Some(Get {
             id,
             method: if flight.asked == Asked::Head {
@@ -496,10 +471,10 @@ impl Downloads {
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing or was not asked because the host
     /// is held until then, again although nothing came.
     pub(super) fn poll_timeout(&self, held: Option<Instant>) -> Option<Instant> {
-        if !self.waiting.is_empty() {
+        if self.queue.ready().len() > 0 {
             return held;
         }
-        let (&(due, _), _) = self.postponed.first_key_value()?;
+        let due = self.queue.next_due()?;
         Some(held.map_or(due, |until| until.max(due)))
     }
 
@@ -509,12 +484,16 @@ impl Downloads {
         now: Instant,
         id: FetchId,
         head: &Head<'_>,
+        politeness: &mut Politeness,
         store: &mut Store,
         sink: Sink<'_>,
     ) -> Body {
         let Some(mut flight) = self.in_flight.remove(&id) else {
             return Body::Unwanted;
         };
+        if !matches!(head.status, 429 | 503) {
+            politeness.handle_answer(now);
+        }
         match head.judge(&flight.asked) {
             Answer::Body { length, .. } if flight.asked == Asked::Head => {
                 self.compare(flight.task, head, length, store, sink);
@@ -530,18 +509,22 @@ impl Downloads {
                 }
                 Err(cause) => self.give_up(&flight.task, &cause, sink),
             },
+            Answer::Later if matches!(head.status, 429 | 503) => {
+                politeness.handle_over();
+                self.throttled(now, flight.task, head, politeness, sink);
+                return Body::Unwanted;
+            }
+            Answer::Later => self.retry(now, flight.task, Cause::Status(head.status), sink),
             Answer::StartOver => self.again(Step::FetchWhole, flight.task),
             Answer::Complete => self.finish(flight, store, sink),
             Answer::Redirect => self.redirect(flight.task, head, store, sink),
-            Answer::Later => {
-                self.later(now, flight, head, sink);
-            }
             // Not every server answers HEAD requests for what it has.
             Answer::Refused if flight.asked == Asked::Head && !matches!(head.status, 404 | 410) => {
                 self.differs(flight.task, store, sink);
             }
             Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), sink),
         }
+        politeness.handle_over();
         Body::Unwanted
     }
 
@@ -550,6 +533,7 @@ impl Downloads {
         &mut self,
         id: FetchId,
         bytes: &[u8],
+        politeness: &mut Politeness,
         store: &mut Store,
         sink: Sink<'_>,
     ) -> Body {
@@ -565,6 +549,7 @@ impl Downloads {
             return Body::Wanted;
         };
         if let Some(flight) = self.in_flight.remove(&id) {
+            politeness.handle_over();
             self.give_up(&flight.task, &cause, sink);
         }
         Body::Unwanted
@@ -575,12 +560,14 @@ impl Downloads {
         &mut self,
         now: Instant,
         id: FetchId,
+        politeness: &mut Politeness,
         store: &mut Store,
         sink: Sink<'_>,
     ) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
+        politeness.handle_over();
         let came = flight
             .partial
             .as_ref()
@@ -602,11 +589,13 @@ impl Downloads {
         now: Instant,
         id: FetchId,
         failure: Failure,
+        politeness: &mut Politeness,
         sink: Sink<'_>,
     ) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
+        politeness.handle_over();
         match failure.scope {
             FailureScope::Final | FailureScope::HostFinal => {
                 self.give_up(&flight.task, &failure.cause, sink)
@@ -622,28 +611,17 @@ impl Downloads {
     /// Nothing can be fetched any more: everything that is wanted is given up for this cause.
     pub(super) fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
         let in_flight = std::mem::take(&mut self.in_flight);
-        let waiting = std::mem::take(&mut self.waiting);
-        let postponed = std::mem::take(&mut self.postponed);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
-        for task in in_flight.chain(waiting).chain(postponed.into_values()) {
+        for task in in_flight.chain(self.queue.take_all()) {
             self.give_up(&task, cause, sink);
         }
-    }
-
-    fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if let Some(entry) = self.postponed.first_entry()
-            && entry.key().0 <= now
-        {
-            return Some(entry.remove());
-        }
-        self.waiting.pop_front()
     }
 
     /// The same file, at once.
     fn again(&mut self, step: Step, mut task: Task) {
         task.step = step;
-        task.attempts = task.attempts.saturating_sub(1);
-        self.waiting.push_front(task);
+        task.attempts.discount();
+        self.queue.push_next(task);
     }
 
     /// Whether what is there is what the server has.
@@ -678,27 +656,31 @@ impl Downloads {
         self.give_up(&task, &Cause::Download(Fault::Exists(path)), sink);
     }
 
-    /// Status 429 or 5xx. That the host asks for less is no attempt of the file's.
-    fn later(&mut self, now: Instant, flight: Flight, head: &Head<'_>, sink: Sink<'_>) {
-        let Flight {
-            mut task, sent_at, ..
-        } = flight;
+    /// The host asked for less. That is no attempt of the file's.
+    fn throttled(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        head: &Head<'_>,
+        politeness: &mut Politeness,
+        sink: Sink<'_>,
+    ) {
+        task.attempts.handle_throttled(now);
+        task.attempts.discount();
+        let throttles = task.attempts.throttles();
+        let asked_for = head.retry_after;
+        let asked_for = asked_for.and_then(|value| parse_retry_after(value, head.date));
+        let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
+        let throttled = Throttled {
+            sent_at: task.attempts.sent_at(),
+            wait,
+            is_telling: true,
+        };
+        politeness.handle_throttled(now, throttled);
         let cause = Cause::Status(head.status);
-        if !matches!(head.status, 429 | 503) {
-            let wait = self.policy.back_off(task.attempts);
-            return self.retry(now, task, cause, wait, sink);
-        }
-        task.attempts = task.attempts.saturating_sub(1);
-        task.throttles += 1;
-        let asked_for = head
-            .retry_after
-            .and_then(|value| parse_retry_after(value, head.date));
-        let wait = asked_for.unwrap_or_else(|| self.policy.complaint_pause(task.throttles));
-        let wait = wait.min(self.policy.longest_pause);
-        self.complaint = Some(Complaint { sent_at, wait });
-        match task.throttles {
+        match throttles {
             MOST_THROTTLES.. => self.give_up(&task, &cause, sink),
-            _ => self.retry(now, task, cause, wait, sink),
+            _ => self.retry_after(now, task, cause, wait, sink),
         }
     }
 
@@ -719,8 +701,8 @@ impl Downloads {
         }
     }
 
-    fn finish(&mut self, flight: Flight, store: &mut Store, sink: Sink<'_>) {
-        let Flight {
+    fn finish(&mut self, flight: ActiveDownload, store: &mut Store, sink: Sink<'_>) {
+        let ActiveDownload {
             task,
             partial,
             begun_at,
@@ -776,28 +758,35 @@ impl Downloads {
     }
 
     /// Tries to get the rest. A file that has grown has as many attempts as at first.
-    fn go_on(&mut self, now: Instant, mut flight: Flight, cause: Cause, sink: Sink<'_>) {
+    fn go_on(&mut self, now: Instant, mut flight: ActiveDownload, cause: Cause, sink: Sink<'_>) {
         let came = flight
             .partial
             .as_ref()
             .map_or(0, |partial| partial.length());
         if came.saturating_sub(flight.begun_at) >= PROGRESS {
-            flight.task.attempts = 1;
-            flight.task.first_sent_at = Some(now);
+            flight.task.attempts.start_over(now);
         }
-        let wait = self.policy.back_off(flight.task.attempts);
-        self.retry(now, flight.task, cause, wait, sink);
+        self.retry(now, flight.task, cause, sink);
     }
 
-    fn retry(&mut self, now: Instant, task: Task, cause: Cause, wait: Duration, sink: Sink<'_>) {
-        let too_late = task
-            .first_sent_at
-            .is_some_and(|first| now + wait > first + self.policy.patience);
-        if task.attempts >= self.policy.attempts.get() || too_late {
-            return self.give_up(&task, &cause, sink);
+    /// Tries again after the usual pause, or gives up when that was the last attempt.
+    fn retry(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+        let wait = self.policy.host.retry.back_off(task.attempts.made());
+        self.retry_after(now, task, cause, wait, sink);
+    }
+
+    fn retry_after(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: Cause,
+        wait: Duration,
+        sink: Sink<'_>,
+    ) {
+        match task.attempts.retry_at(now, wait, &self.policy.host.retry) {
+            Some(due) => self.queue.postpone(due, task),
+            None => self.give_up(&task, &cause, sink),
         }
-        self.next_number += 1;
-        self.postponed.insert((now + wait, self.next_number), task);
     }
 }
 
@@ -866,7 +855,7 @@ fn is_as_listed(wanted: &Wanted, facts: Facts) -> bool {
 
 /// Makes ready for the body, which is the file from that byte on.
 fn begin(
-    flight: &mut Flight,
+    flight: &mut ActiveDownload,
     head: &Head<'_>,
     at: u64,
     length: Option<u64>,
@@ -904,7 +893,7 @@ fn begin(
 }
 
 /// Why there is no going on.
-fn append(flight: &mut Flight, bytes: &[u8], store: &mut Store) -> Option<Cause> {
+fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Option<Cause> {
     let partial = flight.partial.as_mut()?;
     let came = partial.length() + bytes.len() as u64;
     if let Some(size) = flight.task.wanted.size.filter(|size| came > size.hi) {
@@ -971,5 +960,5 @@ const MOST_WAITING: usize = 10_000;
 /// An attempt that brought so much counts as none.
 const PROGRESS: u64 = 1 << 20;
 
-/// Complaints about one file before it is given up, whatever time is left: each came after a pause.
+/// Answers to the requests for one file that ask for less before it is given up, whatever time is left: each came after a pause.
 const MOST_THROTTLES: u32 = 100;

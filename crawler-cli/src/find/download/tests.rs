@@ -12,6 +12,7 @@ struct World {
     directory: TempDir,
     store: Store,
     downloads: Downloads,
+    politeness: Politeness,
     now: Instant,
     log: Vec<String>,
 }
@@ -37,6 +38,7 @@ impl World {
                 scope,
             ),
             downloads: Downloads::new(&Policy::default()),
+            politeness: Politeness::new(&Policy::default().host),
             now: Instant::now(),
             log: Vec::new(),
             directory,
@@ -63,6 +65,7 @@ impl World {
         let get = self
             .downloads
             .poll_request(self.now, &mut self.store, &|_| None, sink)?;
+        self.politeness.handle_sent(self.now);
         let rest = get
             .rest
             .map(|(at, validator)| format!(" {at}- if {validator}"));
@@ -82,29 +85,41 @@ impl World {
     fn head(&mut self, id: FetchId, head: &Head<'_>) -> Body {
         let log = &mut self.log;
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-        self.downloads
-            .handle_head(self.now, id, head, &mut self.store, sink)
+        self.downloads.handle_head(
+            self.now,
+            id,
+            head,
+            &mut self.politeness,
+            &mut self.store,
+            sink,
+        )
     }
 
     fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
         let log = &mut self.log;
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-        self.downloads.handle_data(id, bytes, &mut self.store, sink)
+        self.downloads
+            .handle_data(id, bytes, &mut self.politeness, &mut self.store, sink)
     }
 
     fn end(&mut self, id: FetchId) {
         let log = &mut self.log;
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         self.downloads
-            .handle_end(self.now, id, &mut self.store, sink);
+            .handle_end(self.now, id, &mut self.politeness, &mut self.store, sink);
     }
 
     fn fail(&mut self, id: FetchId, scope: FailureScope) {
         let log = &mut self.log;
         let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         let cause = Cause::Transfer("lost".into());
-        self.downloads
-            .handle_failure(self.now, id, Failure { cause, scope }, sink);
+        self.downloads.handle_failure(
+            self.now,
+            id,
+            Failure { cause, scope },
+            &mut self.politeness,
+            sink,
+        );
     }
 
     /// What has happened since the last time.
@@ -320,12 +335,7 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     };
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
-    let complaint = Complaint {
-        sent_at: world.now,
-        wait: Duration::from_secs(7),
-    };
-    assert_eq!(world.downloads.take_complaint(), Some(complaint));
-    assert_eq!(world.downloads.take_complaint(), None);
+    assert_eq!(world.politeness.held_until(world.now), Some(until));
     assert_eq!(world.downloads.poll_timeout(None), Some(until));
     let held = until + Duration::from_secs(1);
     assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));

@@ -162,7 +162,7 @@ impl HostCrawl {
     /// To be asked for, as soon as may be.
     pub(super) fn queue(&mut self, task: Task) {
         let task = self.written(task);
-        self.ready.push_back(task);
+        self.queue.push_next(task);
     }
 
     /// Writes down that this is to be asked for, unless that is written already.
@@ -262,9 +262,9 @@ impl HostCrawl {
         self.journal.on = true;
         self.journal.given = self.starts.len();
         self.journal.changes.push(Change::Begun);
-        for task in mem::take(&mut self.ready) {
+        for task in self.queue.take_ready() {
             let task = self.written(Task { number: 0, ..task });
-            self.ready.push_back(task);
+            self.queue.push_next(task);
         }
         let known = self
             .known
@@ -312,7 +312,7 @@ impl HostCrawl {
         self.heads = saved.snapshot.heads;
         self.counts = saved.snapshot.counts;
         self.known = saved.known.into_iter().collect();
-        self.ready.clear();
+        self.queue.take_ready();
         for (number, text, place) in saved.held {
             let held: WrittenListing = serde_json::from_str(&text).map_err(|_| text.clone())?;
             self.check(&held.task)?;
@@ -361,7 +361,7 @@ impl HostCrawl {
                 None if !self.is_allowed(&task.target) => {
                     self.drop_task(now, task, &Cause::Robots, sink);
                 }
-                None => self.ready.push_back(task),
+                None => self.queue.push_next(task),
             }
         }
         // No answer may come that would.
@@ -378,24 +378,21 @@ impl HostCrawl {
 
     /// Once all changes are on disk: the URLs that are better left there, because there are so many.
     pub fn spill(&mut self) -> Vec<u64> {
-        if !self.journal.on || self.ready.len() <= MOST_READY {
+        if !self.journal.on || self.queue.ready().len() <= MOST_READY {
             return Vec::new();
         }
-        // The oldest: they are next in a long time.
-        let task_is_light = |task: &Task| task.kind != TaskKind::File;
-        let (spilled, kept): (Vec<_>, Vec<_>) = mem::take(&mut self.ready)
-            .into_iter()
-            .enumerate()
-            .partition(|(at, task)| *at < MOST_READY / 2 && task_is_light(task));
-        self.ready = kept.into_iter().map(|(_, task)| task).collect();
+        // The oldest ones: it takes long until they are next.
+        let spilled = self
+            .queue
+            .take_last(MOST_READY / 2, |task| task.kind != TaskKind::File);
         self.journal.spilled += spilled.len() as u64;
-        spilled.into_iter().map(|(_, task)| task.number).collect()
+        spilled.iter().map(|task| task.number).collect()
     }
 
     /// How many of the spilled URLs it can do with now.
     pub fn wants_back(&self) -> usize {
         // What waits for its time is in memory, too. Before robots.txt is known, nothing can be asked for.
-        let has_few = self.ready.len() + self.postponed.len() < FEW_READY;
+        let has_few = self.queue.len() < FEW_READY;
         match self.is_spilled() && has_few && !self.awaits_robots() {
             true => MOST_READY / 2,
             false => 0,

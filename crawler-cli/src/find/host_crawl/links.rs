@@ -191,7 +191,7 @@ impl HostCrawl {
     /// Before what was queued so far: the queue is last in, first out, and the first start given goes first.
     pub(super) fn queue_first(&mut self, task: Task) {
         let task = self.written(task);
-        self.ready.push_front(task);
+        self.queue.push_last(task);
     }
 }
 
@@ -339,8 +339,7 @@ impl HostCrawl {
         let links = match self.read_links(&task, reply) {
             Ok(links) => links,
             Err(cause @ Cause::CutShort(_)) => {
-                let wait = self.policy.back_off(task.attempts);
-                return self.retry(now, task, cause, wait, sink);
+                return self.retry(now, task, cause, sink);
             }
             Err(cause) => return self.give_up(now, task, &cause, sink),
         };
@@ -528,8 +527,7 @@ impl HostCrawl {
             }
             // It may come whole next time.
             Ok(_) | Err(_) => {
-                let wait = self.policy.back_off(task.attempts);
-                return self.retry(now, task, Cause::CutShort(Shape::Sitemap), wait, sink);
+                return self.retry(now, task, Cause::CutShort(Shape::Sitemap), sink);
             }
         };
         let (named, mut outside) = (map.pages.len(), 0);

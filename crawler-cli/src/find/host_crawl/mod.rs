@@ -6,13 +6,12 @@
 //! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::RateLimiter;
 use url::Url;
 
 use super::cause::Cause;
@@ -22,15 +21,16 @@ use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::policy::{Follow, Policy};
 use super::range::{SizeRange, TimeRange};
-use crate::crawl::allowance::Allowance;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::robots::Robots;
+use crate::crawl::politeness::Politeness;
+use crate::crawl::retry_queue::RetryQueue;
 
 mod journal;
 mod links;
 mod messages;
-mod politeness;
 mod probe;
+mod retries;
+mod robots;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -58,30 +58,12 @@ pub struct HostCrawl {
     pages: HashSet<u128>,
     /// Keys of the fingerprints.
     seeds: [u64; 2],
-    /// Last in, first out: the queue stays as small as the tree is deep times wide.
-    ready: VecDeque<Task>,
-    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
-    postponed: BTreeMap<(Instant, u64), Task>,
+    /// What is ready goes last in, first out: the queue stays as small as the tree is deep times wide.
+    queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
     next_number: u64,
-    /// Nothing is sent before: the server asked for it, or is not there. Stays when it has passed.
-    paused_until: Option<Instant>,
-    /// What the host takes, once it has asked for less.
-    allowance: Allowance,
-    /// When the last answer came that was no complaint.
-    good_at: Option<Instant>,
-    /// A reply has come, ever.
-    has_replied: bool,
-    /// Pauses since the last reply because the host was away.
-    absences: u32,
+    politeness: Politeness,
     counts: Counts,
-    /// Limits on the rate of requests: ours, and what robots.txt asks for.
-    pace: Vec<RateLimiter>,
-    /// The last of them is robots.txt's.
-    delayed_by_robots: bool,
-    /// What robots.txt says, once that is known.
-    robots: Option<Robots>,
-    robots_asked: bool,
     /// Sitemaps name what listings show, too, so that it has to be known what was found.
     has_sitemaps: bool,
     /// Pages that were moved, and where to: by their fingerprints. As many as there are pages at the most.
@@ -163,10 +145,8 @@ impl Answered {
     fn of(now: Instant, task: &Task) -> Self {
         Self {
             status: None,
-            attempts: task.attempts,
-            took: task
-                .sent_at
-                .map_or(Duration::ZERO, |at| now.saturating_duration_since(at)),
+            attempts: task.attempts.made(),
+            took: task.attempts.took(now),
         }
     }
 }
@@ -181,7 +161,7 @@ impl HostCrawl {
         origin.set_path("/");
         origin.set_query(None);
         origin.set_fragment(None);
-        let pace = policy.pace();
+        let politeness = Politeness::new(&policy.host);
         Self {
             origin,
             policy,
@@ -191,20 +171,11 @@ impl HostCrawl {
             pages: HashSet::new(),
             // As random as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
-            ready: VecDeque::new(),
-            postponed: BTreeMap::new(),
+            queue: RetryQueue::default(),
             in_flight: HashMap::new(),
             next_number: 0,
-            paused_until: None,
-            allowance: Allowance::default(),
-            good_at: None,
-            has_replied: false,
-            absences: 0,
+            politeness,
             counts: Counts::default(),
-            pace,
-            delayed_by_robots: false,
-            robots: None,
-            robots_asked: false,
             has_sitemaps: false,
             moves: HashMap::new(),
             robots_wanted: false,
@@ -263,23 +234,14 @@ impl HostCrawl {
 
     /// The next request, if one may be sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
-        if self.paused_until.is_some_and(|until| now < until) {
-            return None;
-        }
-        self.allowance.handle_time(now);
-        if self.in_flight.len() >= self.allowance.window() {
-            return None;
-        }
-        if self.pace_at(now).is_some_and(|at| at > now) {
+        if !self.politeness.may_send(now) {
             return None;
         }
         let mut task = self.next_task(now)?;
-        self.pace(now);
-        task.attempts += 1;
-        task.first_sent_at.get_or_insert(now);
-        task.sent_at = Some(now);
+        self.politeness.handle_sent(now);
+        task.attempts.handle_sent(now);
         self.counts.requests += 1;
-        self.counts.retries += u64::from(task.attempts + task.throttles > 1);
+        self.counts.retries += u64::from(task.attempts.is_repeated());
         let id = FetchId(self.number());
         let fetch = task.fetch_kind(self.heads, self.policy.dav);
         let (task, fetch) = self
@@ -297,22 +259,19 @@ impl HostCrawl {
     /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
     /// `None`: only a reply can change anything.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
-        if self.in_flight.len() >= self.allowance.window() {
+        if !self.politeness.has_room() {
             return None;
         }
-        let due = match self.postponed.first_key_value() {
-            _ if self.has_ready() => None,
-            Some((&(due, _), _)) => Some(due),
-            None => return None,
+        let due = match self.has_ready() {
+            true => None,
+            false => Some(self.queue.next_due()?),
         };
-        let pace = self.pace_at(now);
-        self.paused_until.into_iter().chain(due).chain(pace).max()
+        self.politeness.next_at(now).into_iter().chain(due).max()
     }
 
     /// Whether nothing is left to ask or to wait for.
     pub fn is_done(&self) -> bool {
-        self.ready.is_empty()
-            && self.postponed.is_empty()
+        self.queue.is_empty()
             && self.in_flight.is_empty()
             && self.partial.is_empty()
             && !self.is_spilled()
@@ -333,15 +292,13 @@ impl HostCrawl {
         let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.politeness.handle_over();
         self.begin(task.number);
-        self.has_replied = true;
-        self.absences = 0;
         if !matches!(reply.status, 429 | 503) {
-            self.good_at = Some(now);
-            self.allowance.handle_good(now);
+            self.politeness.handle_answer(now);
         }
         match (reply.status, fetch) {
-            (429 | 503, _) => self.throttle(now, task, reply, sink),
+            (429 | 503, _) => self.throttled(now, task, reply, sink),
             (_, FetchKind::Robots) => self.robots_reply(now, task, reply, sink),
             (
                 500..,
@@ -351,8 +308,7 @@ impl HostCrawl {
                 | FetchKind::Page
                 | FetchKind::Sitemap,
             ) => {
-                let wait = self.policy.back_off(task.attempts);
-                self.retry(now, task, Cause::Status(reply.status), wait, sink);
+                self.retry(now, task, Cause::Status(reply.status), sink);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, sink),
             // There are links in it.
@@ -397,6 +353,7 @@ impl HostCrawl {
     /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
     pub fn abandon(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
+            self.politeness.handle_over();
             self.forget(task.number);
             self.give_up(now, task, cause, sink);
         }
@@ -408,14 +365,14 @@ impl HostCrawl {
         let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
         };
+        self.politeness.handle_over();
         self.begin(task.number);
         match failure.scope {
             FailureScope::Final => self.give_up(now, task, &failure.cause, sink),
             FailureScope::Request => {
-                let wait = self.policy.back_off(task.attempts);
-                self.retry(now, task, failure.cause, wait, sink);
+                self.retry(now, task, failure.cause, sink);
             }
-            FailureScope::HostFinal if !self.has_replied => {
+            FailureScope::HostFinal if !self.politeness.has_replied() => {
                 self.give_up_all(now, task, failure.cause, sink);
             }
             FailureScope::Host | FailureScope::HostFinal => {
@@ -441,8 +398,7 @@ impl HostCrawl {
             ),
             // What was cut may come whole next time.
             Err(cause @ Cause::CutShort(_)) => {
-                let wait = self.policy.back_off(task.attempts);
-                self.retry(now, task, cause, wait, sink);
+                self.retry(now, task, cause, sink);
             }
             Err(cause) => self.give_up(now, task, &cause, sink),
         }
@@ -804,39 +760,41 @@ impl HostCrawl {
         self.partial.len() >= MOST_HELD
     }
 
-    /// Whether something is there that [`next_task`](Self::next_task) gives.
+    /// Whether [`next_task`](Self::next_task) has something although nothing that was postponed is due.
     fn has_ready(&self) -> bool {
         match self.is_clogged() {
             _ if self.asks_nothing_new() => false,
-            true => self.ready.iter().any(|task| task.kind == TaskKind::File),
-            false => !self.ready.is_empty(),
+            true => self.queue.ready().any(|task| task.kind == TaskKind::File),
+            false => self.has_any_ready(),
         }
     }
 
-    /// Only what waits to be asked for again is.
+    fn has_any_ready(&self) -> bool {
+        self.queue.ready().len() > 0
+    }
+
+    /// Whether nothing may be asked for but what waits to be asked for again.
     fn asks_nothing_new(&self) -> bool {
-        self.awaits_robots() || self.postponed.len() >= MOST_POSTPONED
+        self.awaits_robots() || self.queue.postponed().len() >= MOST_POSTPONED
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        if self.awaits_robots() && (self.robots_wanted || !self.is_done()) {
-            // Nothing else was asked for yet, so that nothing else is postponed.
-            if !mem::replace(&mut self.robots_asked, true) {
-                return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
-            }
+        let wants_robots = self.robots_wanted || !self.is_done();
+        // Nothing else was asked for yet, so that nothing else is postponed.
+        if wants_robots && self.politeness.take_robots_request() {
+            return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
         }
         // What has waited long enough goes first: its time runs.
-        match self.postponed.first_key_value() {
-            Some((&(due, _), _)) if due <= now => {}
-            _ if self.asks_nothing_new() => return None,
-            _ if self.is_clogged() => {
-                let file = |task: &Task| task.kind == TaskKind::File;
-                let at = self.ready.iter().rposition(file)?;
-                return self.ready.remove(at);
-            }
-            _ => return self.ready.pop_back(),
+        if let Some(task) = self.queue.pop_due(now) {
+            return Some(task);
         }
-        self.postponed.pop_first().map(|(_, task)| task)
+        match self.is_clogged() {
+            _ if self.asks_nothing_new() => None,
+            true => self
+                .queue
+                .pop_ready_where(|task| task.kind == TaskKind::File),
+            false => self.queue.pop_ready(),
+        }
     }
 }
 

@@ -145,7 +145,7 @@ impl HostCrawl {
                     if sink(Finding::Named(&self.url(&task.target))) == Verdict::Prune {
                         continue;
                     }
-                    if self.ready.len() >= limit {
+                    if self.queue.ready().len() >= limit {
                         self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
                     } else if !self.is_allowed(&task.target) {
                         self.unread(&task.target, &Cause::Robots, sink);

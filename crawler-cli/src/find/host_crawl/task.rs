@@ -1,11 +1,11 @@
 //! What is known of a URL that is still to be asked for.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::messages::FetchKind;
+use crate::crawl::retry_queue::Attempts;
 use crate::find::expr::Memo;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
@@ -23,12 +23,7 @@ pub(super) struct Task {
     /// Index of the innermost start that holds it.
     pub(super) start: usize,
     pub(super) depth: u32,
-    /// Requests that were no complaint about the rate.
-    pub(super) attempts: u32,
-    /// Answers that asked for fewer requests.
-    pub(super) throttles: u32,
-    /// When the last of them came.
-    pub(super) throttled_at: Option<Instant>,
+    pub(super) attempts: Attempts,
     pub(super) redirects: u32,
     /// `HEAD` has failed; see [`FetchKind::First`].
     pub(super) by_get: bool,
@@ -36,9 +31,6 @@ pub(super) struct Task {
     pub(super) is_page: bool,
     /// Of a link: it was found by what embeds it, and only the links in it are wanted.
     pub(super) is_found: bool,
-    /// When the first and the last request were handed out.
-    pub(super) first_sent_at: Option<Instant>,
-    pub(super) sent_at: Option<Instant>,
     /// What its listing said, if the expression wants to know more.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// What the directories above it list; after redirects from elsewhere, the URLs that led here.
@@ -56,13 +48,9 @@ impl Task {
             kind,
             start,
             depth,
-            attempts: 0,
-            throttles: 0,
-            throttled_at: None,
+            attempts: Attempts::default(),
             redirects: 0,
             by_get: false,
-            first_sent_at: None,
-            sent_at: None,
             open: None,
             above: None,
         }

@@ -30,10 +30,9 @@ enum Answer {
 
 /// Without robots.txt, which has its own tests.
 fn plain() -> Policy {
-    Policy {
-        robots: false,
-        ..Policy::default()
-    }
+    let mut policy = Policy::default();
+    policy.host.robots = false;
+    policy
 }
 
 fn page(hrefs: &[&str]) -> Answer {
@@ -391,10 +390,8 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
 #[test]
 fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     let origin = Url::parse("http://h/").expect("valid");
-    let policy = Policy {
-        attempts: std::num::NonZeroU32::MIN,
-        ..plain()
-    };
+    let mut policy = plain();
+    policy.host.retry.attempts = std::num::NonZeroU32::MIN;
     let mut crawl = HostCrawl::new(&origin, policy);
     crawl.add_start("/");
     let now = Instant::now();
@@ -438,7 +435,8 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
     let mut failed = BTreeSet::new();
     let (mut waiting, mut most) = (0usize, 0);
     let mut crawl = Crawl::of(&["/"]);
-    crawl.policy.first_pause = crawl.policy.longest_pause;
+    let retry = &mut crawl.policy.host.retry;
+    retry.first_pause = retry.longest_pause;
     let outcome = crawl.run(|_, _, target| {
         if target == "/" {
             return Answer::Page(names.clone());
@@ -839,13 +837,8 @@ fn a_host_that_never_has_time_is_given_up_by_the_clock() {
 #[test]
 fn one_url_without_time_keeps_nobody_waiting_for_long() {
     let lively: Vec<String> = (0..90).map(|n| format!("live{n}/")).collect();
-    let crawl = Crawl {
-        policy: Policy {
-            min_delay: Duration::from_secs(1),
-            ..plain()
-        },
-        ..Crawl::of(&["/"])
-    };
+    let mut crawl = Crawl::of(&["/"]);
+    crawl.policy.host.min_delay = Duration::from_secs(1);
     let outcome = crawl.run(|_, _, target| match target {
         "/" => Answer::Page([&lively[..], &["dead/".to_owned()]].concat()),
         "/dead/" => Answer::Status(503),

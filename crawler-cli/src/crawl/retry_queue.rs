@@ -1,0 +1,242 @@
+//! What is still to be asked of a host: tasks that are ready, and tasks that wait until they may be tried again. Pure: time
+//! is an argument.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::policy::RetryPolicy;
+
+/// The tasks of a host that are not under way.
+#[derive(Debug)]
+pub struct RetryQueue<T> {
+    /// The next one is at the back.
+    ready: VecDeque<T>,
+    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
+    postponed: BTreeMap<(Instant, u64), T>,
+    next_number: u64,
+}
+
+impl<T> Default for RetryQueue<T> {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            postponed: BTreeMap::new(),
+            next_number: 0,
+        }
+    }
+}
+
+impl<T> RetryQueue<T> {
+    /// Adds a task that goes before all that are ready.
+    pub fn push_next(&mut self, task: T) {
+        self.ready.push_back(task);
+    }
+
+    /// Adds a task that goes after all that are ready.
+    pub fn push_last(&mut self, task: T) {
+        self.ready.push_front(task);
+    }
+
+    /// Adds a task that may not be tried before `due`.
+    pub fn postpone(&mut self, due: Instant, task: T) {
+        self.next_number += 1;
+        self.postponed.insert((due, self.next_number), task);
+    }
+
+    /// The postponed task that is due for the longest time, if one is due at `now`.
+    pub fn pop_due(&mut self, now: Instant) -> Option<T> {
+        let first = self.postponed.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    /// The next task that is ready.
+    pub fn pop_ready(&mut self) -> Option<T> {
+        self.ready.pop_back()
+    }
+
+    /// The next ready task for which this holds.
+    pub fn pop_ready_where(&mut self, holds: impl Fn(&T) -> bool) -> Option<T> {
+        let at = self.ready.iter().rposition(holds)?;
+        self.ready.remove(at)
+    }
+
+    /// When the first postponed task is due.
+    pub fn next_due(&self) -> Option<Instant> {
+        let ((due, _), _) = self.postponed.first_key_value()?;
+        Some(*due)
+    }
+
+    /// The tasks that are ready, the last one first.
+    pub fn ready(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.ready.iter()
+    }
+
+    /// The tasks that wait for their time, in the order of these times.
+    pub fn postponed(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.postponed.values()
+    }
+
+    /// Whether no task is ready and none waits.
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.postponed.is_empty()
+    }
+
+    /// How many tasks are ready or wait.
+    pub fn len(&self) -> usize {
+        self.ready.len() + self.postponed.len()
+    }
+
+    /// Takes out the tasks that are ready, the last one first.
+    pub fn take_ready(&mut self) -> VecDeque<T> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Takes out all tasks: those that are ready, the last one first, and then those that wait.
+    pub fn take_all(&mut self) -> Vec<T> {
+        let postponed = std::mem::take(&mut self.postponed);
+        let ready = self.take_ready().into_iter();
+        ready.chain(postponed.into_values()).collect()
+    }
+
+    /// Of the `count` ready tasks that would go last, takes out those for which this holds.
+    pub fn take_last(&mut self, count: usize, holds: impl Fn(&T) -> bool) -> Vec<T> {
+        let ready = self.take_ready().into_iter().enumerate();
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            ready.partition(|(at, task)| *at < count && holds(task));
+        self.ready = kept.into_iter().map(|(_, task)| task).collect();
+        taken.into_iter().map(|(_, task)| task).collect()
+    }
+}
+
+/// How often a task was tried, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attempts {
+    /// Requests, without those whose answer asked for fewer requests.
+    made: u32,
+    /// Answers that asked for fewer requests.
+    throttles: u32,
+    /// When the last of these answers came.
+    throttled_at: Option<Instant>,
+    /// When the first and the last request were sent.
+    first_sent_at: Option<Instant>,
+    sent_at: Option<Instant>,
+}
+
+impl Attempts {
+    /// A request is sent.
+    pub fn handle_sent(&mut self, now: Instant) {
+        self.made += 1;
+        self.first_sent_at.get_or_insert(now);
+        self.sent_at = Some(now);
+    }
+
+    /// The host asked for fewer requests instead of an answer. Returns when that happened before.
+    pub fn handle_throttled(&mut self, now: Instant) -> Option<Instant> {
+        self.throttles += 1;
+        self.throttled_at.replace(now)
+    }
+
+    /// The last request does not count as an attempt.
+    pub fn discount(&mut self) {
+        self.made = self.made.saturating_sub(1);
+    }
+
+    /// The last request has brought so much that it counts as the first one.
+    pub fn start_over(&mut self, now: Instant) {
+        self.made = 1;
+        self.first_sent_at = Some(now);
+    }
+
+    /// How many attempts were made.
+    pub fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// How many answers asked for fewer requests.
+    pub fn throttles(&self) -> u32 {
+        self.throttles
+    }
+
+    /// When the last request was sent.
+    pub fn sent_at(&self) -> Option<Instant> {
+        self.sent_at
+    }
+
+    /// Whether the request that was just sent repeats another one.
+    pub fn is_repeated(&self) -> bool {
+        self.made + self.throttles > 1
+    }
+
+    /// How long the last request took.
+    pub fn took(&self, now: Instant) -> Duration {
+        self.sent_at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
+    }
+
+    /// When to try again after `wait`; `None` if the policy allows no further attempt.
+    pub fn retry_at(&self, now: Instant, wait: Duration, policy: &RetryPolicy) -> Option<Instant> {
+        let is_late = self
+            .first_sent_at
+            .is_some_and(|first| now + wait > first + policy.patience);
+        (self.made < policy.attempts.get() && !is_late).then(|| now + wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_is_due_goes_by_its_time_and_the_rest_by_its_place() {
+        let now = Instant::now();
+        let mut queue = RetryQueue::default();
+        queue.postpone(now + SECOND * 2, "c");
+        queue.postpone(now + SECOND, "a");
+        queue.postpone(now + SECOND, "b");
+        queue.push_last("y");
+        queue.push_last("z");
+        queue.push_next("x");
+        assert_eq!((queue.len(), queue.next_due()), (6, Some(now + SECOND)));
+        assert_eq!(queue.pop_due(now), None);
+        let due: Vec<_> = std::iter::from_fn(|| queue.pop_due(now + SECOND)).collect();
+        assert_eq!(due, ["a", "b"]);
+        let ready: Vec<_> = std::iter::from_fn(|| queue.pop_ready()).collect();
+        assert_eq!(ready, ["x", "y", "z"]);
+        assert_eq!(queue.take_all(), ["c"]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn tasks_are_taken_out_of_their_order() {
+        let mut queue = RetryQueue::default();
+        for n in 1..=6 {
+            queue.push_last(n);
+        }
+        assert_eq!(queue.pop_ready_where(|n| n % 2 == 0), Some(2));
+        assert_eq!(queue.take_last(3, |n| *n != 5), [6, 4]);
+        assert_eq!(queue.take_ready(), [5, 3, 1]);
+    }
+
+    #[test]
+    fn attempts_end_by_their_number_and_by_the_clock() {
+        let now = Instant::now();
+        let policy = RetryPolicy::default();
+        let mut attempts = Attempts::default();
+        for _ in 1..policy.attempts.get() {
+            attempts.handle_sent(now);
+            assert_eq!(attempts.retry_at(now, SECOND, &policy), Some(now + SECOND));
+        }
+        let late = now + policy.patience;
+        assert_eq!(attempts.retry_at(late, Duration::ZERO, &policy), Some(late));
+        assert_eq!(attempts.retry_at(late, SECOND, &policy), None);
+        attempts.handle_sent(now);
+        assert_eq!(attempts.retry_at(now, SECOND, &policy), None);
+        // To be asked for less is no attempt.
+        assert_eq!(attempts.handle_throttled(now), None);
+        attempts.discount();
+        assert_eq!(attempts.retry_at(now, SECOND, &policy), Some(now + SECOND));
+        assert_eq!((attempts.made(), attempts.throttles()), (9, 1));
+    }
+}

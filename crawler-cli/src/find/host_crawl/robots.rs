@@ -1,0 +1,81 @@
+//! The robots.txt of the host: asked for before anything else, if the policy says so.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::messages::Reply;
+use super::task::{Task, TaskKind};
+use super::{HostCrawl, Sink};
+use crate::crawl::robots::{Access, Robots};
+use crate::find::cause::Cause;
+
+impl HostCrawl {
+    /// What came instead of, or as, the robots.txt.
+    pub(super) fn robots_reply(
+        &mut self,
+        now: Instant,
+        task: Task,
+        reply: &Reply<'_>,
+        sink: Sink<'_>,
+    ) {
+        match Access::of_status(reply.status, task.redirects) {
+            Access::Parse => self.politeness.parse_robots(reply.body),
+            Access::Follow => match self.robots_elsewhere(&task, reply.location) {
+                Some(target) => {
+                    let moved = Task {
+                        redirects: task.redirects + 1,
+                        ..Task::new(target, TaskKind::Robots, task.start, 0)
+                    };
+                    return self.postpone(now, moved);
+                }
+                None => self.politeness.obey(Robots::allow_all()),
+            },
+            Access::Unavailable => self.politeness.obey(Robots::allow_all()),
+            Access::Unreachable => {
+                return self.retry(now, task, Cause::Status(reply.status), sink);
+            }
+        }
+        self.drop_disallowed(now, sink);
+    }
+
+    /// Another place for it on this host. One on another host would be about that host.
+    fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
+        let mut at = self.origin.clone();
+        at.set_path(&task.target);
+        let to = at.join(std::str::from_utf8(location?).ok()?).ok()?;
+        let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
+        (to.origin() == self.origin.origin() && target != task.target).then(|| target.to_owned())
+    }
+
+    /// Looks again at the starts, which were added before robots.txt was known.
+    fn drop_disallowed(&mut self, now: Instant, sink: Sink<'_>) {
+        for task in self.queue.take_ready() {
+            match self.is_allowed(&task.target) {
+                true => self.queue.push_next(task),
+                false => self.drop_task(now, task, &Cause::Robots, sink),
+            }
+        }
+    }
+
+    /// Whether robots.txt lets it be fetched.
+    pub fn is_allowed(&self, target: &str) -> bool {
+        self.politeness.is_allowed(target)
+    }
+
+    /// Why a target may not be fetched by a request that is made elsewhere; once robots.txt is known.
+    pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
+        // A host that was given up before robots.txt was known allows nothing.
+        let cause = || self.given_up.clone().unwrap_or(Arc::new(Cause::Robots));
+        (!self.is_allowed(target)).then(cause)
+    }
+
+    /// The robots.txt is asked for even if there is nothing else to ask for.
+    pub fn want_robots(&mut self) {
+        self.robots_wanted = true;
+    }
+
+    /// Whether nothing but the robots.txt may be asked for.
+    pub fn awaits_robots(&self) -> bool {
+        self.politeness.awaits_robots()
+    }
+}
