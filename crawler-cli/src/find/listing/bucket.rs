@@ -1,5 +1,6 @@
-//! A bucket's objects as a directory tree. Keys are flat; a `/` in them makes directories only by agreement, and only a
-//! listing that is asked for with a delimiter is one of a single directory.
+//! The objects of a bucket (S3, Azure Blob Storage) as a directory tree. Keys are flat: a `/` in a key makes
+//! directories by convention only. Only a listing that is requested with a delimiter shows a single directory. `xml`
+//! reads the elements.
 
 use std::borrow::Cow;
 
@@ -12,28 +13,29 @@ use super::{Directories, EntryKind, Listing, PageLimits};
 use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
-/// What a page says of a bucket.
+/// The content of one page of a bucket.
 pub(super) struct Bucket<'a> {
     page: &'a Url,
     shape: Shape,
-    /// The prefix that was asked for.
+    /// The prefix that was requested.
     pub(super) prefix: Vec<u8>,
     pub(super) is_delimited: bool,
-    /// Keys and prefixes are escaped as in a form.
+    /// Keys and prefixes are `application/x-www-form-urlencoded`.
     pub(super) is_encoded: bool,
     pub(super) is_truncated: bool,
-    /// Where the next page begins: of version 2 of the protocol, and of version 1 and Azure.
+    /// Where the next page begins, in version 2 of the S3 protocol.
     pub(super) token: Option<Vec<u8>>,
+    /// Where the next page begins, in version 1 and in Azure.
     pub(super) marker: Option<Vec<u8>>,
     pub(super) objects: Vec<Object>,
 }
 
-/// An object, or a common prefix of several.
+/// An object, or a common prefix of several objects.
 #[derive(Default)]
 pub(super) struct Object {
     pub(super) key: Vec<u8>,
     pub(super) is_prefix: bool,
-    /// The key is percent-encoded, for it has characters that XML does not.
+    /// The key is percent-encoded, because it has characters that XML does not allow.
     pub(super) is_encoded: bool,
     pub(super) size: Option<SizeRange>,
     pub(super) modified: Option<ListedTime>,
@@ -73,7 +75,8 @@ impl<'a> Bucket<'a> {
         }
         let mut listing = Listing::of(children, self.shape);
         let was_asked = self.page.query_pairs().any(|(key, _)| key == "delimiter");
-        // The beginning of all keys of the tree is of little use. Asked in the other way, each directory comes alone.
+        // A flat listing of the whole tree was cut or has subdirectories. A request with a delimiter lists one
+        // directory.
         if !self.is_delimited && !was_asked && (!is_flat || self.is_truncated) {
             listing.entries.clear();
             listing.nameless = 0;
@@ -82,12 +85,12 @@ impl<'a> Bucket<'a> {
         } else {
             listing.next = self.next();
         }
-        listing.directory = Some(format!("{}{}", self.page.path(), spelled(directory)));
+        listing.directory = Some(format!("{}{}", self.page.path(), encoded_path(directory)));
         listing.directories = Directories::Query(self.target(directory));
         listing
     }
 
-    /// Adds one object. False: it is not directly in the directory.
+    /// Adds one object. Returns false if the object is not directly in the directory.
     fn object(&self, object: &Object, directory: &[u8], children: &mut Children<'_>) -> bool {
         let key = if object.is_encoded {
             percent_decode(&object.key).collect::<Vec<u8>>().into()
@@ -98,7 +101,7 @@ impl<'a> Bucket<'a> {
             children.nameless += 1;
             return true;
         };
-        // An object that stands for the directory itself.
+        // An object that represents the directory itself.
         if name.is_empty() {
             return true;
         }
@@ -106,7 +109,7 @@ impl<'a> Bucket<'a> {
             Some(at) => (&name[..at], EntryKind::Directory),
             None => (name, EntryKind::File),
         };
-        // A path cannot say `//`, nor `.` and `..`: whoever sends it may shorten it.
+        // URL paths cannot carry `//`, `.` and `..`: clients and servers may shorten them.
         if matches!(name, b"" | b"." | b"..") {
             children.nameless += 1;
             return true;
@@ -120,12 +123,12 @@ impl<'a> Bucket<'a> {
         kind == EntryKind::File || object.is_prefix
     }
 
-    /// The request target of the next page: as this one's, with where it begins.
+    /// The request target of the next page: that of this page, with the key at which the next page begins.
     fn next(&self) -> Option<String> {
         let (key, value) = match (&self.token, &self.marker) {
             (Some(token), _) => ("continuation-token", Cow::Borrowed(token.as_slice())),
             (None, Some(marker)) => ("marker", self.decoded(marker)),
-            // Version 1 names no marker when there is no delimiter: it is the last key.
+            // Version 1 without a delimiter names no marker: the last key is the marker.
             (None, None) if self.is_truncated => {
                 ("marker", self.decoded(&self.objects.last()?.key))
             }
@@ -145,14 +148,17 @@ impl<'a> Bucket<'a> {
         Some(target)
     }
 
-    /// The request target of the listing of this prefix alone.
+    /// The request target of the listing of this prefix, with a delimiter.
     fn target(&self, prefix: &[u8]) -> String {
-        let how = match self.shape {
+        let list_request = match self.shape {
             Shape::Azure => "restype=container&comp=list",
             _ => "list-type=2",
         };
         let prefix = percent_encode(prefix, NON_ALPHANUMERIC);
-        format!("{}?{how}&delimiter=%2F&prefix={prefix}", self.page.path())
+        format!(
+            "{}?{list_request}&delimiter=%2F&prefix={prefix}",
+            self.page.path()
+        )
     }
 
     fn decoded<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
@@ -167,7 +173,7 @@ impl<'a> Bucket<'a> {
     }
 }
 
-fn spelled(directory: &[u8]) -> String {
+fn encoded_path(directory: &[u8]) -> String {
     let segments: Vec<String> = directory
         .split(|&byte| byte == b'/')
         .map(path::encode)

@@ -1,8 +1,8 @@
-//! Which links of a page are entries of the directory, and what each is called: the child test.
+//! The child test: which links of a page are entries of the directory, and the name of each.
 //!
-//! A link is an entry when it resolves to exactly one segment below the page, which drops parents, sort links, icons and
-//! footers of every server alike. Nearly all entries of nearly all pages are one plain segment, and those are told by
-//! their bytes; only the others are resolved as URLs.
+//! A link is an entry if it resolves to exactly one segment below the page (RFC 3986 §5). This drops links to parents,
+//! sort links, icons and footers, whatever the server. Nearly all entries are one plain segment, which is recognised by
+//! its bytes; only other references are resolved as URLs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,19 +18,19 @@ use crate::find::path;
 /// The entries found so far.
 pub(super) struct Children<'a> {
     page: &'a Url,
-    /// The page's path, canonical.
+    /// The path of the page in [canonical](path::canonical) form.
     directory: String,
-    /// The bytes of a URL before the segment.
+    /// Length of the URL before the segment, in bytes.
     prefix: usize,
-    /// What references are resolved against, if that is not the page: its first `<base href>`.
+    /// The first `<base href>` of the page. Without it, references are resolved against the page.
     base: Option<Url>,
     limits: PageLimits,
-    /// The entries, each name once.
+    /// The entries. Each name occurs once.
     pub(super) entries: Vec<Entry>,
     hasher: RandomState,
-    /// Where each name is in `entries`, by its hash, or by the next free number above.
+    /// Index of each name in `entries`. The key is the hash of the name, or the next free number after it.
     by_hash: HashMap<u64, usize, BuildHasherDefault<AlreadyHashed>>,
-    /// A link to a directory ended in `/`.
+    /// A link to an entry ended in `/`.
     pub(super) marks_directories: bool,
     pub(super) overlong: usize,
     pub(super) nameless: usize,
@@ -57,7 +57,7 @@ impl<'a> Children<'a> {
         }
     }
 
-    /// `<base href>`; only the first counts.
+    /// Sets the base from `<base href>`; only the first one counts (HTML §4.2.3).
     pub(super) fn rebase(&mut self, href: &[u8]) {
         if self.base.is_none() {
             let base = self.page.join(&as_reference(href));
@@ -65,22 +65,22 @@ impl<'a> Children<'a> {
         }
     }
 
-    /// What a reference on the page means.
+    /// Resolves a reference of the page.
     pub(super) fn resolve(&self, href: &[u8]) -> Option<Url> {
         let base = self.base.as_ref().unwrap_or(self.page);
         base.join(&as_reference(href)).ok()
     }
 
-    /// The entry that a link leads to, if it leads to one.
+    /// The index of the entry that a link leads to; `None` if the link is not an entry.
     pub(super) fn link(&mut self, href: &[u8]) -> Option<usize> {
         if href.len() > self.limits.url_bytes {
             self.overlong += usize::from(!has_other_scheme(href));
             return None;
         }
         if self.base.is_none()
-            && let Some((segment, slash, is_spelled)) = plain_child(href, self.page.path())
+            && let Some((segment, slash, is_normalised)) = plain_child(href, self.page.path())
         {
-            let segment = if is_spelled {
+            let segment = if is_normalised {
                 Cow::Borrowed(segment)
             } else {
                 Cow::Owned(path::normalise_segment(segment))
@@ -93,7 +93,7 @@ impl<'a> Children<'a> {
         self.segment(segment, slash)
     }
 
-    /// The entry of this name, not escaped, as in structured listings.
+    /// The index of the entry with this name. The name is not escaped, as in structured listings.
     pub(super) fn named(&mut self, name: &[u8], kind: EntryKind) -> Option<usize> {
         let segment = path::encode(name);
         if self.is_overlong(segment.len()) {
@@ -109,7 +109,7 @@ impl<'a> Children<'a> {
         is_overlong
     }
 
-    /// `target`'s last segment, if `target` is a direct child of the page, and whether a `/` follows it.
+    /// The last segment of `target` and whether a `/` follows it, if `target` is a direct child of the page.
     fn child<'t>(&self, target: &'t Url) -> Option<(&'t str, bool)> {
         if target.scheme() != self.page.scheme()
             || target.host() != self.page.host()
@@ -138,9 +138,9 @@ impl<'a> Children<'a> {
         } else {
             EntryKind::Unknown
         };
-        // Only what had to be spelled can hold an escape.
+        // A borrowed segment was plain: it holds no escape.
         let name = match &segment {
-            Cow::Borrowed(spelled) => spelled.as_bytes().to_vec(),
+            Cow::Borrowed(plain) => plain.as_bytes().to_vec(),
             Cow::Owned(segment) => path::decode(segment),
         };
         let entry = self.add(segment.into_owned(), name, kind);
@@ -152,7 +152,7 @@ impl<'a> Children<'a> {
         if name == b"." || name == b".." {
             return None;
         }
-        // A name that holds a separator is no single segment to whoever decodes it: `..%2F..` would climb.
+        // A server that decodes a name with a separator sees several segments: `..%2F..` would leave the directory.
         if name.is_empty() || memchr::memchr2(b'/', 0, &name).is_some() {
             self.nameless += 1;
             return None;
@@ -181,7 +181,7 @@ impl<'a> Children<'a> {
     }
 }
 
-/// Hashes what is a keyed hash already.
+/// A hasher for keys that are keyed hashes already.
 #[derive(Default)]
 struct AlreadyHashed(u64);
 
@@ -201,14 +201,15 @@ impl Hasher for AlreadyHashed {
     }
 }
 
-/// The segment that `href` is, relative to `directory` or below it by its absolute path, if that can be told without
-/// resolving it; whether a `/` follows, and whether it is spelled as [`path::normalise_segment`] would spell it.
+/// The segment that `href` names below `directory`, if this is clear without resolving `href`. `href` is relative, or
+/// an absolute path that starts with `directory`. Also returns whether a `/` follows, and whether the segment is
+/// unchanged by [`path::normalise_segment`].
 fn plain_child<'h>(href: &'h [u8], directory: &str) -> Option<(&'h str, bool, bool)> {
     if !directory.ends_with('/') {
         return None;
     }
-    // A colon would end a scheme, were it not behind a `/`.
-    let (rest, colon) = if let Some(rest) = href.strip_prefix(b"./") {
+    // A colon before the first `/` would end a scheme.
+    let (rest, allows_colon) = if let Some(rest) = href.strip_prefix(b"./") {
         (rest, true)
     } else if let Some(rest) = href.strip_prefix(directory.as_bytes()) {
         (rest, true)
@@ -222,14 +223,14 @@ fn plain_child<'h>(href: &'h [u8], directory: &str) -> Option<(&'h str, bool, bo
     let class = segment
         .iter()
         .fold(0, |class, &byte| class | CLASSES[usize::from(byte)]);
-    if segment.is_empty() || class & NOT_PLAIN != 0 || (class & COLON != 0 && !colon) {
+    if segment.is_empty() || class & NOT_PLAIN != 0 || (class & COLON != 0 && !allows_colon) {
         return None;
     }
     let segment = std::str::from_utf8(segment).ok()?;
     Some((segment, slash, class == 0))
 }
 
-/// What each byte of a segment asks for; nothing, for those that stay as they are.
+/// The class of each byte of a segment. 0: the byte stays as it is.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0u8;
@@ -239,7 +240,7 @@ const CLASSES: [u8; 256] = {
             b':' => COLON,
             b'-' | b'.' | b'_' | b'~' | b'+' => 0,
             _ if byte.is_ascii_alphanumeric() => 0,
-            _ if byte.is_ascii_graphic() => SPELL,
+            _ if byte.is_ascii_graphic() => NEEDS_ESCAPE,
             _ => NOT_PLAIN,
         };
         if byte == u8::MAX {
@@ -249,14 +250,14 @@ const CLASSES: [u8; 256] = {
     }
 };
 
-/// Only a URL parser knows.
+/// The reference has to be resolved as a URL.
 const NOT_PLAIN: u8 = 1;
-/// Plain where no scheme can be.
+/// Plain only where no scheme can stand.
 const COLON: u8 = 2;
-/// An escape, or to be escaped.
-const SPELL: u8 = 4;
+/// An escape, or a byte that has to be escaped.
+const NEEDS_ESCAPE: u8 = 4;
 
-/// Links that no directory holds, and that may be long.
+/// Whether the scheme is one of those whose links are never entries and may be very long.
 fn has_other_scheme(href: &[u8]) -> bool {
     [&b"data:"[..], b"javascript:", b"mailto:"]
         .iter()
@@ -266,7 +267,8 @@ fn has_other_scheme(href: &[u8]) -> bool {
         })
 }
 
-/// The reference in an attribute. Bytes that are not UTF-8 are escaped one by one, so that the server gets them back.
+/// The reference in an attribute. If it is not UTF-8, its non-ASCII bytes are percent-encoded one by one, so that the
+/// server receives the same bytes.
 pub(super) fn as_reference(href: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(href.trim_ascii()) {
         Ok(text) => text.into(),

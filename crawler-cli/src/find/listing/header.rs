@@ -1,6 +1,6 @@
-//! The header `Link` (RFC 8288 §3): the one thing of a listing that can stand beside its page.
+//! The `Link` field (RFC 8288 §3), which can name the next page of a listing.
 
-/// The reference to the next page that the value of a `Link` header has, if it has one.
+/// The URI reference of the first link with `rel=next` in the value of a `Link` field. It is not resolved.
 pub fn next_link(value: &[u8]) -> Option<&[u8]> {
     split(value, b',').find_map(|link| {
         let link = link.trim_ascii().strip_prefix(b"<")?;
@@ -9,7 +9,8 @@ pub fn next_link(value: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Whether these parameters say so. Only the first relation counts, and none that is of another page.
+/// Whether these parameters have the relation `next`. Only the first `rel` counts (RFC 8288 §3.3). A link with an
+/// `anchor` belongs to another page and does not count.
 fn is_next(parameters: &[u8]) -> bool {
     let mut rel = None;
     for parameter in split(parameters, b';') {
@@ -31,7 +32,7 @@ fn is_next(parameters: &[u8]) -> bool {
     types.any(|name| name.eq_ignore_ascii_case(b"next"))
 }
 
-/// The parts between separators that stand neither in quotes nor in a reference.
+/// Splits at separators that are neither in quotes nor in a `<reference>`.
 fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut inside, mut escaped) = (None, false);
     text.split(move |&byte| {

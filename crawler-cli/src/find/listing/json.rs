@@ -1,5 +1,5 @@
-//! Listings in JSON: nginx with `autoindex_format json` or `jsonp`, and Caddy when it is asked for JSON. Both are an
-//! array of objects; one object at a time is held.
+//! Listings in JSON: nginx with `autoindex_format json` or `jsonp`, and Caddy for `Accept: application/json`. Both are
+//! an array of objects. The reader keeps one object at a time in memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,17 +20,17 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
     if body.trim_ascii().is_empty() {
         return Err(PageError::NotAListing);
     }
-    // Names of files are bytes, which nginx writes as they are.
+    // nginx writes the bytes of file names unchanged, so that the text need not be UTF-8.
     let (text, is_latin) = match std::str::from_utf8(array) {
         Ok(text) => (Cow::Borrowed(text), false),
-        // A cut can fall inside of a character.
+        // The page was cut inside a character.
         Err(error) if error.error_len().is_none() => {
             let whole = std::str::from_utf8(&array[..error.valid_up_to()]);
             (Cow::Borrowed(whole.unwrap_or("")), false)
         }
         Err(_) => (array.iter().map(|&byte| char::from(byte)).collect(), true),
     };
-    let mut items = Items {
+    let mut reader = ArrayReader {
         children: Children::new(page, limits),
         limits,
         shape: None,
@@ -39,24 +39,24 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
         error: None,
     };
     let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let outcome = items
+    let outcome = reader
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end());
-    if let Some(error) = items.error {
+    if let Some(error) = reader.error {
         return Err(error);
     }
     if let Err(error) = &outcome
         && !error.is_eof()
-        && items.objects == 0
+        && reader.objects == 0
     {
         return Err(PageError::NotAListing);
     }
-    let mut listing = Listing::of(items.children, items.shape.unwrap_or(Shape::Nginx));
+    let mut listing = Listing::of(reader.children, reader.shape.unwrap_or(Shape::Nginx));
     listing.ended = outcome.is_ok() && is_closed;
     Ok(listing)
 }
 
-/// The array inside of nginx's JSONP call, and whether the call is whole.
+/// The array inside nginx's JSONP call, and whether the call is complete.
 fn without_callback(body: &[u8]) -> (&[u8], bool) {
     let body = body.trim_ascii();
     let Some(call) = body.strip_prefix(b"/* callback */") else {
@@ -72,18 +72,18 @@ fn without_callback(body: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Takes the objects as they come.
-struct Items<'a> {
+/// Reads the array and adds one entry for each object.
+struct ArrayReader<'a> {
     children: Children<'a>,
     limits: PageLimits,
     shape: Option<Shape>,
-    /// Each character of the text is one byte.
+    /// The text was not UTF-8: each character represents one byte.
     is_latin: bool,
     objects: usize,
     error: Option<PageError>,
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Items<'_> {
+impl<'de> DeserializeSeed<'de> for &mut ArrayReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -91,26 +91,26 @@ impl<'de> DeserializeSeed<'de> for &mut Items<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Items<'_> {
+impl<'de> Visitor<'de> for &mut ArrayReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of a directory's entries")
     }
 
-    /// `null` is what Caddy makes of an empty directory.
+    /// Caddy writes `null` for an empty directory.
     fn visit_unit<E>(self) -> Result<(), E> {
         self.shape = Some(Shape::Caddy);
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element::<Object<'de>>()? {
+        while let Some(item) = items.next_element::<JsonEntry<'de>>()? {
             self.objects += 1;
             let outcome = if self.objects > self.limits.links {
                 Err(PageError::TooManyLinks)
             } else {
-                self.item(&item)
+                self.add(&item)
             };
             if let Err(error) = outcome {
                 self.error = Some(error);
@@ -121,8 +121,8 @@ impl<'de> Visitor<'de> for &mut Items<'_> {
     }
 }
 
-impl Items<'_> {
-    fn item(&mut self, item: &Object<'_>) -> Result<(), PageError> {
+impl ArrayReader<'_> {
+    fn add(&mut self, item: &JsonEntry<'_>) -> Result<(), PageError> {
         let name = item.name.as_deref().ok_or(PageError::NotAListing)?;
         let (shape, is_directory, modified) = match &item.kind {
             Some(kind) => (Shape::Nginx, kind == "directory", &item.mtime),
@@ -160,7 +160,7 @@ impl Items<'_> {
         for char in text.chars() {
             match u8::try_from(char) {
                 Ok(byte) => bytes.push(byte),
-                // From an escape.
+                // The character came from a `\u` escape.
                 Err(_) => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
@@ -168,9 +168,9 @@ impl Items<'_> {
     }
 }
 
-/// What matters of one object. A value of another type than it has there is as none.
+/// The fields of one object that are read. A value of an unexpected type counts as missing.
 #[derive(Default)]
-struct Object<'de> {
+struct JsonEntry<'de> {
     name: Option<Cow<'de, str>>,
     /// `type`
     kind: Option<Cow<'de, str>>,
@@ -180,23 +180,23 @@ struct Object<'de> {
     size: Option<u64>,
 }
 
-impl<'de> Deserialize<'de> for Object<'de> {
+impl<'de> Deserialize<'de> for JsonEntry<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(FieldVisitor)
     }
 }
 
-struct ObjectVisitor;
+struct FieldVisitor;
 
-impl<'de> Visitor<'de> for ObjectVisitor {
-    type Value = Object<'de>;
+impl<'de> Visitor<'de> for FieldVisitor {
+    type Value = JsonEntry<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an entry")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
-        let mut object = Object::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonEntry<'de>, A::Error> {
+        let mut object = JsonEntry::default();
         while let Some(key) = map.next_key::<Scalar<'de>>()? {
             let value: Scalar<'de> = map.next_value()?;
             match key.text().as_deref() {
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 }
 
-/// A value, if it is one of those that matter.
+/// A value of an object, if its type is one that is read.
 enum Scalar<'de> {
     Text(Cow<'de, str>),
     Number(u64),
@@ -259,7 +259,7 @@ impl<'de> Visitor<'de> for ScalarVisitor {
         Ok(Scalar::Text(Cow::Borrowed(text)))
     }
 
-    /// With an escape in it.
+    /// The text has an escape, so that it cannot be borrowed.
     fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
         Ok(Scalar::Text(Cow::Owned(text.to_owned())))
     }

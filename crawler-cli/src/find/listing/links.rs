@@ -1,4 +1,4 @@
-//! All links of a web page, for a crawl that follows pages and not only directories.
+//! All links of an HTML page, for a crawl that follows pages and not only directories. The tokenising is in `tokens`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -10,25 +10,25 @@ use super::children::as_reference;
 use super::tokens::{self, Events};
 use super::{PageError, PageLimits};
 
-/// Where a page leads to.
+/// The links of a page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Links {
-    /// The URLs, http and https, without fragments, each once, in the order of the page.
+    /// The http and https URLs without fragments, in the order of the page. Each URL occurs once.
     pub urls: Vec<Reference>,
-    /// Links that were left out because their URL is longer than the limit.
+    /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
     pub overlong: usize,
 }
 
-/// What a page refers to.
+/// One URL that a page refers to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reference {
-    /// Where.
+    /// The URL, without a fragment.
     pub url: Url,
-    /// Whether it is a part of the page, such as an image; and not a place to go to.
+    /// Whether the URL is a part of the page only, such as an image, and not the target of a link.
     pub is_embedded: bool,
 }
 
-/// Whether a request target, by its name alone, is most likely that of a page.
+/// Whether the name in a request target is typical of an HTML page: no extension, or one of the usual ones.
 pub fn is_page_name(target: &str) -> bool {
     let path = target.split('?').next().unwrap_or(target);
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -40,69 +40,69 @@ pub fn is_page_name(target: &str) -> bool {
     }
 }
 
-/// Extensions of pages.
+/// Extensions of HTML pages.
 const PAGES: [&str; 14] = [
     "html", "htm", "xhtml", "xht", "shtml", "shtm", "php", "asp", "aspx", "jsp", "jspx", "cgi",
     "cfm", "do",
 ];
 
-/// All that `page` refers to: links, and what it embeds.
+/// All URLs that `page` refers to: links and embedded parts.
 ///
 /// # Errors
-/// The page has too many links.
+/// The page has more links than [`PageLimits::links`], or more bytes of URLs than [`PageLimits::all_urls_bytes`].
 pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageError> {
-    let mut scan = Scan::new(page, limits);
-    if tokens::scan(body, &mut scan).is_err() {
-        scan = Scan::new(page, limits);
-        tokens::read(body, &mut scan);
+    let mut collector = LinkCollector::new(page, limits);
+    if tokens::scan(body, &mut collector).is_err() {
+        collector = LinkCollector::new(page, limits);
+        tokens::read(body, &mut collector);
     }
-    scan.end_tag();
-    if scan.count > limits.links {
+    collector.end_tag();
+    if collector.count > limits.links {
         return Err(PageError::TooManyLinks);
     }
-    if scan.bytes > limits.all_urls_bytes {
+    if collector.bytes > limits.all_urls_bytes {
         return Err(PageError::TooLongLinks);
     }
-    Ok(scan.links)
+    Ok(collector.links)
 }
 
-struct Scan<'a> {
+struct LinkCollector<'a> {
     page: &'a Url,
     base: Option<Url>,
     limits: PageLimits,
     count: usize,
-    tag: Tag,
-    /// The source of what is shown where scripts do not run, while that goes on.
-    unscripted: Option<Vec<u8>>,
-    /// Bytes of all URLs.
+    tag: LinkTag,
+    /// The source inside a `<noscript>` that is still open.
+    noscript: Option<Vec<u8>>,
+    /// Bytes of all URLs so far.
     bytes: usize,
-    /// Where each URL is in `links`, by its hashes.
+    /// Index of each URL in `links`. The key is a pair of hashes of the URL.
     seen: HashMap<[u64; 2], usize>,
     hashers: [RandomState; 2],
     links: Links,
 }
 
-/// The tag whose attributes are read.
+/// The start tag whose attributes are read.
 #[derive(Default)]
-struct Tag {
-    /// The attribute that refers to something.
-    wanted: &'static [u8],
-    /// What it says.
+struct LinkTag {
+    /// The attribute that holds a URL in this element. Empty: none.
+    url_attribute: &'static [u8],
+    /// The references found so far, as they are written.
     references: Vec<Vec<u8>>,
     is_base: bool,
     is_embedded: bool,
     is_link: bool,
-    /// Says to whom to connect, and not what to get.
+    /// `rel=preconnect` or `dns-prefetch`: names a host to connect to, and nothing to fetch.
     is_hint: bool,
-    /// `<meta>`, and whether it is `http-equiv=refresh`.
     is_meta: bool,
+    /// `<meta http-equiv=refresh>`
     is_refresh: bool,
 }
 
-impl Tag {
+impl LinkTag {
     fn new(name: &[u8]) -> Self {
         Self {
-            wanted: match name {
+            url_attribute: match name {
                 b"a" | b"area" | b"base" | b"link" => b"href",
                 b"img" | b"script" | b"iframe" | b"frame" | b"source" | b"video" | b"audio"
                 | b"embed" | b"track" | b"input" => b"src",
@@ -122,15 +122,15 @@ impl Tag {
     }
 }
 
-impl<'a> Scan<'a> {
+impl<'a> LinkCollector<'a> {
     fn new(page: &'a Url, limits: PageLimits) -> Self {
         Self {
             page,
             base: None,
             limits,
             count: 0,
-            tag: Tag::default(),
-            unscripted: None,
+            tag: LinkTag::default(),
+            noscript: None,
             bytes: 0,
             seen: HashMap::new(),
             hashers: [RandomState::new(), RandomState::new()],
@@ -138,7 +138,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// All attributes of the tag are known.
+    /// Adds the references of the tag, once all its attributes are known.
     fn end_tag(&mut self) {
         let tag = std::mem::take(&mut self.tag);
         if tag.is_base {
@@ -181,7 +181,7 @@ impl<'a> Scan<'a> {
         }
         let hashes = [&self.hashers[0], &self.hashers[1]].map(|state| state.hash_one(url.as_str()));
         match self.seen.entry(hashes) {
-            // A place to go to, wherever else it is a part.
+            // A URL that is linked anywhere on the page is not only embedded.
             Entry::Occupied(seen) => self.links.urls[*seen.get()].is_embedded &= is_embedded,
             Entry::Vacant(new) => {
                 self.bytes += url.as_str().len();
@@ -192,21 +192,21 @@ impl<'a> Scan<'a> {
     }
 }
 
-impl Events for Scan<'_> {
+impl Events for LinkCollector<'_> {
     fn open(&mut self, name: &[u8]) {
         self.end_tag();
-        self.tag = Tag::new(name);
+        self.tag = LinkTag::new(name);
         if name == b"noscript" {
-            self.unscripted = Some(Vec::new());
+            self.noscript = Some(Vec::new());
         }
     }
 
     fn attribute(&mut self, name: &[u8], value: &[u8]) {
         let tag = &mut self.tag;
         match name {
-            _ if name == tag.wanted => tag.references.push(value.to_vec()),
-            b"srcset" if tag.wanted == b"src" => tag.references.extend(candidates(value)),
-            b"poster" if tag.wanted == b"src" => tag.references.push(value.to_vec()),
+            _ if name == tag.url_attribute => tag.references.push(value.to_vec()),
+            b"srcset" if tag.url_attribute == b"src" => tag.references.extend(candidates(value)),
+            b"poster" if tag.url_attribute == b"src" => tag.references.push(value.to_vec()),
             b"http-equiv" => tag.is_refresh = value.eq_ignore_ascii_case(b"refresh"),
             b"rel" => {
                 let words = value.split(u8::is_ascii_whitespace);
@@ -227,21 +227,21 @@ impl Events for Scan<'_> {
 
     fn close(&mut self, name: &[u8]) {
         if name == b"noscript"
-            && let Some(source) = self.unscripted.take()
+            && let Some(source) = self.noscript.take()
         {
             self.end_tag();
             tokens::read(&source, self);
             self.end_tag();
-            self.unscripted = None;
+            self.noscript = None;
         }
     }
 
     fn wants_text(&self) -> bool {
-        self.unscripted.is_some()
+        self.noscript.is_some()
     }
 
     fn text(&mut self, text: &[u8]) {
-        if let Some(source) = &mut self.unscripted {
+        if let Some(source) = &mut self.noscript {
             source.extend_from_slice(text);
         }
     }
@@ -251,7 +251,7 @@ impl Events for Scan<'_> {
     }
 }
 
-/// What `<link rel>` says of parts of the page.
+/// Relations of `<link rel>` that name a part of the page.
 const EMBEDDED: [&str; 9] = [
     "stylesheet",
     "icon",
@@ -264,7 +264,7 @@ const EMBEDDED: [&str; 9] = [
     "prerender",
 ];
 
-/// The images that `srcset` offers (HTML §4.8.4.2.1): each a URL, and what it is good for.
+/// The URLs of the images that `srcset` offers (HTML §4.8.4.2.1). The descriptor after each URL is skipped.
 fn candidates(value: &[u8]) -> Vec<Vec<u8>> {
     let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
     let mut found = Vec::new();
@@ -288,7 +288,7 @@ fn candidates(value: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Where `http-equiv=refresh` leads to: `5; url=next`.
+/// The URL in the `content` of `http-equiv=refresh`: `5; url=next`.
 fn refreshed(content: &[u8]) -> Option<&[u8]> {
     let (_, rest) = content.split_at(content.iter().position(|byte| b";,".contains(byte))? + 1);
     let rest = rest.trim_ascii();

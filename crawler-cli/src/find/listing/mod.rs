@@ -1,8 +1,9 @@
-//! Directory listings: the bytes of an index page in, the directory's entries out. Pure; no DOM is built.
+//! Directory listings: the bytes of an index page in, the entries of the directory out. No I/O; no DOM is built.
 //!
-//! The href decides what an entry is called, never the text of a link, which servers cut and mis-declare
-//! (`children`). Who wrote the page (`shape`) decides what the text beside it means (`rows`), how its sizes are
-//! rounded (`size`), and when the page is whole. Structured listings are read by `json` and `xml`.
+//! The name of an entry comes from its href, never from the text of the link: servers shorten that text and declare a
+//! wrong character set for it (`children`). The server that wrote the page (`shape`) decides what the text beside a
+//! link means (`rows`), how sizes are rounded (`size`), and how a complete page ends. `json` and `xml` read structured
+//! listings.
 
 use std::error::Error;
 use std::fmt;
@@ -36,40 +37,41 @@ pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
 /// What one page lists.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// Who wrote the page.
+    /// The server that wrote the page.
     pub shape: Shape,
-    /// The entries, each name once, in the order of the page.
+    /// The entries in the order of the page. Each name occurs once.
     pub entries: Vec<Entry>,
-    /// Whether what ends a page of this shape arrived. The known servers always write it, so that without it the page
-    /// was cut.
+    /// Whether the page has the end that pages of this shape have. The known servers always write this end: a page
+    /// without it was cut.
     pub ended: bool,
-    /// Whether the page marks a directory with a final `/`, so that its names without one are files.
+    /// Whether the page marks directories with a final `/`. If so, a name without it is a file.
     pub marks_directories: bool,
-    /// Links that were left out because their URL is longer than the limit.
+    /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
     pub overlong: usize,
-    /// Entries that were left out because no segment of a URL can be their name: it holds a `/` or a NUL.
+    /// Number of entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL,
+    /// for example.
     pub nameless: usize,
-    /// The request target of the page with further entries of this directory, if the page names one. It is never
-    /// that of the page itself, but two pages can name each other.
+    /// The request target of the page with further entries of this directory, if this page names one. It is never the
+    /// target of this page itself, but two pages can name each other.
     pub next: Option<String>,
-    /// The path of the directory whose entries these are, where that is not the page's own: a bucket's listing is asked
-    /// for at the bucket's root, whatever the directory. Ends in `/`.
+    /// The path of the listed directory, if it differs from the path of the page: every listing of a bucket is
+    /// requested at the root of the bucket. Ends in `/`.
     pub directory: Option<String>,
-    /// How the directories among the entries are asked for.
+    /// How the listings of the directories among the entries are requested.
     pub directories: Directories,
 }
 
-/// How the directories that a page lists are asked for.
+/// How the listings of the directories that a page names are requested.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Directories {
-    /// By their paths.
+    /// By the path of the directory.
     Path,
-    /// By this request target, with the directory's name and a `/` behind, both wholly escaped.
+    /// By this request target, followed by the name of the directory and a `/`, both percent-encoded.
     Query(String),
 }
 
 impl Directories {
-    /// The request target of the listing of an entry that is a directory, where that is not its path.
+    /// The request target for the listing of `entry`, a directory. `None`: the path of the entry.
     pub fn query_of(&self, entry: &Entry) -> Option<String> {
         match self {
             Self::Path => None,
@@ -82,16 +84,16 @@ impl Directories {
 }
 
 impl Listing {
-    /// A listing of those entries, not ended yet.
+    /// A listing of these entries, with `ended` not set.
     fn of(children: Children<'_>, shape: Shape) -> Self {
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
-        // Where only files have sizes, what has one is a file.
-        let sizes_tell =
+        // If only some entries have sizes, the entries with sizes are files.
+        let sizes_mark_files =
             shape == Shape::Generic && entries.iter().any(|entry| entry.size.is_none());
         for entry in &mut entries {
             if entry.kind == EntryKind::Unknown
-                && (marks_directories || (sizes_tell && entry.size.is_some()))
+                && (marks_directories || (sizes_mark_files && entry.size.is_some()))
             {
                 entry.kind = EntryKind::File;
             }
@@ -116,12 +118,12 @@ impl Listing {
 /// One name in a directory.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Entry {
-    /// The name as it stands in a URL, without a final `/`: the server's own escapes, made safe and with upper-case
-    /// digits.
+    /// The name as a URL segment, without a final `/`: the spelling of the server, with unsafe bytes escaped and
+    /// upper-case hexadecimal digits.
     pub segment: String,
-    /// The name's bytes, decoded.
+    /// The bytes of the name, percent-decoded.
     pub name: Vec<u8>,
-    /// File or directory, if the page tells.
+    /// File or directory, as far as the page shows it.
     pub kind: EntryKind,
     /// The size, if the page shows one. Directories have none.
     pub size: Option<SizeRange>,
@@ -129,25 +131,25 @@ pub struct Entry {
     pub modified: Option<ListedTime>,
 }
 
-/// What the page says that an entry is.
+/// The type of an entry, as far as the page shows it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum EntryKind {
     /// A file.
     File,
     /// A directory.
     Directory,
-    /// Either: this page does not mark its directories.
+    /// A file or a directory: the page does not mark directories.
     Unknown,
 }
 
-/// Bounds on what one page may cost.
+/// Limits for one page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// Most links on a page; with more, the page is an error. Default 1,000,000.
+    /// Highest number of links on a page; more links are an error. Default 1,000,000.
     pub links: usize,
     /// Longest URL of an entry in bytes; longer ones are counted in [`Listing::overlong`]. Default 8192.
     pub url_bytes: usize,
-    /// Most bytes of all URLs that a page of links leads to; with more, the page is an error. Default 64 MiB.
+    /// Highest number of bytes of all URLs that a page links to; more bytes are an error. Default 64 MiB.
     pub all_urls_bytes: usize,
 }
 
@@ -164,11 +166,11 @@ impl Default for PageLimits {
 /// Why a page cannot be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PageError {
-    /// It has more links than [`PageLimits::links`].
+    /// More links than [`PageLimits::links`].
     TooManyLinks,
-    /// Its links are longer than [`PageLimits::all_urls_bytes`] together.
+    /// The URLs of all links together are longer than [`PageLimits::all_urls_bytes`].
     TooLongLinks,
-    /// It is a document, but not one of those that list a directory.
+    /// A JSON or XML document that does not list a directory.
     NotAListing,
 }
 
@@ -184,11 +186,11 @@ impl fmt::Display for PageError {
 
 impl Error for PageError {}
 
-/// Reads the page `body` that was got from `page`, the URL after redirects, whose path ends in `/`; with its query,
-/// if it was asked for by one.
+/// Reads the page `body` that was received from `page`. `page` is the URL after redirects; its path ends in `/`, and it
+/// has a query if the request had one. Without a known `content_type`, the start of the body decides the format.
 ///
 /// # Errors
-/// [`PageError`]; a page that lists nothing is none and has no entries.
+/// [`PageError`]. An HTML page without entries is no error.
 pub fn parse(
     body: &[u8],
     content_type: Option<&[u8]>,
@@ -205,18 +207,18 @@ pub fn parse(
             Ok(listing)
         }
         Format::Xml => xml::read(body, page, limits),
-        Format::Html => parse_html(body, page, limits, Tokeniser::Quick),
+        Format::Html => parse_html(body, page, limits, Tokeniser::Plain),
     }
 }
 
-/// [`parse`] of HTML alone, and by no other tokeniser than that of browsers: what the quick one is tested against.
+/// [`parse`] for HTML only, and only with the browser tokeniser. Tests compare the plain tokeniser with it.
 #[doc(hidden)]
 pub fn parse_as_browsers_do(
     body: &[u8],
     page: &Url,
     limits: PageLimits,
 ) -> Result<Listing, PageError> {
-    parse_html(body, page, limits, Tokeniser::OfBrowsers)
+    parse_html(body, page, limits, Tokeniser::Browser)
 }
 
 fn parse_html(
@@ -229,16 +231,17 @@ fn parse_html(
     if let Some(listing) = html(body, shape, page, limits, tokeniser)? {
         return Ok(listing);
     }
-    // It only looks like that server's. No row can fail to be what any row is.
+    // The page only resembles a page of that server. Any row fits the generic shape.
     let any = html(body, Shape::Generic, page, limits, tokeniser)?;
     any.ok_or(PageError::NotAListing)
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Tokeniser {
-    /// The quick one, where it can.
-    Quick,
-    OfBrowsers,
+    /// [`tokens::scan`]; [`tokens::read`] if the page is not plain.
+    Plain,
+    /// [`tokens::read`], which reads HTML as browsers do.
+    Browser,
 }
 
 /// Whether a page of this `Content-Type` may be a listing.
@@ -246,12 +249,12 @@ pub fn is_listing_type(content_type: &[u8]) -> bool {
     essence(content_type).is_empty() || Format::of_type(content_type).is_some()
 }
 
-/// Whether this `Content-Type` is that of web pages.
+/// Whether this `Content-Type` is HTML or XHTML.
 pub fn is_html_type(content_type: &[u8]) -> bool {
     Format::of_type(content_type) == Some(Format::Html)
 }
 
-/// How a page is written.
+/// The syntax of a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Format {
     Html,
@@ -294,7 +297,7 @@ fn essence(content_type: &[u8]) -> &[u8] {
     essence.unwrap_or(b"").trim_ascii()
 }
 
-/// Reads an HTML page as one of this shape; `None`: none of its rows is.
+/// Reads an HTML page as a page of this shape. `None`: the page has rows, and none of them fits the shape.
 fn html(
     body: &[u8],
     shape: Shape,
@@ -303,7 +306,7 @@ fn html(
     tokeniser: Tokeniser,
 ) -> Result<Option<Listing>, PageError> {
     let mut rows = Rows::new(shape, page, limits);
-    if tokeniser == Tokeniser::OfBrowsers || tokens::scan(body, &mut rows).is_err() {
+    if tokeniser == Tokeniser::Browser || tokens::scan(body, &mut rows).is_err() {
         rows = Rows::new(shape, page, limits);
         tokens::read(body, &mut rows);
     }
@@ -324,14 +327,14 @@ fn html(
     Ok(Some(listing))
 }
 
-/// The request target of `next`, if it is another part of the directory `page`: the same path, and another query.
+/// The request target of `next`, if it is another part of the directory `page`: the same path with another query.
 pub(super) fn next_page(next: &Url, page: &Url) -> Option<String> {
     let is_here = next.origin() == page.origin() && next.path() == page.path();
     let query = next.query()?;
     (is_here && Some(query) != page.query()).then(|| format!("{}?{query}", next.path()))
 }
 
-/// Caddy shows so many entries as it is asked for by `limit`, from `offset` on, and does not say that there are more.
+/// Caddy shows `limit` entries from `offset` on, both from the query, and does not say whether more follow.
 fn next_offset(page: &Url, entries: usize) -> Option<String> {
     let number = |wanted: &str| {
         let mut pairs = page.query_pairs();
@@ -343,7 +346,7 @@ fn next_offset(page: &Url, entries: usize) -> Option<String> {
     Some(format!("{}?limit={limit}&offset={offset}", page.path()))
 }
 
-/// Whether a query only chooses how an index page looks, so that the URL without it names the same thing.
+/// Whether a query only changes the order or layout of an index page. The URL without the query has the same entries.
 pub(super) fn is_sort_query(query: &str) -> bool {
     query.split(['&', ';']).all(|pair| {
         let key = pair.split_once('=').map_or(pair, |(key, _)| key);
@@ -351,7 +354,7 @@ pub(super) fn is_sort_query(query: &str) -> bool {
     })
 }
 
-/// Whether a query is one of those by which Apache's listings are sorted, and of no other pages.
+/// Whether a query has the form that only the sort links of Apache's listings have: `C=N;O=D`.
 pub(super) fn is_column_query(query: &str) -> bool {
     let bytes = query.as_bytes();
     bytes.len() == 7
@@ -360,7 +363,7 @@ pub(super) fn is_column_query(query: &str) -> bool {
         && b"AD".contains(&bytes[6])
 }
 
-/// Whether a query asks a bucket for a listing, so that the same path with another one is another directory.
+/// Whether a query requests a listing of a bucket. The same path with another such query is another directory.
 pub(super) fn is_listing_query(query: &str) -> bool {
     query.split('&').all(|pair| {
         let key = pair.split_once('=').map_or(pair, |(key, _)| key);
@@ -368,7 +371,7 @@ pub(super) fn is_listing_query(query: &str) -> bool {
     })
 }
 
-/// Those of S3 and what speaks like it, and of Azure.
+/// Query keys of S3 and compatible servers, and of Azure.
 const LISTING_KEYS: [&str; 9] = [
     "list-type",
     "prefix",
@@ -381,8 +384,8 @@ const LISTING_KEYS: [&str; 9] = [
     "maxresults",
 ];
 
-/// Apache (`C` column, `O` order, `F` format, `V` version sort, `P` pattern), Caddy (the words), and those that
-/// imitate them.
+/// Query keys of Apache (`C` column, `O` order, `F` format, `V` version sort, `P` pattern), of Caddy (the words), and
+/// of servers that imitate them.
 const SORT_KEYS: [&str; 9] = ["", "C", "O", "F", "V", "P", "sort", "order", "layout"];
 
 #[cfg(test)]

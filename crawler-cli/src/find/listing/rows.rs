@@ -1,8 +1,8 @@
-//! An HTML index page as rows: the link of an entry, and the text beside it that says its size and its time.
+//! An HTML index page as rows: the link of an entry, and the text beside the link that shows its size and time.
 //!
-//! A row is a table row, a list item, or a line of preformatted text. What the text means is known for the servers that
-//! are known; for the others it is searched for what can only be a date and what can only be a size, and nothing is
-//! concluded where there are two of either.
+//! A row is a table row, a list item, or a line of preformatted text. For known servers the columns of the text are
+//! known. The text of other pages is searched for text that can only be a date and text that can only be a size; if a
+//! row has two dates, or two sizes, none is used.
 
 use memchr::{memchr, memmem};
 use url::Url;
@@ -10,39 +10,43 @@ use url::Url;
 use super::children::Children;
 use super::shape::Shape;
 use super::size::Style;
-use super::time::{self, Order, Shown, Slashed};
+use super::time::{self, DateOrder, ParsedTime, SlashedDate};
 use super::tokens::Events;
 use super::{EntryKind, PageLimits};
 use crate::find::range::{ListedTime, SizeRange};
 
-/// What is known of a page while its tags pass by.
+/// Collects the rows of a page from its tags, attributes and texts.
 pub(super) struct Rows<'a> {
     shape: Shape,
     limits: PageLimits,
     pub(super) children: Children<'a>,
     pub(super) links: usize,
     tag: Tag,
-    /// The reference of this tag, and whether it is said to lead to the next page.
+    /// The reference of this tag.
     href: Vec<u8>,
+    /// The tag has `rel=next`.
     is_next: bool,
     /// The reference to the next page.
     pub(super) next: Option<Vec<u8>>,
     in_pre: bool,
     in_anchor: bool,
-    /// Inside of an element whose text nobody sees.
+    /// Inside an element whose text is not displayed.
     hidden: bool,
     row: Row,
-    /// Rows with an entry, and those among them that are as the shape's are.
+    /// Number of rows with an entry.
     rows: usize,
+    /// Number of these rows whose text has the columns of the shape.
     fitting: usize,
-    slashed: Vec<(usize, Slashed)>,
-    /// The order that some date of the page has shown, and whether another showed the other one.
-    order: Option<Order>,
+    /// Entries, by index, whose date waits for the order of day and month.
+    slashed: Vec<(usize, SlashedDate)>,
+    /// The first order of day and month that a date of the page proved.
+    order: Option<DateOrder>,
+    /// Two dates of the page proved different orders.
     is_order_unsure: bool,
     pub(super) ended: bool,
 }
 
-/// The start tag being read, as far as it matters.
+/// The start tag whose attributes are read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Tag {
     Anchor,
@@ -57,13 +61,14 @@ enum Tag {
 /// The row being read.
 #[derive(Default)]
 struct Row {
-    /// The text outside of links, with [`BREAK`] where elements meet.
+    /// The text outside links, with [`BREAK`] between elements.
     text: Vec<u8>,
     anchor: Option<Anchor>,
-    /// Another entry came before in this row.
+    /// The row has an earlier entry.
     is_shared: bool,
-    /// Caddy's exact size, and the time in a `<time>`.
+    /// The exact size in an attribute of Caddy.
     size: Option<SizeRange>,
+    /// The time in `<time datetime>`.
     modified: Option<ListedTime>,
     is_directory: bool,
 }
@@ -72,7 +77,7 @@ struct Row {
 #[derive(Clone, Copy)]
 struct Anchor {
     entry: usize,
-    /// How much of the row's text was before it.
+    /// Length of the row's text before the link, in bytes.
     at: usize,
 }
 
@@ -100,7 +105,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The page is over. Whether its rows are those of its shape.
+    /// Ends the page. Returns whether the rows fit the shape: at least one does, or there are no rows.
     pub(super) fn finish(&mut self) -> bool {
         self.end_row();
         let order = self.order.filter(|_| !self.is_order_unsure);
@@ -120,11 +125,11 @@ impl<'a> Rows<'a> {
             return;
         };
         if let Some(anchor) = self.row.anchor {
-            // The icon of an entry can be a link too.
+            // The icon of an entry can be a link to the same entry.
             if anchor.entry == entry || self.shape != Shape::Generic {
                 return;
             }
-            // Several entries in a row: each has what follows it.
+            // Several entries in a row: the text after each link belongs to its entry.
             self.row.is_shared = true;
             self.end_entry();
             self.row.clear();
@@ -139,7 +144,7 @@ impl<'a> Rows<'a> {
         self.row.is_shared = false;
     }
 
-    /// What the row says of its entry.
+    /// Reads the text of the row into its entry.
     fn end_entry(&mut self) {
         let Some(anchor) = self.row.anchor.take() else {
             return;
@@ -149,35 +154,35 @@ impl<'a> Rows<'a> {
         if self.row.is_shared {
             before = b"";
         }
-        let mut said = match self.shape {
-            Shape::Apache => time_then_size(after, Style::Apache).or(Some(Said::default())),
+        let mut read = match self.shape {
+            Shape::Apache => time_then_size(after, Style::Apache).or(Some(Columns::default())),
             Shape::Nginx => time_then_size(after, Style::Nginx),
             Shape::Lighttpd => {
-                // It marks directories outside of the link.
-                let columns = after.strip_prefix(b"/").unwrap_or(after);
-                time_then_size(columns, Style::Lighttpd)
+                // lighttpd writes the `/` of a directory after the link.
+                let after = after.strip_prefix(b"/").unwrap_or(after);
+                time_then_size(after, Style::Lighttpd)
             }
             Shape::MiniHttpd | Shape::Jetty => time_then_size(after, Style::Unknown),
             Shape::Fancyindex => size_then_time(after, Style::Fancyindex),
             Shape::Iis => time_then_size(before, Style::Unknown),
             Shape::Webfs => webfs(before),
-            Shape::Caddy => self.row.modified.map(|_| Said::default()),
-            Shape::Python => Some(Said::default()),
+            Shape::Caddy => self.row.modified.map(|_| Columns::default()),
+            Shape::Python => Some(Columns::default()),
             _ => Some(search(before, after)),
         };
-        // A row that says nothing contradicts no shape.
-        let is_silent = || trim_start(before).is_empty() && trim_start(after).is_empty();
-        self.fitting += usize::from(said.is_some() || is_silent());
-        let said = said.get_or_insert_default();
+        // A row without text contradicts no shape.
+        let has_no_text = || trim_start(before).is_empty() && trim_start(after).is_empty();
+        self.fitting += usize::from(read.is_some() || has_no_text());
+        let columns = read.get_or_insert_default();
         let entry = &mut self.children.entries[anchor.entry];
-        if entry.kind == EntryKind::Unknown && (self.row.is_directory || said.is_directory) {
+        if entry.kind == EntryKind::Unknown && (self.row.is_directory || columns.is_directory) {
             entry.kind = EntryKind::Directory;
         }
-        entry.size = entry.size.or(self.row.size).or(said.size);
+        entry.size = entry.size.or(self.row.size).or(columns.size);
         entry.modified = entry.modified.or(self.row.modified);
-        match said.modified {
-            Some(Shown::Time(time)) => entry.modified = entry.modified.or(Some(time)),
-            Some(Shown::Slashed(slashed)) => {
+        match columns.modified {
+            Some(ParsedTime::Time(time)) => entry.modified = entry.modified.or(Some(time)),
+            Some(ParsedTime::Slashed(slashed)) => {
                 let order = slashed.order();
                 self.is_order_unsure |=
                     order.is_some() && self.order.is_some() && order != self.order;
@@ -195,7 +200,7 @@ impl<'a> Rows<'a> {
             .extend_from_slice(&text[..text.len().min(room)]);
     }
 
-    /// Elements meet here, so that their texts are not one word.
+    /// Marks the border between two elements, so that their texts do not become one word.
     fn separate(&mut self) {
         if self.row.text.last().is_some_and(|&last| last != BREAK) {
             self.push_text(&[BREAK]);
@@ -239,7 +244,7 @@ impl Events for Rows<'_> {
         match (self.tag, name) {
             (Tag::Anchor, b"href") => {
                 self.keep_href(value);
-                // Only the first counts.
+                // Only the first href of a tag counts.
                 self.tag = Tag::Link;
                 self.link(value);
             }
@@ -257,7 +262,7 @@ impl Events for Rows<'_> {
                 self.row.modified = self.row.modified.or_else(|| time::exact(value));
             }
             (Tag::Cell, b"data-order" | b"data-size") if self.shape == Shape::Caddy => {
-                // Directories have -1.
+                // Caddy writes -1 for directories.
                 let size = Style::Unknown
                     .read(value)
                     .filter(|size| size.known().is_some());
@@ -330,43 +335,43 @@ impl Row {
     }
 }
 
-/// What a row's text says.
+/// The columns of a row's text.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct Columns {
     size: Option<SizeRange>,
-    modified: Option<Shown>,
+    modified: Option<ParsedTime>,
     is_directory: bool,
 }
 
-/// Columns for the time and for the size, in this order. Without a time the columns are others.
-fn time_then_size(text: &[u8], style: Style) -> Option<Said> {
+/// Columns for time and size, in this order. `None`: no time, so the text has other columns.
+fn time_then_size(text: &[u8], style: Style) -> Option<Columns> {
     let text = trim_start(text);
     let (modified, length) = time::at_start(text)?;
     let text = trim_start(&text[length..]);
-    Some(Said {
+    Some(Columns {
         modified: Some(modified),
         ..size(text, style)
     })
 }
 
-fn size_then_time(text: &[u8], style: Style) -> Option<Said> {
+fn size_then_time(text: &[u8], style: Style) -> Option<Columns> {
     let text = trim_start(text);
     let end = text.iter().position(|&byte| byte == BREAK)?;
-    let said = size(text, style);
+    let columns = size(text, style);
     let (modified, _) = time::at_start(trim_start(&text[end..]))?;
-    Some(Said {
+    Some(Columns {
         modified: Some(modified),
-        ..said
+        ..columns
     })
 }
 
-/// The size, `-` or `<dir>` that `text` begins with. Its unit can be a word of its own.
-fn size(text: &[u8], style: Style) -> Said {
+/// The size, `-` or `<dir>` at the start of `text`. The unit of the size can be a separate word.
+fn size(text: &[u8], style: Style) -> Columns {
     let (first, rest) = word(text);
     if first.eq_ignore_ascii_case(b"<dir>") {
-        return Said {
+        return Columns {
             is_directory: true,
-            ..Said::default()
+            ..Columns::default()
         };
     }
     let unit = trim_start(rest.strip_prefix(b" ").unwrap_or_default());
@@ -374,14 +379,15 @@ fn size(text: &[u8], style: Style) -> Said {
         .filter(|unit| unit.first().is_some_and(u8::is_ascii_alphabetic))
         .and_then(|unit| style.read(&[first, b" ", unit].concat()))
         .or_else(|| style.read(first));
-    Said {
+    Columns {
         size,
-        ..Said::default()
+        ..Columns::default()
     }
 }
 
-/// `drwxr-xr-x  root      root      Jan 02  2011    <DIR>  `. The time is in UTC, and that of this half-year has no year.
-fn webfs(text: &[u8]) -> Option<Said> {
+/// `drwxr-xr-x  root      root      Jan 02  2011    <DIR>  `. The time is in UTC. A time within the last half-year has
+/// no year and is not read.
+fn webfs(text: &[u8]) -> Option<Columns> {
     let perms = trim_start(text);
     if !perms
         .first()
@@ -390,27 +396,29 @@ fn webfs(text: &[u8]) -> Option<Said> {
     {
         return None;
     }
-    let columns = &perms[WEBFS_TIME..];
-    let modified = match time::at_start(columns) {
-        Some((Shown::Time(time), _)) => Some(Shown::Time(ListedTime { utc: true, ..time })),
+    let rest = &perms[WEBFS_TIME..];
+    let modified = match time::at_start(rest) {
+        Some((ParsedTime::Time(time), _)) => {
+            Some(ParsedTime::Time(ListedTime { utc: true, ..time }))
+        }
         _ => None,
     };
-    let said = size(trim_start(columns.get(WEBFS_TIME_BYTES..)?), Style::Webfs);
-    Some(Said {
+    let columns = size(trim_start(rest.get(WEBFS_TIME_BYTES..)?), Style::Webfs);
+    Some(Columns {
         modified,
         is_directory: perms[0] == b'd',
-        ..said
+        ..columns
     })
 }
 
-/// Looks for a date and a size in any text.
-fn search(before: &[u8], after: &[u8]) -> Said {
-    let mut found = Search::default();
-    found.look(after);
-    found.look(before);
-    // A number alone is a size only in a table of files, and those have dates.
+/// Searches the text of an unknown page for a date and a size.
+fn search(before: &[u8], after: &[u8]) -> Columns {
+    let mut found = ColumnSearch::default();
+    found.scan(after);
+    found.scan(before);
+    // A number without a unit is a size only in a table of files. Such a table has dates.
     let bare = found.bare.filter(|_| found.dates == 1 && found.bares == 1);
-    Said {
+    Columns {
         size: match found.sizes {
             0 => bare,
             1 => found.size,
@@ -422,20 +430,20 @@ fn search(before: &[u8], after: &[u8]) -> Said {
 }
 
 #[derive(Default)]
-struct Search {
-    date: Option<Shown>,
+struct ColumnSearch {
+    date: Option<ParsedTime>,
     dates: usize,
-    /// With a unit.
+    /// The last size with a unit.
     size: Option<SizeRange>,
     sizes: usize,
-    /// Without one.
+    /// The last number without a unit.
     bare: Option<SizeRange>,
     bares: usize,
     is_directory: bool,
 }
 
-impl Search {
-    fn look(&mut self, mut text: &[u8]) {
+impl ColumnSearch {
+    fn scan(&mut self, mut text: &[u8]) {
         loop {
             text = trim_start(text);
             if text.is_empty() {
@@ -486,14 +494,14 @@ impl Search {
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let is_end = |&byte: &u8| matches!(byte, BREAK | b' ' | b'\t' | b'\n' | b'\r' | 0x0C);
     let end = text.iter().position(is_end).unwrap_or(text.len());
-    // Some put a no-break space behind a number.
+    // Some servers write a no-break space after a number.
     let end = memmem::find(&text[..end], NO_BREAK_SPACE).unwrap_or(end);
     text.split_at(end)
 }
 
 fn trim_start(mut text: &[u8]) -> &[u8] {
     loop {
-        // Columns are padded with many of these.
+        // Columns are padded with many spaces.
         let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
         text = &text[spaces..];
         match text {
@@ -507,12 +515,13 @@ fn trim_start(mut text: &[u8]) -> &[u8] {
 /// U+00A0
 const NO_BREAK_SPACE: &[u8] = b"\xC2\xA0";
 
-/// Stands where elements meet. No page needs this control character.
+/// Separates the texts of two elements. Pages do not use this control character.
 const BREAK: u8 = 0x1F;
 
-/// How much of a row's text is kept. The columns of every server fit many times over.
+/// How many bytes of a row's text are kept. The columns of every known server are far shorter.
 const ROW_BYTES: usize = 1024;
 
-/// Where webfs writes the time, behind the permissions and two names of eight characters, and how wide that is.
+/// Column of the time on pages of webfs, after the permissions, the user and the group.
 const WEBFS_TIME: usize = 32;
+/// Width of the time on pages of webfs.
 const WEBFS_TIME_BYTES: usize = 12;

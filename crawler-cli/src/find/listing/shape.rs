@@ -1,11 +1,11 @@
-//! Which server wrote a page, and what follows from that.
+//! The server that wrote a page: how its pages are recognised, whether they mark directories, and how they end.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use memchr::memmem;
 
-/// Which server's listing it is.
+/// The kind of a listing: the server or the protocol that it comes from.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub enum Shape {
     /// Apache httpd's mod_autoindex, in all its styles.
@@ -24,19 +24,19 @@ pub enum Shape {
     Iis,
     /// Jetty's DefaultServlet.
     Jetty,
-    /// ACME's mini_httpd, which does not mark directories.
+    /// ACME's mini_httpd. It does not mark directories.
     MiniHttpd,
     /// webfsd
     Webfs,
-    /// `ListBucketResult` of S3 and all that speak its protocol.
+    /// `ListBucketResult` of S3 and of compatible servers.
     S3,
     /// `EnumerationResults` of Azure Blob Storage.
     Azure,
-    /// `multistatus`, the answer to PROPFIND (RFC 4918).
+    /// `multistatus`, the response to PROPFIND (RFC 4918).
     Webdav,
-    /// Any other page: all its links that pass the child test.
+    /// Any other page: its entries are all links that pass the child test.
     Generic,
-    /// A web page whose links lead anywhere.
+    /// A web page of which all links are followed.
     Page,
     /// A sitemap (sitemaps.org).
     Sitemap,
@@ -65,7 +65,7 @@ impl Shape {
         }
     }
 
-    /// Recognises an HTML page by what its server always writes near its beginning.
+    /// Recognises an HTML page by text that its server always writes near the beginning.
     pub(super) fn of_html(body: &[u8]) -> Self {
         let start = &body[..body.len().min(SIGNATURE_WINDOW)];
         let has = |needle: &str| memmem::find(start, needle.as_bytes()).is_some();
@@ -98,12 +98,12 @@ impl Shape {
         }
     }
 
-    /// Whether the server always marks a directory with a final `/`, so that a name without one is a file.
+    /// Whether the server always marks a directory with a final `/`. If so, a name without it is a file.
     pub(super) fn marks_directories(self) -> bool {
         !matches!(self, Self::MiniHttpd | Self::Generic)
     }
 
-    /// What ends a page, in each of the formats that the shape has.
+    /// The text that ends a complete page, in each of the formats of the shape. For messages.
     pub fn end(self) -> &'static str {
         match self {
             Self::Nginx => "</html>, </list> or ]",
@@ -116,7 +116,7 @@ impl Shape {
         }
     }
 
-    /// The end tag that is the last thing on an HTML page.
+    /// The last end tag of a complete HTML page.
     pub(super) fn last_tag(self) -> &'static [u8] {
         match self {
             Self::Webfs => b"body",
@@ -131,5 +131,5 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How far into a page a signature is looked for. Most write at most a style sheet before it.
+/// How many bytes of a page are searched for a signature. Most servers write at most a style sheet before it.
 const SIGNATURE_WINDOW: usize = 4096;

@@ -1,5 +1,5 @@
-//! Sitemaps (sitemaps.org): lists of a site's pages, in XML or plain text, perhaps compressed by gzip, and lists of
-//! sitemaps. They are further starts of a crawl.
+//! Sitemaps (protocol 0.9 of sitemaps.org): lists of the pages of a site, in XML or plain text, and lists of sitemaps,
+//! in XML. Both may be compressed by gzip. The caller uses their URLs as further starts of a crawl.
 
 use std::error::Error;
 use std::fmt;
@@ -9,19 +9,19 @@ use flate2::read::MultiGzDecoder;
 use url::Url;
 
 use super::time;
-use super::xml::{Document, Step};
+use super::xml::{Document, ElementEvent};
 use crate::find::range::ListedTime;
 
-/// What a sitemap lists.
+/// The content of a sitemap.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Sitemap {
-    /// Pages.
+    /// The pages, in order.
     pub pages: Vec<Located>,
-    /// Other sitemaps.
+    /// The other sitemaps, in order.
     pub sitemaps: Vec<Located>,
-    /// Locations that are no http or https URL, or too long.
+    /// Number of locations that are not http or https URLs, or are longer than [`SitemapLimits::url_bytes`].
     pub unusable: usize,
-    /// Whether its end tag was seen, so that nothing is missing; plain text has none.
+    /// Whether the end tag was seen, so that nothing is missing. Always false for plain text, which has no end.
     pub ended: bool,
 }
 
@@ -30,18 +30,18 @@ pub struct Sitemap {
 pub struct Located {
     /// The URL, without a fragment.
     pub url: Url,
-    /// When it changed last, if the sitemap says so.
+    /// The time of the last change (`lastmod`), if the sitemap has one.
     pub modified: Option<ListedTime>,
 }
 
-/// Bounds on what one sitemap may cost.
+/// Limits for one sitemap. The defaults are the limits of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct SitemapLimits {
-    /// Most bytes, decompressed. Default 50 MiB, which the protocol allows.
+    /// Most bytes after decompression. Default 50 MiB.
     pub bytes: usize,
-    /// Most locations. Default 50,000, which the protocol allows.
+    /// Most locations. Default 50,000.
     pub locations: usize,
-    /// Longest URL. Default 2048, which the protocol allows.
+    /// Longest URL in bytes. Default 2048.
     pub url_bytes: usize,
 }
 
@@ -64,7 +64,7 @@ pub enum SitemapError {
     TooManyLocations,
     /// The gzip data is broken, or cut.
     Compression,
-    /// XML, but not that of a sitemap, or it does not end.
+    /// XML that is not a sitemap, or that is cut.
     NotASitemap,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for SitemapError {
 
 impl Error for SitemapError {}
 
-/// Reads a sitemap, whose format shows in its first bytes.
+/// Reads a sitemap. Its first bytes decide the format: gzip, XML or plain text.
 ///
 /// # Errors
 /// [`SitemapError`]
@@ -97,21 +97,21 @@ pub fn sitemap(body: &[u8], limits: SitemapLimits) -> Result<Sitemap, SitemapErr
         return Err(SitemapError::TooLarge);
     }
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let mut found = Found {
+    let mut reader = SitemapReader {
         limits,
         sitemap: Sitemap::default(),
     };
     if body.trim_ascii_start().starts_with(b"<") {
-        found.xml(body)?;
+        reader.xml(body)?;
     } else {
         for line in body.split(|&byte| byte == b'\n') {
-            found.page(line, None)?;
+            reader.page(line, None)?;
         }
     }
-    Ok(found.sitemap)
+    Ok(reader.sitemap)
 }
 
-/// No more is decompressed than is allowed, whatever the data would become.
+/// Decompresses at most `limit` bytes.
 fn inflate(body: &[u8], limit: usize) -> Result<Vec<u8>, SitemapError> {
     let mut inflated = Vec::new();
     MultiGzDecoder::new(body)
@@ -124,12 +124,12 @@ fn inflate(body: &[u8], limit: usize) -> Result<Vec<u8>, SitemapError> {
     Ok(inflated)
 }
 
-struct Found {
+struct SitemapReader {
     limits: SitemapLimits,
     sitemap: Sitemap,
 }
 
-impl Found {
+impl SitemapReader {
     fn xml(&mut self, body: &[u8]) -> Result<(), SitemapError> {
         let mut document = Document::new(body);
         let root = document.root().ok_or(SitemapError::NotASitemap)?;
@@ -137,17 +137,19 @@ impl Found {
             return Err(SitemapError::NotASitemap);
         }
         let (mut location, mut modified) = (Vec::new(), None);
-        while let Some(step) = document.next() {
-            match step {
-                // A page's images have locations too; its own comes first.
-                Step::Open(start) if matches!(start.name().as_ref(), b"url" | b"sitemap") => {
+        while let Some(event) = document.next() {
+            match event {
+                // Images of a page have locations too. The location of the page itself comes first.
+                ElementEvent::Start(start)
+                    if matches!(start.name().as_ref(), b"url" | b"sitemap") =>
+                {
                     location.clear();
                     modified = None;
                 }
-                Step::Close(b"loc", text) if location.is_empty() => location = text.to_vec(),
-                Step::Close(b"lastmod", text) => modified = time::exact(text),
-                Step::Close(b"url", _) => self.page(&location, modified)?,
-                Step::Close(b"sitemap", _) => {
+                ElementEvent::End(b"loc", text) if location.is_empty() => location = text.to_vec(),
+                ElementEvent::End(b"lastmod", text) => modified = time::exact(text),
+                ElementEvent::End(b"url", _) => self.page(&location, modified)?,
+                ElementEvent::End(b"sitemap", _) => {
                     let located = self.located(&location, modified)?;
                     self.sitemap.sitemaps.extend(located);
                 }

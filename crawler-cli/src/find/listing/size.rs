@@ -1,27 +1,27 @@
-//! Sizes as index pages show them, turned back into the sizes that they can stand for. Each server rounds in its own
-//! way, so each has its own inverse here; all are as tight as the text allows.
+//! Sizes as index pages show them, read as the range of sizes that the text can stand for. Each server rounds in its
+//! own way, so each has its own inverse function here. Each range is as narrow as the text allows.
 
 use crate::find::range::SizeRange;
 
 /// How a server writes sizes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Style {
-    /// Apache's `apr_strfsize`: exact below 973, then one decimal below 10, else none, rounded to the nearest.
+    /// Apache's `apr_strfsize`: exact below 973; larger sizes are rounded to the nearest, with one decimal below 10.
     Apache,
     /// nginx with `autoindex_exact_size off`: no decimals, rounded to the nearest; exact up to 9999.
     Nginx,
     /// fancyindex with `fancyindex_exact_size off`: `1.5 MiB`, one decimal of a 32-bit float, rounded to the nearest.
     Fancyindex,
-    /// lighttpd: one decimal, which counts hundreds of the unit below, cut off.
+    /// lighttpd: one decimal, which counts hundreds of the next smaller unit, rounded down.
     Lighttpd,
-    /// webfs: no decimals, cut off, and a larger unit only from nine of it.
+    /// webfs: no decimals, rounded down; a unit is used from nine of it on.
     Webfs,
     /// Unknown rules: rounded in any direction, units of 1000 or of 1024.
     Unknown,
 }
 
 impl Style {
-    /// Reads one size, which is the whole of `text`.
+    /// Reads `text`, which is one size and nothing else.
     pub(super) fn read(self, text: &[u8]) -> Option<SizeRange> {
         let shown = Number::read(text)?;
         if shown.unit == Unit::Bytes {
@@ -35,7 +35,7 @@ impl Style {
             Self::Webfs => webfs(shown),
             Self::Unknown => None,
         };
-        // What the server cannot have written was written by another one.
+        // The server cannot have written this text, so the page only resembles its pages.
         known.or_else(|| unknown(shown))
     }
 }
@@ -45,10 +45,10 @@ impl Style {
 struct Number {
     /// The digits without the decimal point.
     digits: u64,
-    /// How many of them are decimals.
+    /// How many of the digits are decimals.
     decimals: u32,
     unit: Unit,
-    /// The unit's power: 1 for K, 2 for M. 0 for bytes.
+    /// The power of the unit: 0 for bytes, 1 for K, 2 for M.
     power: u32,
 }
 
@@ -56,15 +56,15 @@ struct Number {
 enum Unit {
     /// No unit, `B`, `bytes`.
     Bytes,
-    /// `K`, `kB`: of 1000 or of 1024.
+    /// `K`, `kB`: powers of 1000 or of 1024.
     Either,
-    /// `KiB`: of 1024.
+    /// `KiB`: powers of 1024.
     Binary,
 }
 
 impl Number {
     fn read(text: &[u8]) -> Option<Self> {
-        // The most usual, and the only form of most pages.
+        // Fast path: the most common form, and the only one on most pages.
         if text.len() < 19 && text.iter().all(u8::is_ascii_digit) && !text.is_empty() {
             return Some(Self {
                 digits: decimal(text)?,
@@ -92,7 +92,7 @@ impl Number {
         })
     }
 
-    /// The digits as if they had one decimal or none, if they have no more.
+    /// The whole number and, if there is one, its decimal. `None` with more than one decimal.
     fn tenths(self) -> Option<(u64, Option<u64>)> {
         match self.decimals {
             0 => Some((self.digits, None)),
@@ -128,7 +128,7 @@ fn unit(text: &[u8]) -> Option<(Unit, u32)> {
     }
 }
 
-/// Digits, perhaps in groups of three.
+/// Digits, with or without separators between groups of three.
 fn grouped(number: &[u8]) -> Option<u64> {
     let Some(separator) = number.iter().copied().find(|byte| !byte.is_ascii_digit()) else {
         return decimal(number);
@@ -148,7 +148,7 @@ fn grouped(number: &[u8]) -> Option<u64> {
     decimal(&digits)
 }
 
-/// Digits with a decimal point, or with the comma that serves as one.
+/// Digits with a decimal point or decimal comma; also returns the number of decimals.
 fn with_decimals(number: &[u8]) -> Option<(u64, u32)> {
     let Some(at) = number.iter().position(|byte| b".,".contains(byte)) else {
         return Some((decimal(number)?, 0));
@@ -158,7 +158,7 @@ fn with_decimals(number: &[u8]) -> Option<(u64, u32)> {
     if fraction.is_empty() || fraction.len() > 3 {
         return None;
     }
-    // `1,234 kB` is as likely a group.
+    // In `1,234 kB` the comma is taken for a group separator.
     if point_and_fraction[0] == b',' && fraction.len() == 3 {
         return Some((grouped(number)?, 0));
     }
@@ -176,13 +176,13 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// `apr_strfsize` drops all below the unit before the one shown, rounds the rest, and shows 973 and more in the next
-/// unit. In this and in its neighbours, `lo` and `hi` count that unit before.
+/// `apr_strfsize` drops everything below the next smaller unit, rounds the rest, and shows 973 and more in the next
+/// larger unit. Here and in `lighttpd`, `lo` and `hi` count the next smaller unit.
 fn apache(shown: Number) -> Option<SizeRange> {
     let (lo, hi) = match shown.tenths()? {
         (0, Some(_)) => return None,
         (whole @ 1..=9, Some(tenths)) => {
-            // Rounded as (5 * rest + 256) / 512; 9.95 and more has no decimal any more.
+            // Decimals are rounded as (5 * rest + 256) / 512; 9.95 and more is shown without a decimal.
             let first = (512 * tenths).saturating_sub(256).div_ceil(5);
             let last = (512 * tenths + 255) / 5;
             let lo = if tenths == 0 {
@@ -218,8 +218,8 @@ fn nginx(shown: Number) -> Option<SizeRange> {
     (lo <= hi).then_some(SizeRange { lo, hi })
 }
 
-/// The size is divided as a 32-bit float, which has only 24 bits: of large files even the decimal shown is not quite
-/// that of the true size. So the bounds are searched with the same arithmetic.
+/// fancyindex divides the size as a 32-bit float, whose precision is 24 bits: for large files the shown decimal differs
+/// slightly from that of the true size. So the bounds are searched for with the same arithmetic.
 fn fancyindex(shown: Number) -> Option<SizeRange> {
     let (whole, tenths) = shown.tenths()?;
     let wanted = whole.checked_mul(10)?.checked_add(tenths?)?;
@@ -235,7 +235,7 @@ fn fancyindex(shown: Number) -> Option<SizeRange> {
     (tenths_of(lo) == wanted).then_some(SizeRange { lo, hi })
 }
 
-/// The first of `lo..=hi` for which `holds`, which stays true once it is.
+/// The first number of `lo..=hi` for which `holds`, by binary search: `holds` is true for every larger number too.
 fn first_where(mut lo: u64, mut hi: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     if !holds(hi) {
         return None;
@@ -260,12 +260,12 @@ fn lighttpd(shown: Number) -> Option<SizeRange> {
     }
     match (whole, tenths, shown.power) {
         (0, 0, 1) => return Some(SizeRange::exact(0)),
-        // Whatever is less than 100 bytes is shown as if it were 100.
+        // 1 to 99 bytes are shown as 100 bytes.
         (0, 1, 1) => return Some(SizeRange { lo: 1, hi: 199 }),
         _ => {}
     }
     let hundreds = whole * K + 100 * tenths;
-    // Hundreds of 1024 go up to 10; 9 stands for that too.
+    // 1000 to 1023 of the smaller unit would be ten hundreds; lighttpd shows 9.
     let hi = if tenths == 9 {
         whole * K + 1023
     } else {
@@ -312,7 +312,7 @@ fn unknown(shown: Number) -> Option<SizeRange> {
     })
 }
 
-/// `lo` and `hi` of the unit before that of `power`, in bytes.
+/// Converts `lo` and `hi` to bytes; both count the unit of `power - 1`.
 fn whole_units(lo: u64, hi: u64, power: u32) -> Option<SizeRange> {
     let shift = 10 * power.checked_sub(1)?;
     let bytes = |count: u64| u128::from(count) << shift;

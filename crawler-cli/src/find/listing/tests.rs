@@ -1,4 +1,4 @@
-//! Real pages of real servers, and the links that a listing must not follow.
+//! Captured pages of real servers, constructed pages of all formats, and links that are not entries.
 
 use super::*;
 use EntryKind::{Directory, File, Unknown};
@@ -19,7 +19,7 @@ fn names(listing: &Listing, kind: EntryKind) -> Vec<String> {
     names
 }
 
-/// The sample tree's directories that every server shows.
+/// The directories of the sample tree that every server shows.
 const DIRECTORIES: [&str; 4] = [
     "dir with space",
     "linkdir",
@@ -27,7 +27,7 @@ const DIRECTORIES: [&str; 4] = [
     "sub",
 ];
 
-/// The sample tree's files that every server shows.
+/// The files of the sample tree that every server shows.
 const FILES: [&str; 28] = [
     "50%.bin",
     "a b.txt",
@@ -71,7 +71,7 @@ macro_rules! page {
     };
 }
 
-/// Which page, what was captured, its path, its shape, and which directories and files it shows beyond the common ones.
+/// Name of the page, captured body, path, shape, and the directories and files that are shown besides the common ones.
 type Captured<'a> = (
     &'a str,
     &'a [u8],
@@ -123,7 +123,7 @@ fn every_captured_listing_gives_the_whole_tree() {
     }
 }
 
-/// What the sample tree's names are in truth: size and time.
+/// The real size and time of a name in the sample tree.
 fn truth(name: &[u8]) -> (u64, i64) {
     const USUAL: i64 = 1_709_251_198; // 2024-02-29T23:59:58Z
     const OLD: i64 = 1_293_937_445; // 2011-01-02T03:04:05Z
@@ -151,7 +151,7 @@ fn truth(name: &[u8]) -> (u64, i64) {
 
 #[test]
 fn every_captured_listing_gives_sizes_and_times() {
-    // The page, whether its sizes are exact, the seconds that its times leave open, and whether they are in UTC.
+    // Name, body, whether sizes are exact, span of the times in seconds, and whether the times are in UTC.
     for (name, body, exact, span, utc) in [
         ("apache-fancy", page!("apache-fancy"), false, 60, false),
         (
@@ -175,7 +175,7 @@ fn every_captured_listing_gives_sizes_and_times() {
         let mut checked = 0;
         for entry in &listing.entries {
             let shown = String::from_utf8_lossy(&entry.name).into_owned();
-            // Two are younger than the rest; and of a link, some show the time of the link itself.
+            // Dot files are younger than the rest. Some servers show the time of a symbolic link itself.
             let shows_links = matches!(name, "mini_httpd" | "caddy");
             if shown.starts_with('.') || (shows_links && shown == "linkdir") {
                 continue;
@@ -267,7 +267,7 @@ fn only_direct_children_are_entries() {
         ("sub/?C=N;O=D", Some(("sub", "sub"))),
         ("sub/?sort=name&order=asc", Some(("sub", "sub"))),
         ("...", Some(("...", "..."))),
-        // Not below, not direct, not here, or not a path at all.
+        // Not below the page, not direct children, on another host, or not a path.
         ("", None),
         (".", None),
         ("./", None),
@@ -316,7 +316,7 @@ fn bytes_that_are_not_utf8_reach_the_server_again() {
     );
     assert_eq!(listing.entries[0].segment, "caf%E9.txt");
     assert_eq!(listing.entries[0].name, b"caf\xe9.txt");
-    // A link to the parent says nothing about how the page marks directories.
+    // A link to the parent does not prove that the page marks directories.
     assert_eq!(listing.entries[0].kind, Unknown);
 }
 
@@ -369,7 +369,7 @@ fn limits_are_errors_or_counted() {
     assert_eq!((listing.entries.len(), listing.overlong), (1, 2));
 }
 
-/// What is known of an entry: its name, whether it is a directory, its size and its time.
+/// An entry: name, kind, range of the size, and time (seconds, span, UTC).
 type Line = (
     String,
     EntryKind,
@@ -395,7 +395,7 @@ fn same(bytes: u64) -> Option<(u64, u64)> {
     Some((bytes, bytes))
 }
 
-/// 2024-02-29T23:59:58Z, and the minute it is in.
+/// 2024-02-29T23:59:58Z, and the start of this minute.
 const LEAP: i64 = 1_709_251_198;
 const LEAP_MINUTE: i64 = 1_709_251_140;
 
@@ -541,7 +541,7 @@ fn json_names_that_are_not_utf8_reach_the_server_again() {
     let listing = read(body, "http://h/");
     assert!(listing.ended);
     assert_eq!(listing.entries[0].segment, "caf%E9%01");
-    // Cut inside of a character, which is not the same as a page without UTF-8.
+    // The cut is inside a character; the text still counts as UTF-8.
     let body = "[{\"name\":\"caf\u{e9}\"".as_bytes();
     assert!(!read(&body[..body.len() - 2], "http://h/").ended);
 }
@@ -718,7 +718,7 @@ fn any_table_or_list_is_searched_for_dates_and_sizes() {
     let time = Some((LEAP_MINUTE, 60, false));
     let leap = Some((LEAP, 1, true));
     for (row, kind, size, modified) in [
-        // Size before date, as some data portals write them.
+        // Size before date, as on some data portals.
         (
             "<tr><td><a href=x>x</a></td><td>2056139</td><td>2024-02-29T23:59:58.000Z</td></tr>",
             File,
@@ -750,7 +750,7 @@ fn any_table_or_list_is_searched_for_dates_and_sizes() {
             Some((11_000, 13_312)),
             time,
         ),
-        // Two dates, two sizes, or a number that can be anything: nothing is concluded.
+        // Two dates, two sizes, or an ambiguous number: the value stays unknown.
         (
             "<tr><td><a href=x>x</a></td><td>2024-02-29</td><td>2024-03-01</td><td>3 MB</td></tr>",
             File,
@@ -854,20 +854,20 @@ fn the_first_version_goes_on_behind_a_marker() {
         listing.next.as_deref(),
         Some("/?delimiter=/&marker=a%2Bb%252Fc%2Etxt")
     );
-    // Escaped as in a form.
+    // The key is `application/x-www-form-urlencoded`.
     let listing = read(body("", delimiter).as_bytes(), "http://h/?delimiter=/");
     assert_eq!(
         listing.next.as_deref(),
         Some("/?delimiter=/&marker=a%20b%2Fc%2Etxt")
     );
-    // All keys of the tree: asked for again, with a delimiter.
+    // A cut listing of all keys of the tree: requested again with a delimiter.
     let listing = read(body("", "").as_bytes(), "http://h/");
     assert_eq!(listing.entries.len(), 0);
     assert_eq!(
         listing.next.as_deref(),
         Some("/?list-type=2&delimiter=%2F&prefix=")
     );
-    // A whole and flat one needs no other.
+    // A complete and flat listing needs no second request.
     let flat = body("", "").replace("<IsTruncated>true", "<IsTruncated>false");
     let listing = read(flat.as_bytes(), "http://h/");
     assert_eq!((listing.entries.len(), listing.next), (1, None));

@@ -1,53 +1,53 @@
-//! Times as index pages show them. A page has one format of its own, but all are unambiguous together, save whether
-//! the day or the month comes first between slashes.
+//! Times as index pages show them. All known formats can be told apart without knowing the server, except for the order
+//! of day and month in a date with slashes.
 
 use crate::find::range::ListedTime;
 
 /// A time found in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Shown {
-    /// As it says.
+pub(super) enum ParsedTime {
+    /// A complete time.
     Time(ListedTime),
-    /// With two numbers that are day and month in an unknown order.
-    Slashed(Slashed),
+    /// A date with slashes, whose order of day and month is unknown.
+    Slashed(SlashedDate),
 }
 
-/// `a/b/year`, where the page's other dates tell the order.
+/// A date `a/b/year`. Other dates on the page can prove the order of day and month.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Slashed {
-    /// The first number and the second.
+pub(super) struct SlashedDate {
+    /// The first number and the second number.
     pub(super) parts: [u32; 2],
     year: i64,
-    clock: Clock,
+    clock: TimeOfDay,
 }
 
 /// Which of the two numbers is the month.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Order {
-    /// As in the United States.
+pub(super) enum DateOrder {
+    /// Usual in the United States.
     MonthFirst,
-    /// As nearly everywhere else.
+    /// Usual nearly everywhere else.
     DayFirst,
 }
 
-impl Slashed {
-    /// What the order must be, if the numbers tell.
-    pub(super) fn order(self) -> Option<Order> {
+impl SlashedDate {
+    /// The only possible order, if the numbers allow only one.
+    pub(super) fn order(self) -> Option<DateOrder> {
         match self.parts {
-            [13..=u32::MAX, 1..=12] => Some(Order::DayFirst),
-            [1..=12, 13..=u32::MAX] => Some(Order::MonthFirst),
+            [13..=u32::MAX, 1..=12] => Some(DateOrder::DayFirst),
+            [1..=12, 13..=u32::MAX] => Some(DateOrder::MonthFirst),
             _ => None,
         }
     }
 
-    /// The time, which without the order is any from the one to the other.
-    pub(super) fn time(self, order: Option<Order>) -> Option<ListedTime> {
+    /// The time. Without an order, its span reaches from the earlier reading to the later one.
+    pub(super) fn time(self, order: Option<DateOrder>) -> Option<ListedTime> {
         let [a, b] = self.parts;
         let month_first = || self.clock.on(days(self.year, a, b)?);
         let day_first = || self.clock.on(days(self.year, b, a)?);
         match order.or(self.order()) {
-            Some(Order::MonthFirst) => month_first(),
-            Some(Order::DayFirst) => day_first(),
+            Some(DateOrder::MonthFirst) => month_first(),
+            Some(DateOrder::DayFirst) => day_first(),
             None => {
                 let (one, other) = (month_first()?, day_first()?);
                 let (first, last) = if one.seconds <= other.seconds {
@@ -65,8 +65,8 @@ impl Slashed {
     }
 }
 
-/// The time that `text` begins with, and how many bytes of it that takes.
-pub(super) fn at_start(text: &[u8]) -> Option<(Shown, usize)> {
+/// The time at the start of `text`, and its length in bytes.
+pub(super) fn at_start(text: &[u8]) -> Option<(ParsedTime, usize)> {
     let mut cursor = Cursor { rest: text };
     let shown = match text.first()? {
         b'0'..=b'9' => cursor.number_first()?,
@@ -80,25 +80,26 @@ pub(super) fn at_start(text: &[u8]) -> Option<(Shown, usize)> {
     Some((shown, text.len() - cursor.rest.len()))
 }
 
-/// The time that the whole of `text` is, if it is to the second and in UTC, as in a structured listing.
+/// The time at the start of `text`, for structured listings and attributes. A date with slashes is not accepted.
 pub(super) fn exact(text: &[u8]) -> Option<ListedTime> {
     match at_start(text.trim_ascii())? {
-        (Shown::Time(time), _) => Some(time),
-        (Shown::Slashed(_), _) => None,
+        (ParsedTime::Time(time), _) => Some(time),
+        (ParsedTime::Slashed(_), _) => None,
     }
 }
 
-/// The time of a day, as far as it is shown.
+/// A time of day, as precise as the text shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Clock {
-    /// Since midnight.
+struct TimeOfDay {
+    /// Seconds since midnight.
     seconds: i64,
+    /// See [`ListedTime::span`].
     span: u32,
-    /// What the clock is ahead of UTC, if the text says so.
+    /// Offset from UTC in seconds, if the text has a time zone.
     ahead: Option<i64>,
 }
 
-impl Clock {
+impl TimeOfDay {
     const ALL_DAY: Self = Self {
         seconds: 0,
         span: 86_400,
@@ -119,7 +120,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    fn number_first(&mut self) -> Option<Shown> {
+    fn number_first(&mut self) -> Option<ParsedTime> {
         let (first, digits) = self.number(4)?;
         if digits == 4 {
             // 2024-02-29, 2024-Feb-29, 2024/02/29
@@ -137,14 +138,14 @@ impl Cursor<'_> {
             self.byte(b'/')?;
             let year = self.year()?;
             let clock = self.clock();
-            let slashed = Slashed {
+            let slashed = SlashedDate {
                 parts: [first, second],
                 year,
                 clock,
             };
-            // No order gives a day that exists.
+            // The day has to exist: in the proven order, or in both orders.
             slashed.time(slashed.order())?;
-            return Some(Shown::Slashed(slashed));
+            return Some(ParsedTime::Slashed(slashed));
         }
         // 29-Feb-2024, 29 Feb 2024, 29Feb2024
         let separator = self.one_of(b"- ");
@@ -156,7 +157,7 @@ impl Cursor<'_> {
         self.on_day(days(year, month, first)?)
     }
 
-    fn word_first(&mut self) -> Option<Shown> {
+    fn word_first(&mut self) -> Option<ParsedTime> {
         if self.weekday().is_some() {
             let _ = self.byte(b',');
             self.blanks();
@@ -171,24 +172,24 @@ impl Cursor<'_> {
         let _ = self.byte(b',');
         self.blanks();
         let year = self.year()?;
-        // `Nov 21 2004:` would be a year that is the hour of another.
         self.on_day(days(year, month, day)?)
     }
 
-    fn on_day(&mut self, day: i64) -> Option<Shown> {
-        Some(Shown::Time(self.clock().on(day)?))
+    fn on_day(&mut self, day: i64) -> Option<ParsedTime> {
+        Some(ParsedTime::Time(self.clock().on(day)?))
     }
 
-    /// The time behind a date. What is none is left, and the date stands for all of its day.
-    fn clock(&mut self) -> Clock {
+    /// The time of day after a date. Text that is no time of day is not consumed, and the date stands for its whole
+    /// day.
+    fn clock(&mut self) -> TimeOfDay {
         let before = self.rest;
-        self.clock_here().unwrap_or_else(|| {
+        self.time_of_day_here().unwrap_or_else(|| {
             self.rest = before;
-            Clock::ALL_DAY
+            TimeOfDay::ALL_DAY
         })
     }
 
-    fn clock_here(&mut self) -> Option<Clock> {
+    fn time_of_day_here(&mut self) -> Option<TimeOfDay> {
         if self.byte(b'T').is_none() {
             let _ = self.byte(b',');
             let blanks = self.blanks();
@@ -199,7 +200,7 @@ impl Cursor<'_> {
         let (mut hour, _) = self.number(2)?;
         self.byte(b':')?;
         let minute = self.two_digits()?;
-        let mut clock = Clock {
+        let mut clock = TimeOfDay {
             seconds: 0,
             span: 60,
             ahead: None,
@@ -214,7 +215,7 @@ impl Cursor<'_> {
         }
         let before = self.rest;
         self.blanks();
-        // Newer locales have a narrow no-break space here.
+        // Newer locale data has a narrow no-break space before AM and PM.
         if let Some(rest) = self.rest.strip_prefix("\u{202f}".as_bytes()) {
             self.rest = rest;
         }
@@ -279,7 +280,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A month's name, three letters of it or all.
+    /// The name of a month: its first three letters or the full name.
     fn month(&mut self) -> Option<u32> {
         let (index, length) = self.name(&MONTHS)?;
         self.rest = &self.rest[length..];
@@ -309,7 +310,7 @@ impl Cursor<'_> {
         Some((index as u32, length))
     }
 
-    /// Up to so many digits, and how many they were.
+    /// A number of at most `most` digits, and the number of its digits.
     fn number(&mut self, most: usize) -> Option<(u32, usize)> {
         let digits = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
         if digits == 0 || digits > most {
@@ -365,7 +366,7 @@ fn days(year: i64, month: u32, day: u32) -> Option<i64> {
     if !(1..=in_month).contains(&day) {
         return None;
     }
-    // Years that begin in March, so that the leap day comes last; day 153 * m / 5 begins the m-th month of them.
+    // Years begin in March here, so that the leap day comes last. The m-th month begins on day (153 * m + 2) / 5.
     let year = if month <= 2 { year - 1 } else { year };
     let months = i64::from((month + 9) % 12);
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

@@ -1,27 +1,26 @@
-//! HTML as a stream of tags, attributes and text.
+//! HTML as a stream of tags, attributes and text (HTML §13.2.5).
 //!
-//! Index pages are written by programs, in plain HTML, and [`scan`] reads just that: it jumps from tag to tag, and
-//! lends the page's own bytes. Where a page is anything but plain it gives up, and [`read`] reads the page with
-//! html5gum, as a browser would. For all that `scan` accepts, both give the same stream; tests and a fuzz target hold
-//! one against the other.
+//! Index pages are written by programs in plain HTML. [`scan`] reads only plain HTML: it jumps from tag to tag and
+//! lends slices of the page. It stops at anything else; then [`read`] reads the page with html5gum, as a browser would.
+//! For every page that `scan` accepts, both give the same stream: tests and a fuzz target compare them.
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 use memchr::{memchr, memchr2, memmem};
 
-/// What takes the stream.
+/// A receiver of the stream.
 pub(super) trait Events {
-    /// A start tag; its attributes follow. Names are in lower case.
+    /// A start tag; its attributes follow. All names are in lower case.
     fn open(&mut self, name: &[u8]);
     /// An attribute whose value is not empty.
     fn attribute(&mut self, name: &[u8], value: &[u8]);
     /// An end tag.
     fn close(&mut self, name: &[u8]);
-    /// Whether text that comes now matters.
+    /// Whether the receiver needs text at this point.
     fn wants_text(&self) -> bool;
-    /// Text, perhaps one part of several, with its references decoded.
+    /// Text with character references decoded. A text may come in several parts.
     fn text(&mut self, text: &[u8]);
-    /// Whether nothing more is wanted.
+    /// Whether the receiver needs nothing more.
     fn is_full(&self) -> bool;
 }
 
@@ -42,17 +41,20 @@ pub(super) fn read(body: &[u8], events: &mut impl Events) {
         }
         events.is_full().then_some(())
     });
-    // Scripts and styles are text, whatever tags they seem to hold.
+    // The content of scripts and styles is text.
     emitter.naively_switch_states(true);
-    // Only the callback's wish to stop is ever yielded.
+    // The tokenizer yields only when the callback returns a value, which ends the reading.
     let _ = Tokenizer::new_with_emitter(body, emitter).next();
 }
 
-/// The page has something that is not plain; what `events` got until then is to be forgotten.
+/// The page is not plain HTML. The caller discards what `events` has received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct NotPlain;
 
 /// Tokenises plain HTML.
+///
+/// # Errors
+/// The page is not plain.
 pub(super) fn scan(body: &[u8], events: &mut impl Events) -> Result<(), NotPlain> {
     let mut scanner = Scanner {
         body,
@@ -78,13 +80,14 @@ pub(super) fn scan(body: &[u8], events: &mut impl Events) -> Result<(), NotPlain
 struct Scanner<'b> {
     body: &'b [u8],
     at: usize,
-    /// A name in lower case, and a value or a text without references.
+    /// Buffer for a name in lower case.
     name: Vec<u8>,
+    /// Buffer for a value or text with its references decoded.
     decoded: Vec<u8>,
 }
 
 impl<'b> Scanner<'b> {
-    /// What begins with the `<` here.
+    /// Reads the markup that begins with the `<` at `at`.
     fn markup(&mut self, events: &mut impl Events) -> Result<(), NotPlain> {
         match self.body.get(self.at + 1).ok_or(NotPlain)? {
             b'a'..=b'z' | b'A'..=b'Z' => self.start_tag(events),
@@ -153,7 +156,7 @@ impl<'b> Scanner<'b> {
         if value.is_empty() {
             return Ok(());
         }
-        // One pass over the value, which is short, for all that is not plain.
+        // Values are short: one pass finds references and bytes that are not plain.
         let mut has_references = false;
         for &byte in value {
             match byte {
@@ -164,7 +167,7 @@ impl<'b> Scanner<'b> {
         }
         if has_references {
             self.decoded.clear();
-            decode(value, Place::Attribute, &mut self.decoded)?;
+            decode(value, ReferenceContext::Attribute, &mut self.decoded)?;
             events.attribute(name, &self.decoded);
         } else {
             events.attribute(name, value);
@@ -179,7 +182,7 @@ impl<'b> Scanner<'b> {
         }
         let name = self.tag_name()?;
         self.skip_blanks();
-        // Attributes have no business here.
+        // An end tag with attributes is not plain.
         if self.body.get(self.at) != Some(&b'>') {
             return Err(NotPlain);
         }
@@ -194,7 +197,7 @@ impl<'b> Scanner<'b> {
         if let Some(comment) = rest.strip_prefix(b"--") {
             let end = memmem::find(comment, b"-->");
             let inside = &comment[..end.unwrap_or(comment.len())];
-            // These end a comment as well.
+            // Browsers end a comment at these too.
             if comment.starts_with(b">")
                 || comment.starts_with(b"->")
                 || memmem::find(inside, b"--!").is_some()
@@ -228,7 +231,7 @@ impl<'b> Scanner<'b> {
         };
         let end = memmem::find_iter(rest, b"</").find(is_end);
         let content = &rest[..end.unwrap_or(rest.len())];
-        // A script in a comment in a script has an end tag of its own.
+        // A `<script>` inside a `<!--` comment inside a script has its own end tag (HTML §13.2.5).
         if name == b"script" && memmem::find(content, b"<!--").is_some() {
             let holds_script = memmem::find_iter(content, b"<").any(|at| {
                 content[at + 1..]
@@ -249,12 +252,12 @@ impl<'b> Scanner<'b> {
             return Ok(());
         }
         self.decoded.clear();
-        decode(text, Place::Text, &mut self.decoded)?;
+        decode(text, ReferenceContext::Text, &mut self.decoded)?;
         events.text(&self.decoded);
         Ok(())
     }
 
-    /// The name here, and goes behind it.
+    /// Reads the tag name at `at` and moves behind it.
     fn tag_name(&mut self) -> Result<&'b [u8], NotPlain> {
         let rest = &self.body[self.at..];
         let is_end = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>');
@@ -276,7 +279,7 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// A name of a tag or an attribute in lower case, in `buffer` if it is not so already.
+/// The name of a tag or an attribute in lower case. `buffer` is used only if the name has to be changed.
 fn lower<'n>(name: &'n [u8], buffer: &'n mut Vec<u8>) -> Result<&'n [u8], NotPlain> {
     if !name.is_empty() && name.iter().all(u8::is_ascii_lowercase) {
         return Ok(name);
@@ -290,7 +293,7 @@ fn lower<'n>(name: &'n [u8], buffer: &'n mut Vec<u8>) -> Result<&'n [u8], NotPla
     Ok(buffer)
 }
 
-/// The element, if its content is text without tags, which is not shown.
+/// The name of the element, if its content is text without tags that is not displayed.
 fn raw_text(name: &[u8]) -> Result<Option<&'static [u8]>, NotPlain> {
     match name {
         b"script" => Ok(Some(b"script")),
@@ -302,15 +305,15 @@ fn raw_text(name: &[u8]) -> Result<Option<&'static [u8]>, NotPlain> {
     }
 }
 
-/// Where a reference stands: in an attribute, `&name=` is none.
+/// Where a character reference stands. In an attribute, `&name=` is not a reference (HTML §13.2.5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
+enum ReferenceContext {
     Text,
     Attribute,
 }
 
-/// Decodes the usual references, and makes line ends one LF.
-fn decode(mut text: &[u8], place: Place, out: &mut Vec<u8>) -> Result<(), NotPlain> {
+/// Decodes the usual character references, and replaces CR LF and CR by LF.
+fn decode(mut text: &[u8], context: ReferenceContext, out: &mut Vec<u8>) -> Result<(), NotPlain> {
     while let Some(at) = memchr2(b'&', b'\r', text) {
         out.extend_from_slice(&text[..at]);
         let rest = &text[at + 1..];
@@ -334,7 +337,7 @@ fn decode(mut text: &[u8], place: Place, out: &mut Vec<u8>) -> Result<(), NotPla
                 out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 text = &behind[1..];
             }
-            Some(b'=') if place == Place::Attribute && name[0] != b'#' => {
+            Some(b'=') if context == ReferenceContext::Attribute && name[0] != b'#' => {
                 out.push(b'&');
                 out.extend_from_slice(name);
                 text = behind;
@@ -346,7 +349,7 @@ fn decode(mut text: &[u8], place: Place, out: &mut Vec<u8>) -> Result<(), NotPla
     Ok(())
 }
 
-/// The references that index pages have.
+/// The character of a reference. Only references that occur on index pages are known.
 fn reference(name: &[u8]) -> Option<char> {
     if let Some(number) = name.strip_prefix(b"#") {
         let number = std::str::from_utf8(number).ok()?;
@@ -354,7 +357,7 @@ fn reference(name: &[u8]) -> Option<char> {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
             None => number.parse().ok()?,
         };
-        // Controls and what is no character have replacements.
+        // Browsers replace controls and noncharacters.
         let is_plain = matches!(code, 0x09 | 0x0A | 0x20..=0x7E | 0xA0..=0xD7FF | 0xE000..=0xFDCF | 0xFDF0..=0xFFFD);
         return char::from_u32(code).filter(|_| is_plain);
     }

@@ -1,7 +1,8 @@
-//! Listings in XML: nginx with `autoindex_format xml`, the objects of an S3 or Azure bucket, and the answer to PROPFIND.
+//! Listings in XML: nginx with `autoindex_format xml`, the objects of an S3 or Azure bucket, and the response to
+//! PROPFIND (RFC 4918).
 //!
-//! The root element tells which. Namespaces' prefixes are dropped; entities that a document defines itself are not
-//! expanded.
+//! The root element decides the format. Namespace prefixes are dropped. A reference to an entity that the document
+//! defines itself ends the reading.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -19,7 +20,7 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
     }
     let mut document = Document::new(body);
     let Some(root) = document.root() else {
-        // Cut before its root element.
+        // The document was cut before its root element.
         return Ok(Listing::of(Children::new(page, limits), Shape::Generic));
     };
     match root.as_slice() {
@@ -40,9 +41,9 @@ fn autoindex(
     let mut children = Children::new(page, limits);
     let mut elements = 0;
     let (mut modified, mut size) = (None, None);
-    while let Some(step) = document.next() {
-        match step {
-            Step::Open(start) => {
+    while let Some(event) = document.next() {
+        match event {
+            ElementEvent::Start(start) => {
                 (modified, size) = (None, None);
                 for attribute in start.attributes().flatten() {
                     match attribute.key.as_ref() {
@@ -52,8 +53,8 @@ fn autoindex(
                     }
                 }
             }
-            Step::Close(b"list", _) => {}
-            Step::Close(element, name) => {
+            ElementEvent::End(b"list", _) => {}
+            ElementEvent::End(element, name) => {
                 elements += 1;
                 if elements > limits.links {
                     return Err(PageError::TooManyLinks);
@@ -75,7 +76,7 @@ fn autoindex(
     Ok(listing)
 }
 
-/// The elements of both kinds of buckets; none of the one means something else in the other.
+/// Reads the elements of S3 and of Azure in one table: no element has different meanings in the two.
 fn bucket(
     mut document: Document<'_>,
     mut bucket: Bucket<'_>,
@@ -83,16 +84,16 @@ fn bucket(
 ) -> Result<Listing, PageError> {
     let mut object = Object::default();
     let mut is_encoded = false;
-    while let Some(step) = document.next() {
-        let (element, text) = match step {
-            Step::Open(start) => {
+    while let Some(event) = document.next() {
+        let (element, text) = match event {
+            ElementEvent::Start(start) => {
                 is_encoded = start
                     .attributes()
                     .flatten()
                     .any(|it| it.key.as_ref() == b"Encoded" && it.value.as_ref() == b"true");
                 continue;
             }
-            Step::Close(element, text) => (element.to_vec(), text.to_vec()),
+            ElementEvent::End(element, text) => (element.to_vec(), text.to_vec()),
         };
         match element.as_slice() {
             b"Key" | b"Name" if document.is_inside(&[b"Contents", b"Blob", b"BlobPrefix"]) => {
@@ -124,7 +125,7 @@ fn bucket(
     Ok(listing)
 }
 
-/// RFC 4918 §14.16. What is said of the directory itself is dropped by the child test.
+/// `multistatus` (RFC 4918 §14.16). The child test drops the response that is about the directory itself.
 fn multistatus(
     mut document: Document<'_>,
     page: &Url,
@@ -141,8 +142,8 @@ fn multistatus(
     let mut href = Vec::new();
     let mut is_gone = false;
     let (mut properties, mut proven) = (Properties::default(), Properties::default());
-    while let Some(step) = document.next() {
-        let Step::Close(element, text) = step else {
+    while let Some(event) = document.next() {
+        let ElementEvent::End(element, text) = event else {
             continue;
         };
         match element {
@@ -193,26 +194,26 @@ fn bytes(text: &[u8]) -> Option<SizeRange> {
     text.parse().ok().map(SizeRange::exact)
 }
 
-/// A document, element by element.
+/// Reads a document, element by element.
 pub(super) struct Document<'b> {
     reader: Reader<&'b [u8]>,
-    /// The elements that are open, outermost first.
+    /// The open elements, outermost first.
     open: Vec<BytesStart<'b>>,
-    /// The one that was closed last.
+    /// The element that was closed last.
     closed: Option<BytesStart<'b>>,
     text: Vec<u8>,
     ended_text: Vec<u8>,
     first: Option<BytesStart<'b>>,
-    /// The root element's end tag has come.
+    /// The end tag of the root element was read.
     pub(super) is_whole: bool,
 }
 
-/// One step through a document.
-pub(super) enum Step<'d, 'b> {
+/// The start or the end of an element.
+pub(super) enum ElementEvent<'d, 'b> {
     /// An element begins.
-    Open(BytesStart<'b>),
-    /// An element ends: its local name, and the text since the last tag.
-    Close(&'d [u8], &'d [u8]),
+    Start(BytesStart<'b>),
+    /// An element ends: its local name, and the text since its start or since the last end of an element.
+    End(&'d [u8], &'d [u8]),
 }
 
 impl<'b> Document<'b> {
@@ -231,15 +232,15 @@ impl<'b> Document<'b> {
         }
     }
 
-    /// The root element's local name.
+    /// The local name of the root element.
     pub(super) fn root(&mut self) -> Option<Vec<u8>> {
         match self.next()? {
-            Step::Open(start) => {
+            ElementEvent::Start(start) => {
                 let name = start.local_name().as_ref().to_vec();
                 self.first = Some(start);
                 Some(name)
             }
-            Step::Close(..) => None,
+            ElementEvent::End(..) => None,
         }
     }
 
@@ -249,10 +250,11 @@ impl<'b> Document<'b> {
         innermost.is_some_and(|open| elements.contains(&open.local_name().as_ref()))
     }
 
-    /// The next step; `None` at the end, or where this is not XML any more, or too deep for any listing.
-    pub(super) fn next(&mut self) -> Option<Step<'_, 'b>> {
+    /// The next start or end of an element. `None` at the end of the document, at an XML error, or when the nesting is
+    /// deeper than [`DEPTH`].
+    pub(super) fn next(&mut self) -> Option<ElementEvent<'_, 'b>> {
         if let Some(start) = self.first.take() {
-            return Some(Step::Open(start));
+            return Some(ElementEvent::Start(start));
         }
         if self.is_whole {
             return None;
@@ -265,7 +267,7 @@ impl<'b> Document<'b> {
                     }
                     self.open.push(start.clone());
                     self.text.clear();
-                    return Some(Step::Open(start));
+                    return Some(ElementEvent::Start(start));
                 }
                 Event::End(_) => {
                     self.closed = self.open.pop();
@@ -291,13 +293,13 @@ impl<'b> Document<'b> {
                 _ => {}
             }
         }
-        // What is around an element is not the text of the one that holds it.
+        // The text around an element does not count as text of its parent.
         self.ended_text.clear();
         std::mem::swap(&mut self.ended_text, &mut self.text);
         let closed = self.closed.as_ref()?.local_name().into_inner();
-        Some(Step::Close(closed, &self.ended_text))
+        Some(ElementEvent::End(closed, &self.ended_text))
     }
 }
 
-/// More than the deepest of these documents, a multistatus with properties of its own, has.
+/// Deepest nesting. The deepest of these documents, a multistatus with custom properties, has less.
 const DEPTH: usize = 32;

@@ -1,5 +1,5 @@
-//! Each inverse beside the server's own arithmetic: what a size is shown as must be read as the sizes that are shown so,
-//! all of them and no others.
+//! Each inverse function is compared with the arithmetic of the server: the range that is read from a text is exactly
+//! the range of sizes that are shown as this text.
 
 use proptest::prelude::*;
 
@@ -107,7 +107,7 @@ fn check(size: u64) {
             range.lo <= size && size <= range.hi,
             "{style:?} {text:?} is {size}, read as {range:?}"
         );
-        // No size beyond the bounds looks the same, and the bounds themselves do.
+        // The bounds are shown as the same text; the next sizes beyond the bounds are not.
         assert_eq!(show(range.lo), text, "{style:?} {size} {range:?}");
         assert_eq!(show(range.hi), text, "{style:?} {size} {range:?}");
         if let Some(less) = range.lo.checked_sub(1) {
@@ -116,11 +116,11 @@ fn check(size: u64) {
         if let Some(more) = range.hi.checked_add(1) {
             assert_ne!(show(more), text, "{style:?} {size} {range:?}");
         }
-        let anyone = Style::Unknown.read(text.trim().as_bytes());
-        let Some(range) = anyone else {
+        let by_unknown = Style::Unknown.read(text.trim().as_bytes());
+        let Some(range) = by_unknown else {
             panic!("{text:?} is no size");
         };
-        // lighttpd's 0.9 stands for all up to 1.0, and its 0.1K for a single byte too.
+        // Unknown rules have to cover lighttpd too, whose 0.9 reaches up to 1.0 and whose 0.1K starts at one byte.
         assert!(
             range.lo <= size && size <= range.hi,
             "{style:?} {text:?} is {size}, read by unknown rules as {range:?}"

@@ -6,8 +6,8 @@ const LEAP: i64 = 1_709_251_140;
 
 fn time(text: &str) -> Option<(i64, u32, bool)> {
     match at_start(text.as_bytes())? {
-        (Shown::Time(time), _) => Some((time.seconds, time.span, time.utc)),
-        (Shown::Slashed(_), _) => None,
+        (ParsedTime::Time(time), _) => Some((time.seconds, time.span, time.utc)),
+        (ParsedTime::Slashed(_), _) => None,
     }
 }
 
@@ -85,7 +85,7 @@ fn the_length_ends_behind_the_time() {
 #[test]
 fn between_slashes_the_page_decides() {
     let slashed = |text: &str| match at_start(text.as_bytes()) {
-        Some((Shown::Slashed(slashed), _)) => slashed,
+        Some((ParsedTime::Slashed(slashed), _)) => slashed,
         other => panic!("{text} is {other:?}"),
     };
     let either = slashed("6/12/2014  3:25 AM");
@@ -93,17 +93,17 @@ fn between_slashes_the_page_decides() {
     let june = 1_402_543_500;
     let december = 1_417_836_300;
     let month_first = either
-        .time(Some(Order::MonthFirst))
+        .time(Some(DateOrder::MonthFirst))
         .map(|t| (t.seconds, t.span));
     assert_eq!(month_first, Some((june, 60)));
     let day_first = either
-        .time(Some(Order::DayFirst))
+        .time(Some(DateOrder::DayFirst))
         .map(|t| (t.seconds, t.span));
     assert_eq!(day_first, Some((december, 60)));
     let unknown = either.time(None).map(|t| (t.seconds, t.span));
     assert_eq!(unknown, Some((june, (december - june) as u32 + 60)));
-    assert_eq!(slashed("2/29/2024").order(), Some(Order::MonthFirst));
-    assert_eq!(slashed("29/2/2024").order(), Some(Order::DayFirst));
+    assert_eq!(slashed("2/29/2024").order(), Some(DateOrder::MonthFirst));
+    assert_eq!(slashed("29/2/2024").order(), Some(DateOrder::DayFirst));
     let noon = slashed("2/29/2024 12:00 PM").time(None).map(|t| t.seconds);
     assert_eq!(noon, Some(LEAP - 86_340 + 43_200));
 }

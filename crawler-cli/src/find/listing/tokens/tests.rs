@@ -1,10 +1,10 @@
-//! Both tokenisers give the same stream for whatever the quick one accepts.
+//! For every page that [`scan`] accepts, [`scan`] and [`read`] give the same stream.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The stream, texts in one piece.
+/// The recorded stream. Adjacent texts are joined.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Stream {
     events: Vec<(char, Vec<u8>, Vec<u8>)>,
@@ -42,13 +42,13 @@ impl Events for Stream {
     }
 }
 
-/// Whether the page is plain; if it is, both streams are the same.
+/// Returns whether the page is plain. Panics if it is plain and the two streams differ.
 fn compare(body: &[u8]) -> bool {
-    let (mut quick, mut whole) = (Stream::default(), Stream::default());
-    let is_plain = scan(body, &mut quick).is_ok();
+    let (mut scanned, mut reference) = (Stream::default(), Stream::default());
+    let is_plain = scan(body, &mut scanned).is_ok();
     if is_plain {
-        read(body, &mut whole);
-        assert_eq!(quick.events, whole.events, "{}", body.escape_ascii());
+        read(body, &mut reference);
+        assert_eq!(scanned.events, reference.events, "{}", body.escape_ascii());
     }
     is_plain
 }
@@ -76,7 +76,7 @@ fn captured_pages_are_plain() {
         "mini_httpd",
         "python"
     ] {
-        // mini_httpd does not escape the names that it shows, but nobody wants those.
+        // mini_httpd does not escape the names in its link texts.
         assert_eq!(compare(body), name != "mini_httpd", "{name}");
         for cut in (0..body.len()).step_by(997) {
             compare(&body[..cut]);
@@ -85,7 +85,7 @@ fn captured_pages_are_plain() {
 }
 
 #[test]
-fn what_is_not_plain_is_left_to_the_other() {
+fn other_pages_are_rejected() {
     for (body, is_plain) in [
         ("<a href=x>y</a>", true),
         ("<A HREF=\"x\" >y</A >", true),
@@ -122,7 +122,7 @@ fn what_is_not_plain_is_left_to_the_other() {
     }
 }
 
-/// Pieces that make all kinds of pages, plain or not.
+/// Pieces of pages; their concatenations are plain or not.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => prop::sample::select(vec![
