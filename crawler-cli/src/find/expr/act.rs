@@ -1,9 +1,10 @@
-//! Actions, performed: what goes to the results is handed on, files are written here, commands are run here.
+//! Performs the actions of an expression: writes files and runs commands here, and passes output of the results to the
+//! caller as [`Effect`]s.
 //!
-//! `-exec … ;` runs at once and the search goes no further until it ends, because what comes next depends on its
-//! success, and its output belongs between that of the actions around it. What is under way on the network goes on
-//! meanwhile ([`Effect::Idle`]), so that a slow command does not make it time out. `-exec … {} +` has no such outcome:
-//! its commands run beside the search, one at a time.
+//! `-exec … ;` runs at once, and the search waits for its end: what follows depends on its success, and its output
+//! belongs between the output of the neighbouring actions. During the wait the caller serves its connections
+//! ([`Effect::Idle`]), so that a slow command causes no timeouts. `-exec … {} +` is always true: its commands run
+//! beside the search, one at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -25,26 +26,26 @@ use crate::find::found::Found;
 /// Performs the actions of one expression during one search.
 #[derive(Debug)]
 pub struct Actor {
-    files: Vec<Sink>,
+    files: Vec<OutputFile>,
     batches: Vec<Batch>,
     /// The command of a batch that runs beside the search.
     running: Option<Running>,
-    /// Whether standard output and standard error are terminals.
+    /// Whether standard output and standard error are terminals, in this order.
     terminals: [bool; 2],
-    /// For what is being written.
+    /// Reused buffer for output.
     text: Vec<u8>,
 }
 
-/// What performing an action leads to.
+/// What the caller has to do for an action.
 #[derive(Debug)]
 pub enum Effect<'a> {
-    /// The entry is a result: `-print`.
+    /// `-print`: show the entry as a result.
     Match,
-    /// This goes where results go, as it is.
+    /// Write these bytes unchanged to the output of the results.
     Output(&'a [u8]),
-    /// Results so far must be where they go before a command writes there too.
+    /// Flush the results, because a command may write to the same output next.
     Flush,
-    /// A command runs; the search may see to its connections for that long.
+    /// A command runs; serve the connections for this long.
     Idle(Duration),
     /// An action could not be performed.
     Failed(ActError),
@@ -56,13 +57,13 @@ pub enum Effect<'a> {
 pub enum ActError {
     /// A file could not be opened or written.
     Write(PathBuf, io::Error),
-    /// The file that `-newer` names cannot be looked at.
+    /// The metadata of the file that `-newer` names cannot be read.
     Reference(PathBuf, io::Error),
-    /// When the page that `-newer` names was changed cannot be found out.
+    /// The time of the page that `-newer` names cannot be found out.
     Page(Url, Box<dyn std::error::Error + Send + Sync>),
     /// A command could not be run.
     Run(OsString, io::Error),
-    /// A command of `-exec … {} +` failed.
+    /// A command of `-exec … {} +` ended with this status, which is not success.
     Command(OsString, ExitStatus),
 }
 
@@ -88,19 +89,20 @@ impl std::error::Error for ActError {
     }
 }
 
-/// A file of `-fprint` and its kind.
+/// An output file of the expression.
 #[derive(Debug)]
-struct Sink {
+struct OutputFile {
     path: PathBuf,
-    /// Two names of one file share what is opened first.
+    /// Two paths of one file share the file that was opened first.
     target: Target,
 }
 
 #[derive(Debug)]
 enum Target {
     Own(BufWriter<File>),
+    /// The file with this index.
     SameAs(usize),
-    /// Writing failed once; that was reported.
+    /// A write failed and was reported.
     Failed,
 }
 
@@ -109,7 +111,7 @@ enum Target {
 struct Batch {
     command: Vec<OsString>,
     urls: Vec<OsString>,
-    /// Bytes that all arguments take.
+    /// The [`cost`] of the command and of all URLs, in bytes.
     size: usize,
 }
 
@@ -119,14 +121,14 @@ struct Running {
     child: Child,
 }
 
-/// Where effects go.
+/// The callback of the caller.
 type Effects<'e> = &'e mut dyn FnMut(Effect<'_>);
 
 impl Expression {
-    /// Looks at the files that `-newer` names.
+    /// [Resolves](Self::resolve) the files that `-newer` names.
     ///
     /// # Errors
-    /// One of them cannot be looked at.
+    /// The metadata of a file cannot be read.
     pub fn resolve_files(&mut self) -> Result<(), ActError> {
         for index in 0..self.references.len() {
             let Reference::File(path) = &self.references[index] else {
@@ -142,16 +144,16 @@ impl Expression {
 }
 
 impl Actor {
-    /// Opens all files that the expression names, and empties them.
+    /// Opens and truncates all output files of the expression.
     ///
     /// # Errors
-    /// One of them cannot be opened.
+    /// A file cannot be opened.
     pub fn open(expression: &Expression) -> Result<Self, ActError> {
-        let mut files: Vec<Sink> = Vec::new();
+        let mut files: Vec<OutputFile> = Vec::new();
         let mut identities: Vec<(u64, u64)> = Vec::new();
         for path in &expression.files {
             let failed = |error| ActError::Write(path.clone(), error);
-            // Emptied only when it is known not to be one that is open already.
+            // Truncated only after the check that the same file is not open already.
             let file = OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -170,7 +172,7 @@ impl Actor {
                 }
             };
             identities.push(identity);
-            files.push(Sink {
+            files.push(OutputFile {
                 path: path.clone(),
                 target,
             });
@@ -189,7 +191,7 @@ impl Actor {
         })
     }
 
-    /// Performs one action, and tells whether it succeeded; see [`Act`](super::Act).
+    /// Performs one action and returns its value; see [`Act`](super::Act).
     pub fn act(&mut self, action: &Action, found: &Found<'_>, effects: Effects<'_>) -> bool {
         match action {
             Action::Write(Text::Line, Output::Results) => effects(Effect::Match),
@@ -200,8 +202,8 @@ impl Actor {
         true
     }
 
-    /// Writes out what waits, runs the commands that wait, and waits for the last of them. To be called when the
-    /// search is over, however it ended.
+    /// Flushes all files, runs the remaining commands of `-exec … {} +`, and waits for their end. To be called at the
+    /// end of every search, also after an error.
     pub fn finish(&mut self, effects: Effects<'_>) {
         effects(Effect::Flush);
         self.flush(effects);
@@ -232,7 +234,7 @@ impl Actor {
         match output {
             Output::Results => effects(Effect::Output(&out)),
             Output::Errors => {
-                // Without standard error there is nowhere to complain.
+                // An error on standard error cannot be reported.
                 let _ = io::stderr().write_all(&out);
             }
             Output::File(index) => self.write_file(index, &out, effects),
@@ -241,18 +243,18 @@ impl Actor {
     }
 
     fn write_file(&mut self, index: usize, bytes: &[u8], effects: Effects<'_>) {
-        let index = match self.files.get(index).map(|sink| &sink.target) {
+        let index = match self.files.get(index).map(|file| &file.target) {
             Some(Target::SameAs(first)) => *first,
             _ => index,
         };
-        if let Some(sink) = self.files.get_mut(index) {
-            sink.with(effects, |file| file.write_all(bytes));
+        if let Some(file) = self.files.get_mut(index) {
+            file.with(effects, |file| file.write_all(bytes));
         }
     }
 
     fn flush(&mut self, effects: Effects<'_>) {
-        for sink in &mut self.files {
-            sink.with(effects, BufWriter::flush);
+        for file in &mut self.files {
+            file.with(effects, BufWriter::flush);
         }
     }
 
@@ -285,7 +287,7 @@ impl Actor {
         batch.urls.push(url);
     }
 
-    /// Starts the command of a batch beside the search, once the one before it has ended.
+    /// Starts the command of a batch beside the search, after the end of the previous one.
     fn launch(&mut self, index: usize, effects: Effects<'_>) {
         let batch = &mut self.batches[index];
         let urls = mem::take(&mut batch.urls);
@@ -304,7 +306,7 @@ impl Actor {
         }
     }
 
-    /// For the command that runs beside the search, if there is one.
+    /// Waits for the command that runs beside the search, if there is one.
     fn wait(&mut self, effects: Effects<'_>) {
         let Some(Running { name, child }) = self.running.take() else {
             return;
@@ -317,8 +319,8 @@ impl Actor {
     }
 }
 
-impl Sink {
-    /// Does something with the file. After a failure nothing more is done with it.
+impl OutputFile {
+    /// Applies `act` to the file. After the first error, the file is not used any more.
     fn with(
         &mut self,
         effects: Effects<'_>,
@@ -333,7 +335,7 @@ impl Sink {
     }
 }
 
-/// Waits until a command has ended, and lets the search use the time.
+/// Waits for the end of a command. The search continues its network work in the meantime.
 fn ended(mut child: Child, effects: Effects<'_>) -> io::Result<ExitStatus> {
     let mut idle = SHORTEST_IDLE;
     loop {
@@ -345,7 +347,7 @@ fn ended(mut child: Child, effects: Effects<'_>) -> io::Result<ExitStatus> {
     }
 }
 
-/// `part` with the URL in place of each `{}`.
+/// `part` with each `{}` replaced by the URL.
 fn with_url(part: &OsStr, url: &str) -> OsString {
     let mut out = Vec::with_capacity(part.len() + url.len());
     let mut rest = part.as_bytes();
@@ -361,14 +363,15 @@ fn with_url(part: &OsStr, url: &str) -> OsString {
     OsString::from_vec(out)
 }
 
-/// What an argument takes of the room that a command line has: its bytes, its end, and a pointer to it.
+/// The bytes that an argument takes of the limit for a command line: its bytes, the final NUL, and a pointer.
 fn cost(argument: &OsStr) -> usize {
     argument.len() + 1 + size_of::<usize>()
 }
 
-/// Most commands are short; nobody waits for the end of the others as eagerly.
+/// First interval between two checks whether a command has ended. It doubles up to [`LONGEST_IDLE`]: most commands are
+/// short, and for a long one a late check does not matter.
 const SHORTEST_IDLE: Duration = Duration::from_micros(500);
 const LONGEST_IDLE: Duration = Duration::from_millis(20);
 
-/// As GNU find has it, and less than what any of today's systems allows.
+/// Longest command line in bytes, as in GNU find. Every current system allows more.
 const LONGEST_COMMAND: usize = 128 << 10;

@@ -1,7 +1,7 @@
-//! `-printf` and `-ls`: what is written of an entry, in the manner of GNU find.
+//! `-printf` and `-ls`: the text for an entry, in the formats of GNU find.
 //!
-//! Where a file system knows more than a listing tells: what is not known is `?`, and a size or a part of a time that
-//! is not exactly known is the best guess with a `~` in front.
+//! Unknown values are shown as `?`. A size or a part of a time that is not exactly known is shown as the best estimate
+//! with a `~` in front.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,14 +10,14 @@ use crate::find::found::{Found, Kind};
 use crate::find::range::TimeRange;
 use crate::terminal::{self, Keep};
 
-/// The format of `-printf`, read.
+/// A parsed format of `-printf`.
 #[derive(Clone, Debug)]
 pub struct Format {
     pieces: Vec<Piece>,
     zone: TimeZone,
 }
 
-/// What `-ls` needs to know of the time.
+/// The current time and the time zone, which `-ls` needs.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// Seconds since 1970.
@@ -28,14 +28,14 @@ pub struct Clock {
 #[derive(Clone, Debug)]
 enum Piece {
     Literal(Vec<u8>),
-    Field(Spec, Field),
+    Field(FieldSpec, Field),
     /// `\c`
     Stop,
 }
 
-/// What stands between the `%` and the letter.
+/// Flags, width and precision between the `%` and the letter.
 #[derive(Clone, Debug, Default)]
-struct Spec {
+struct FieldSpec {
     left: bool,
     zero: bool,
     plus: bool,
@@ -49,30 +49,30 @@ enum Field {
     /// `%p`
     Url,
     /// `%P`
-    Below,
+    RelativePath,
     /// `%f`
     Name,
     /// `%h`
-    Holder,
+    Parent,
     /// `%H`
     Start,
-    /// `%s`, `%k` and `%b`: in units of so many bytes.
+    /// `%s`, `%k` and `%b`; the unit is in bytes.
     Size(u64),
     /// `%d`
     Depth,
     /// `%y` and `%Y`
     Kind,
-    /// `%t`, and `%T` with its letter: the form for `strftime`, and the seconds after which that shows the same again.
+    /// `%t`, and `%T` with its letter: the `strftime` format, and the [`period`] of its output in seconds.
     Time(&'static str, i64),
     /// `%T@`
     Seconds,
 }
 
 impl Format {
-    /// Reads a format.
+    /// Parses a format.
     ///
     /// # Errors
-    /// What in it is not understood.
+    /// The reason why the format is not valid, as a text for users.
     pub(super) fn parse(format: &[u8], zone: TimeZone) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
@@ -116,7 +116,7 @@ impl Format {
             .any(|piece| matches!(piece, Piece::Field(_, Field::Time(..) | Field::Seconds)))
     }
 
-    /// Writes of an entry. On a `terminal`, names are made harmless.
+    /// Writes the text for an entry. For a terminal, control characters in names are escaped.
     pub(super) fn write(&self, found: &Found<'_>, terminal: bool, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -137,14 +137,14 @@ impl Format {
         };
         match field {
             Field::Url => found.url.into(),
-            Field::Below => name(below(found)),
+            Field::RelativePath => name(relative_path(found)),
             Field::Name => name(found.name),
-            Field::Holder => holder(found.url).into(),
+            Field::Parent => parent(found.url).into(),
             Field::Start => start(found).into(),
             Field::Size(unit) => size(found, unit).into(),
             Field::Depth => found.depth.to_string().into(),
             Field::Kind => kind(found.kind).into(),
-            Field::Time(form, cycle) => time(found.modified, cycle, |seconds| {
+            Field::Time(form, period) => time(found.modified, period, |seconds| {
                 strftime(seconds, form, &self.zone)
             }),
             Field::Seconds => time(found.modified, i64::MAX, |seconds| {
@@ -154,8 +154,8 @@ impl Format {
     }
 }
 
-/// Writes of an entry what `ls -dils` would, as far as a server tells it: inode, kilobytes, type and mode, links,
-/// owner, group, size, time, URL.
+/// Writes the line of `ls -dils` for an entry: inode, kilobytes, type and mode, links, owner, group, size, time, URL.
+/// Servers do not report inode, mode, links, owner and group.
 pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
     let letter = match found.kind {
         Kind::File => '-',
@@ -180,14 +180,14 @@ pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
     out.extend_from_slice(line.as_bytes());
 }
 
-impl Spec {
-    /// As `printf` of C has `%s`.
+impl FieldSpec {
+    /// `%s` of C's `printf`.
     fn text(&self, text: &[u8], out: &mut Vec<u8>) {
         let text = &text[..text.len().min(self.precision.unwrap_or(text.len()))];
         self.pad(text, b' ', out);
     }
 
-    /// As `printf` of C has `%d`.
+    /// `%d` of C's `printf`.
     fn number(&self, number: u32, out: &mut Vec<u8>) {
         let sign = match (self.plus, self.space) {
             (true, _) => "+",
@@ -218,16 +218,16 @@ impl Spec {
     }
 }
 
-/// After the `%`.
+/// Parses a directive; `rest` starts after the `%`.
 fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
-    let mut spec = Spec::default();
+    let mut spec = FieldSpec::default();
     while let [flag @ (b'-' | b'+' | b' ' | b'#' | b'0'), tail @ ..] = *rest {
         match flag {
             b'-' => spec.left = true,
             b'+' => spec.plus = true,
             b' ' => spec.space = true,
             b'0' => spec.zero = true,
-            // Only octal numbers would show it.
+            // `#` changes only octal numbers, which no directive here prints.
             _ => {}
         }
         *rest = tail;
@@ -237,12 +237,12 @@ fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
         *rest = tail;
         spec.precision = Some(digits(rest)?.unwrap_or(0));
     }
-    let letter = next(rest).ok_or("a % ends the format")?;
+    let letter = next(rest).ok_or("the format ends in a lone %")?;
     let field = match letter {
         'p' => Field::Url,
-        'P' => Field::Below,
+        'P' => Field::RelativePath,
         'f' => Field::Name,
-        'h' => Field::Holder,
+        'h' => Field::Parent,
         'H' => Field::Start,
         's' => Field::Size(1),
         'k' => Field::Size(1024),
@@ -250,23 +250,24 @@ fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
         'd' => Field::Depth,
         'y' | 'Y' => Field::Kind,
         't' => Field::Time(CTIME, i64::MAX),
-        'T' => match next(rest).ok_or("%T ends the format without its letter")? {
+        'T' => match next(rest).ok_or("the letter after %T is missing")? {
             '@' => Field::Seconds,
             letter => {
                 let form = time_form(letter);
-                let form = form.ok_or_else(|| format!("%T{letter} is no part of a time"))?;
-                Field::Time(form, cycle(letter))
+                let form =
+                    form.ok_or_else(|| format!("%T{letter} is not a known part of a time"))?;
+                Field::Time(form, period(letter))
             }
         },
         'a' | 'A' | 'c' | 'C' | 'B' => {
             return Err(format!(
-                "%{letter}: a web server tells the time of the last change only, which is %T"
+                "%{letter}: a web server reports only the time of the last change, which is %T"
             ));
         }
         'D' | 'F' | 'g' | 'G' | 'i' | 'l' | 'm' | 'M' | 'n' | 'S' | 'u' | 'U' | 'Z' => {
-            return Err(format!("%{letter}: a web server does not tell that"));
+            return Err(format!("%{letter}: a web server does not report this"));
         }
-        letter => return Err(format!("%{letter} is no directive")),
+        letter => return Err(format!("%{letter} is not a known directive")),
     };
     Ok(Piece::Field(spec, field))
 }
@@ -283,7 +284,7 @@ fn digits(rest: &mut &[u8]) -> Result<Option<usize>, String> {
         .and_then(|d| d.parse().ok());
     match number.filter(|number| *number <= WIDEST) {
         Some(number) => Ok(Some(number)),
-        None => Err(format!("a width of more than {WIDEST}")),
+        None => Err(format!("a width or precision is larger than {WIDEST}")),
     }
 }
 
@@ -304,7 +305,7 @@ fn next(rest: &mut &[u8]) -> Option<char> {
     Some(c)
 }
 
-/// After the backslash.
+/// Parses an escape; `rest` starts after the backslash.
 fn escape(rest: &mut &[u8]) -> Result<u8, String> {
     let octal: Vec<u8> = rest
         .iter()
@@ -317,10 +318,10 @@ fn escape(rest: &mut &[u8]) -> Result<u8, String> {
         let value = octal
             .iter()
             .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
-        // As in C, what exceeds a byte is lost.
+        // As in C, only the low eight bits count.
         return Ok((value & 0xff) as u8);
     }
-    let c = next(rest).ok_or("a backslash ends the format")?;
+    let c = next(rest).ok_or("the format ends in a lone backslash")?;
     Ok(match c {
         'a' => 7,
         'b' => 8,
@@ -330,24 +331,29 @@ fn escape(rest: &mut &[u8]) -> Result<u8, String> {
         't' => b'\t',
         'v' => 11,
         '\\' => b'\\',
-        c => return Err(format!("\\{c} is no escape; a backslash itself is \\\\")),
+        c => {
+            return Err(format!(
+                "\\{c} is not a known escape; a backslash is written \\\\"
+            ));
+        }
     })
 }
 
-/// The form for `strftime` of what `%T` with this letter means, in the C locale.
+/// The `strftime` format for `%T` with this letter, in the C locale.
 fn time_form(letter: char) -> Option<&'static str> {
     let (_, form) = TIME_FORMS.iter().find(|(known, _)| *known == letter)?;
     Some(form)
 }
 
-/// How many seconds pass before a part of a time can be the same again without having been so in between.
-fn cycle(letter: char) -> i64 {
+/// The period of the output of `%T` with this letter, in seconds: two times that are closer together and have the same
+/// output also have the same output in between.
+fn period(letter: char) -> i64 {
     match letter {
         'S' => 60,
         'M' => AN_HOUR,
         'I' | 'l' | 'p' | 'P' => A_DAY / 2,
         'H' | 'k' | 'r' | 'R' | 'T' | 'X' => A_DAY,
-        // Of the rest, days of the week come again first.
+        // Of the other letters, days of the week have the shortest period.
         _ => 7 * A_DAY,
     }
 }
@@ -357,11 +363,11 @@ fn strftime(seconds: i64, form: &str, zone: &TimeZone) -> Option<String> {
     jiff::fmt::strtime::format(form, &time).ok()
 }
 
-/// What `show` makes of the interval, if that is the same throughout.
-fn time(range: Option<TimeRange>, cycle: i64, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
+/// The output of `show`, if it is the same for the whole interval; else the output for the earliest time with a `~`.
+fn time(range: Option<TimeRange>, period: i64, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
     let shown = range.and_then(|range| {
         let (lo, hi) = (show(range.lo)?, show(range.hi)?);
-        let exact = lo == hi && range.hi.saturating_sub(range.lo) < cycle;
+        let exact = lo == hi && range.hi.saturating_sub(range.lo) < period;
         Some(if exact { lo } else { format!("~{lo}") })
     });
     shown.unwrap_or_else(|| UNKNOWN.to_owned()).into()
@@ -388,7 +394,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The URL of the start: that of the entry without as many segments as it is deep.
+/// The URL of the start: the URL of the entry without its last `depth` segments.
 fn start<'a>(found: &Found<'a>) -> &'a str {
     let mut url = found.url;
     for _ in 0..found.depth {
@@ -401,13 +407,13 @@ fn start<'a>(found: &Found<'a>) -> &'a str {
     url
 }
 
-/// The path below the start.
-fn below<'a>(found: &Found<'a>) -> &'a [u8] {
+/// The path relative to the start.
+fn relative_path<'a>(found: &Found<'a>) -> &'a [u8] {
     found.path.strip_prefix(found.start).unwrap_or_default()
 }
 
-/// The URL of what holds the entry, without a final `/`.
-fn holder(url: &str) -> &str {
+/// The URL of the parent directory, without a final `/`.
+fn parent(url: &str) -> &str {
     let body = url.strip_suffix('/').unwrap_or(url);
     let authority = body.find("//").map_or(0, |at| at + 2);
     match body[authority..].rfind('/') {
@@ -418,14 +424,14 @@ fn holder(url: &str) -> &str {
 
 const UNKNOWN: &str = "?";
 
-/// Wider fields than this are a mistake.
+/// Largest accepted width and precision; larger ones are certainly mistakes.
 const WIDEST: usize = 4096;
 
 const HALF_A_YEAR: i64 = 31_556_952 / 2;
 const AN_HOUR: i64 = 60 * 60;
 const A_DAY: i64 = 24 * AN_HOUR;
 
-/// Servers tell whole seconds; GNU find shows ten places.
+/// Servers report whole seconds; GNU find shows ten decimal places.
 const FRACTION: &str = ".0000000000";
 const CTIME: &str = "%a %b %e %H:%M:%S.0000000000 %Y";
 

@@ -1,16 +1,16 @@
-//! What is wanted and what is to be done with it, in the language of find(1). [`Parser`] reads it, [`Expression`]
-//! looks at one entry after the other, [`Actor`] prints, writes files and runs commands. All but the last are pure:
-//! what an expression does goes through [`Act`].
+//! The expressions of find(1): which entries are selected and what is done with them. [`Parser`] reads the words,
+//! [`Expression`] is evaluated for one entry after the other, and [`Actor`] prints, writes files and runs commands.
+//! Only [`Actor`] does I/O: an expression calls it through [`Act`].
 //!
-//! Precedence, short-circuit and the implicit `-print` are those of GNU find. What is known of an entry is often less
-//! than a file system tells: sizes and times are intervals. A test that an interval leaves open makes the expression
-//! ask for more ([`Verdict`]), unless the answer does not matter: in `-newermt yesterday -name '*.iso'`, only of what
-//! has such a name, and in `-print , -empty`, never.
+//! Precedence, short-circuit evaluation and the implicit `-print` are those of GNU find. Sizes and times from a listing
+//! are often intervals. If an interval leaves a test undecided, the expression requests more information ([`Verdict`]),
+//! but only if the result matters: `-newermt yesterday -name '*.iso'` requests it only for names that match, `-print ,
+//! -empty` never.
 //!
-//! What differs from a file system:
-//! - Directories have no size, so that `-size` never holds for one.
+//! Differences from a file system:
+//! - Directories have no size: `-size` is false for them.
 //! - Files and directories are the only types, and the time of the last change is the only time.
-//! - What the server does not tell even when asked makes a test false; [`Evaluation::undecided`] says so.
+//! - A test that stays undecided after the server was asked is false; [`Evaluation::undecided`] reports this.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,26 +32,27 @@ pub use act::{ActError, Actor, Effect};
 pub use parse::{ParseError, Parser};
 
 use format::{Clock, Format};
-use predicate::{Means, Test, Truth};
+use predicate::{NeededRequests, Test, Truth};
 
-/// An expression. The empty one, which is the default, wants everything and prints it.
+/// An expression. The default is the empty expression, which prints every entry.
 #[derive(Clone, Debug)]
 pub struct Expression {
     root: Node,
-    /// Some action other than `-prune` and `-quit` is in it. Without one, what it holds for is printed.
+    /// It has an action other than `-prune` and `-quit`. If not, entries for which the expression is true are printed.
     acts: bool,
     min_depth: u32,
     max_depth: Option<u32>,
-    /// What `-newer` names, and the time of each once it is known.
+    /// The arguments of `-newer`. Each occurs once.
     references: Vec<Reference>,
+    /// The time of each reference in seconds since 1970, once it is known.
     times: Vec<Option<i64>>,
-    /// What `-fprint` and its kind name, each once.
+    /// The files of `-fprint`, `-fprint0`, `-fprintf` and `-fls`. Each occurs once.
     files: Vec<PathBuf>,
     /// The commands of `-exec … {} +`.
     batches: Vec<Vec<OsString>>,
 }
 
-/// What `-newer` compares with.
+/// The argument of `-newer`: entries are compared with its time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reference {
     /// The `Last-Modified` of this URL.
@@ -63,7 +64,7 @@ pub enum Reference {
 impl Default for Expression {
     fn default() -> Self {
         Self {
-            root: Node::Test(Logic::Constant(true)),
+            root: Node::Test(Condition::Constant(true)),
             acts: false,
             min_depth: 0,
             max_depth: None,
@@ -81,29 +82,29 @@ impl Expression {
         self.max_depth
     }
 
-    /// What `-newer` names. Each has to be [resolved](Self::resolve) before the first entry is looked at.
+    /// The arguments of `-newer`. Each has to be [resolved](Self::resolve) before the first evaluation.
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// Says when the reference of this index was changed, in seconds since 1970.
+    /// Sets the time of the reference with this index, in seconds since 1970.
     pub fn resolve(&mut self, index: usize, seconds: i64) {
         if let Some(time) = self.times.get_mut(index) {
             *time = Some(seconds);
         }
     }
 
-    /// Whether it gathers URLs for commands.
+    /// Whether the expression has `-exec … {} +`.
     pub fn gathers(&self) -> bool {
         !self.batches.is_empty()
     }
 
-    /// Whether it writes into files of its own.
+    /// Whether the expression writes files: `-fprint` and similar actions.
     pub fn writes_files(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Whether it may write to the terminal past the results: by commands, or to standard error.
+    /// Whether the expression may write to the terminal outside the results: by commands, or to standard error.
     pub fn writes_past_results(&self) -> bool {
         self.root.holds_for_any(&mut |node| {
             matches!(
@@ -113,22 +114,22 @@ impl Expression {
         })
     }
 
-    /// Whether times matter to it, be it for a test or for what it prints, so that it pays to find out a server's
-    /// time zone.
+    /// Whether a test or an output uses times, so that the time zone of each server has to be found out.
     pub fn needs_times(&self) -> bool {
         self.root.holds_for_any(&mut |node| match node {
             Node::Act(Action::Write(text, _)) => text.shows_time(),
-            Node::Test(logic) => logic.holds_for_any(&mut Test::is_about_time),
+            Node::Test(condition) => condition.holds_for_any(&mut Test::is_about_time),
             _ => false,
         })
     }
 
-    /// Looks at an entry, or looks at it again after [`Verdict::Head`] or [`Verdict::List`], with the same memo.
+    /// Evaluates the expression for one entry. After [`Verdict::Head`] or [`Verdict::List`], the caller evaluates the
+    /// entry again with the same memo.
     pub fn evaluate(&self, found: &Found<'_>, memo: &mut Memo, act: &mut dyn Act) -> Evaluation {
         if found.depth < self.min_depth {
             return Evaluation::default();
         }
-        let mut look = Look {
+        let mut evaluator = Evaluator {
             found,
             references: &self.times,
             memo,
@@ -138,30 +139,33 @@ impl Expression {
             acted: false,
             undecided: false,
         };
-        let outcome = look.value(&self.root, !self.acts).and_then(|holds| {
+        let outcome = evaluator.value(&self.root, !self.acts).and_then(|holds| {
             if !self.acts && holds {
-                look.perform(&PRINT)?;
+                evaluator.perform(&PRINT)?;
             }
             Ok(())
         });
         let verdict = match outcome {
             Err(verdict) => verdict,
-            Ok(()) if look.pruned => Verdict::Prune,
+            Ok(()) if evaluator.pruned => Verdict::Prune,
             Ok(()) => Verdict::Go,
         };
         Evaluation {
             verdict,
-            acted: look.acted,
-            undecided: look.undecided,
+            acted: evaluator.acted,
+            undecided: evaluator.undecided,
         }
     }
 
-    /// Adds `-name` or `-iname` in front.
+    /// Adds `-name` or `-iname` at the front.
     pub(super) fn and_name(&mut self, pattern: &str, case: Case) {
         self.and(Test::Name(Glob::new(pattern.as_bytes(), case)));
     }
 
-    /// Adds `-regex` in front, in the syntax of the `regex` crate.
+    /// Adds `-regex` at the front, in the syntax of the `regex` crate.
+    ///
+    /// # Errors
+    /// The pattern is not valid.
     pub(super) fn and_regex(&mut self, pattern: &str) -> Result<(), ParseError> {
         let regex = posix::Dialect::Rust.compile(pattern, Case::Sensitive);
         let regex = regex.map_err(|reason| ParseError::Argument {
@@ -173,7 +177,11 @@ impl Expression {
         Ok(())
     }
 
-    /// Adds in front that the name has a match of the regular expression; a directory's name ends in `/` then.
+    /// Adds wfind's `-n` at the front: the name contains a match of the regular expression. The names of directories
+    /// end in `/` for this test.
+    ///
+    /// # Errors
+    /// The pattern is not valid.
     pub(super) fn and_href(&mut self, pattern: &str) -> Result<(), ParseError> {
         let regex = regex::bytes::Regex::new(pattern).map_err(|error| ParseError::Argument {
             word: "-n".to_owned(),
@@ -184,7 +192,7 @@ impl Expression {
         Ok(())
     }
 
-    /// Adds `-type` in front.
+    /// Adds `-type` at the front.
     pub(super) fn and_kind(&mut self, kind: Kind) {
         self.and(Test::Type {
             file: kind == Kind::File,
@@ -197,21 +205,21 @@ impl Expression {
         self.min_depth = depth;
     }
 
-    /// In front, so that it holds before anything is done.
+    /// Adds a test at the front, so that no action runs unless the test is true.
     fn and(&mut self, test: Test) {
-        let root = std::mem::replace(&mut self.root, Node::Test(Logic::Constant(true)));
-        self.root = Node::all(vec![Node::Test(Logic::Test(test)), root]);
+        let root = std::mem::replace(&mut self.root, Node::Test(Condition::Constant(true)));
+        self.root = Node::all(vec![Node::Test(Condition::Test(test)), root]);
     }
 }
 
-/// What an expression says of an entry.
+/// The result of evaluating an expression for an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Evaluation {
-    /// What is to happen next.
+    /// What the caller does next.
     pub verdict: Verdict,
-    /// Some action was performed, now or in an earlier look.
+    /// An action was performed in this or an earlier evaluation of the entry.
     pub acted: bool,
-    /// Some test could not be decided, although the server was asked; it was taken to be false.
+    /// A test stayed undecided although the server was asked. The test counted as false.
     pub undecided: bool,
 }
 
@@ -225,68 +233,68 @@ impl Default for Evaluation {
     }
 }
 
-/// What is to happen to an entry, once an expression has looked at it.
+/// What the caller does with an entry after an evaluation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// Go on. A directory is read.
+    /// Continue: a directory is read.
     Go,
-    /// Nothing below the entry, or linked by it, is wanted, so that no request is sent for that: `-prune`.
+    /// `-prune`: nothing below the entry, or linked by it, is requested.
     Prune,
-    /// The listing leaves a test open. The server is to be asked by `HEAD`; then the expression looks again, with
+    /// The listing leaves a test undecided. The caller sends `HEAD` and evaluates again with
     /// [`asked`](super::Found::asked) set and the same memo.
     Head,
-    /// A test wants to know whether the directory is empty. It is to be read, even if nothing below it is wanted; then
-    /// the expression looks again, with [`empty`](super::Found::empty) known and the same memo. A directory that
-    /// cannot be read is not empty.
+    /// A test needs to know whether the directory is empty. The caller reads the directory, even if nothing below it is
+    /// selected, and evaluates again with [`empty`](super::Found::empty) set and the same memo. A directory that cannot
+    /// be read counts as not empty.
     List,
-    /// The search ends here: `-quit`.
+    /// `-quit`: the search ends.
     Quit,
 }
 
-/// How far an expression has got with one entry: the outcomes of the tests and actions that it has been through, in
-/// order. A second look replays them, so that nothing is done twice, even if the server contradicts its own listing.
+/// The outcomes of the tests and actions that were evaluated for one entry, in order. The next evaluation replays them,
+/// so that no action is performed twice, even if the response of the server contradicts its listing.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Memo {
-    /// One byte each; its bits are the constants below.
+    /// One byte for each outcome: [`HELD`] and [`UNDECIDED`].
     outcomes: Vec<u8>,
 }
 
 impl Memo {
-    /// Of an entry that no expression has looked at.
+    /// The memo of an entry that was not evaluated yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What [`as_bytes`](Self::as_bytes) gave earlier, for the same expression. Bytes that came from elsewhere do no
-    /// harm, but make the expression skip tests and actions.
+    /// Restores a memo from [`as_bytes`](Self::as_bytes) of the same expression. Other bytes only make the expression
+    /// skip tests and actions.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self {
             outcomes: bytes.to_vec(),
         }
     }
 
-    /// For storing. Empty for a new memo.
+    /// The memo as bytes, for storing. Empty for a new memo.
     pub fn as_bytes(&self) -> &[u8] {
         &self.outcomes
     }
 }
 
-/// The test held, or the action succeeded.
+/// Bit: the test was true, or the action succeeded.
 const HELD: u8 = 1;
-/// It could not be decided.
+/// Bit: the test could not be decided.
 const UNDECIDED: u8 = 2;
 
 /// Performs actions.
 pub trait Act {
-    /// Performs `action` for the entry, and tells whether it succeeded. Only a command that runs for this entry alone
-    /// can fail in the sense of the expression.
+    /// Performs `action` for the entry and returns its value in the expression. Only [`Action::Run`] can be false: its
+    /// command could not be run, or failed.
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool;
 }
 
-/// What an expression can do with an entry.
+/// An action of an expression.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// `-print`, `-printf`, `-ls` and their kind.
+    /// `-print`, `-print0`, `-printf`, `-ls`, and the same actions with an output file.
     Write(Text, Output),
     /// `-exec … ;`
     Run(Vec<OsString>),
@@ -294,16 +302,16 @@ pub enum Action {
     Gather(usize),
 }
 
-/// What is written of an entry.
+/// The text that is written for an entry.
 #[derive(Clone, Debug)]
 pub enum Text {
     /// The URL and a newline.
     Line,
     /// The URL and a NUL.
     Nul,
-    /// As `-printf` says.
+    /// The format of `-printf`.
     Formatted(Format),
-    /// As `ls -dils` does.
+    /// The format of `ls -dils`.
     Ls(Clock),
 }
 
@@ -317,47 +325,47 @@ impl Text {
     }
 }
 
-/// Where it is written.
+/// The destination of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Output {
-    /// Where results go.
+    /// The output of the results.
     Results,
     /// Standard error.
     Errors,
-    /// The file of this index.
+    /// The file with this index in the list of the expression.
     File(usize),
 }
 
 const PRINT: Action = Action::Write(Text::Line, Output::Results);
 
-/// An expression, by what it does. Tests that stand side by side are one node, so that they can be decided together.
+/// A node of the expression tree. Adjacent tests are one node, so that they are decided together.
 #[derive(Clone, Debug)]
 enum Node {
-    Test(Logic),
+    Test(Condition),
     Act(Action),
     Prune,
     Quit,
     Not(Box<Node>),
     All(Vec<Node>),
     Any(Vec<Node>),
-    /// `,`: all, and the last one counts.
+    /// `,`: all are evaluated; the value is that of the last one.
     Each(Vec<Node>),
 }
 
-/// What has no effect.
+/// Tests joined by operators, without actions.
 #[derive(Clone, Debug)]
-enum Logic {
+enum Condition {
     Constant(bool),
     Test(Test),
-    Not(Box<Logic>),
-    All(Vec<Logic>),
-    Any(Vec<Logic>),
+    Not(Box<Condition>),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
 }
 
 impl Node {
     fn not(self) -> Self {
         match self {
-            Self::Test(logic) => Self::Test(Logic::Not(Box::new(logic))),
+            Self::Test(condition) => Self::Test(Condition::Not(Box::new(condition))),
             Self::Not(node) => *node,
             node => Self::Not(Box::new(node)),
         }
@@ -368,7 +376,7 @@ impl Node {
             Self::All(nodes) => nodes,
             node => vec![node],
         });
-        Self::joined(flat, Self::All, Logic::All)
+        Self::joined(flat, Self::All, Condition::All)
     }
 
     fn any(nodes: Vec<Self>) -> Self {
@@ -376,25 +384,25 @@ impl Node {
             Self::Any(nodes) => nodes,
             node => vec![node],
         });
-        Self::joined(flat, Self::Any, Logic::Any)
+        Self::joined(flat, Self::Any, Condition::Any)
     }
 
-    /// Tests side by side become one.
+    /// Joins nodes; adjacent tests become one node.
     fn joined(
         nodes: impl Iterator<Item = Self>,
         join: fn(Vec<Self>) -> Self,
-        join_tests: fn(Vec<Logic>) -> Logic,
+        join_tests: fn(Vec<Condition>) -> Condition,
     ) -> Self {
         let mut out: Vec<Self> = Vec::new();
-        let mut tests: Vec<Logic> = Vec::new();
-        let flush = |tests: &mut Vec<Logic>, out: &mut Vec<Self>| match tests.len() {
+        let mut tests: Vec<Condition> = Vec::new();
+        let flush = |tests: &mut Vec<Condition>, out: &mut Vec<Self>| match tests.len() {
             0 => {}
             1 => out.extend(tests.pop().map(Self::Test)),
             _ => out.push(Self::Test(join_tests(std::mem::take(tests)))),
         };
         for node in nodes {
             match node {
-                Self::Test(logic) => tests.push(logic),
+                Self::Test(condition) => tests.push(condition),
                 node => {
                     flush(&mut tests, &mut out);
                     out.push(node);
@@ -423,59 +431,64 @@ impl Node {
     }
 }
 
-impl Logic {
+impl Condition {
     fn holds_for_any(&self, is: &mut dyn FnMut(&Test) -> bool) -> bool {
         match self {
             Self::Constant(_) => false,
             Self::Test(test) => is(test),
-            Self::Not(logic) => logic.holds_for_any(is),
-            Self::All(logics) | Self::Any(logics) => {
-                logics.iter().any(|logic| logic.holds_for_any(is))
-            }
+            Self::Not(condition) => condition.holds_for_any(is),
+            Self::All(conditions) | Self::Any(conditions) => conditions
+                .iter()
+                .any(|condition| condition.holds_for_any(is)),
         }
     }
 
-    /// `settled`: what is open stays open no longer, but is false.
-    fn answer(&self, found: &Found<'_>, references: &[Option<i64>], settled: bool) -> Truth {
-        let each = |logic: &Self| logic.answer(found, references, settled);
+    /// With `undecided_is_false`, undecided tests are false.
+    fn answer(
+        &self,
+        found: &Found<'_>,
+        references: &[Option<i64>],
+        undecided_is_false: bool,
+    ) -> Truth {
+        let each = |condition: &Self| condition.answer(found, references, undecided_is_false);
         match self {
             Self::Constant(value) => (*value).into(),
             Self::Test(test) => match test.answer(found, references) {
-                Truth::Open(_) if settled => Truth::No,
+                Truth::Undecided(_) if undecided_is_false => Truth::No,
                 truth => truth,
             },
-            Self::Not(logic) => !each(logic),
-            Self::All(logics) => join(logics.iter().map(each), Truth::No, Truth::Yes),
-            Self::Any(logics) => join(logics.iter().map(each), Truth::Yes, Truth::No),
+            Self::Not(condition) => !each(condition),
+            Self::All(conditions) => join(conditions.iter().map(each), Truth::No, Truth::Yes),
+            Self::Any(conditions) => join(conditions.iter().map(each), Truth::Yes, Truth::No),
         }
     }
 }
 
-/// `decisive` as soon as one of them is, and else `otherwise`, unless one is open.
+/// `decisive` if any of the truths is; else undecided if any is undecided; else `otherwise`.
 fn join(truths: impl Iterator<Item = Truth>, decisive: Truth, otherwise: Truth) -> Truth {
-    let mut open: Option<Means> = None;
+    let mut undecided: Option<NeededRequests> = None;
     for truth in truths {
         match truth {
             truth if truth == decisive => return decisive,
-            Truth::Open(means) => {
-                let earlier = open.unwrap_or_default();
-                open = Some(Means {
-                    head: earlier.head || means.head,
-                    list: earlier.list || means.list,
+            Truth::Undecided(needed) => {
+                let earlier = undecided.unwrap_or_default();
+                undecided = Some(NeededRequests {
+                    head: earlier.head || needed.head,
+                    list: earlier.list || needed.list,
                 });
             }
             _ => {}
         }
     }
-    open.map_or(otherwise, Truth::Open)
+    undecided.map_or(otherwise, Truth::Undecided)
 }
 
-/// One look at one entry.
-struct Look<'l, 'f> {
+/// One evaluation of one entry.
+struct Evaluator<'l, 'f> {
     found: &'l Found<'f>,
     references: &'l [Option<i64>],
     memo: &'l mut Memo,
-    /// How much of the memo is replayed.
+    /// Number of outcomes of the memo that were replayed or recorded.
     at: usize,
     act: &'l mut dyn Act,
     pruned: bool,
@@ -483,13 +496,13 @@ struct Look<'l, 'f> {
     undecided: bool,
 }
 
-impl Look<'_, '_> {
-    /// The value of a node, or what has to happen before it is known. When the value does not `matter`, any will do,
-    /// but what the node does is done.
+impl Evaluator<'_, '_> {
+    /// The value of a node. `Err`: the evaluation stops with this verdict. If the value does not matter, tests are not
+    /// decided, but actions are performed.
     fn value(&mut self, node: &Node, matters: bool) -> Result<bool, Verdict> {
         match node {
             Node::Test(_) if !matters => Ok(true),
-            Node::Test(logic) => self.decide(logic),
+            Node::Test(condition) => self.decide(condition),
             Node::Act(action) => self.perform(action),
             Node::Prune => {
                 self.pruned = true;
@@ -509,7 +522,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Goes on until one of the nodes has the value `stop`.
+    /// Evaluates the nodes until one has the value `stop`.
     fn until(&mut self, nodes: &[Node], stop: bool, matters: bool) -> Result<bool, Verdict> {
         for (i, node) in nodes.iter().enumerate() {
             let is_last = i + 1 == nodes.len();
@@ -521,18 +534,18 @@ impl Look<'_, '_> {
         Ok(!stop)
     }
 
-    fn decide(&mut self, logic: &Logic) -> Result<bool, Verdict> {
+    fn decide(&mut self, condition: &Condition) -> Result<bool, Verdict> {
         if let Some(outcome) = self.replay() {
             return Ok(outcome);
         }
         let mut flags = 0;
-        let truth = match logic.answer(self.found, self.references, false) {
-            Truth::Open(means) if means.list => return Err(Verdict::List),
-            Truth::Open(_) if !self.found.asked => return Err(Verdict::Head),
-            Truth::Open(_) => {
+        let truth = match condition.answer(self.found, self.references, false) {
+            Truth::Undecided(needed) if needed.list => return Err(Verdict::List),
+            Truth::Undecided(_) if !self.found.asked => return Err(Verdict::Head),
+            Truth::Undecided(_) => {
                 flags = UNDECIDED;
                 self.undecided = true;
-                logic.answer(self.found, self.references, true)
+                condition.answer(self.found, self.references, true)
             }
             truth => truth,
         };

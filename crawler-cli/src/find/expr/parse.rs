@@ -1,4 +1,5 @@
-//! The words of an expression, read as GNU find reads them.
+//! Parses the words of an expression as GNU find does: primaries with their arguments, then operators by precedence.
+//! Words that are not part of an expression are left to the caller.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,10 +14,10 @@ use url::Url;
 use super::format::{Clock, Format};
 use super::posix::Dialect;
 use super::predicate::{Comparison, NANOS, Test, TimeTest, nanos};
-use super::{Action, Expression, Logic, Node, Output, Reference, Text};
+use super::{Action, Condition, Expression, Node, Output, Reference, Text};
 use crate::find::glob::{Case, Glob};
 
-/// Gathers the words of an expression one by one, so that other options may stand between them.
+/// Takes the words of an expression one by one, so that other options may stand between them.
 #[derive(Debug)]
 pub struct Parser {
     now: Zoned,
@@ -38,12 +39,12 @@ enum Token {
     Primary(Node),
 }
 
-/// Where the words after the one in question come from.
-type Rest<'r> = &'r mut dyn Iterator<Item = OsString>;
+/// The words after the current one.
+type NextWords<'r> = &'r mut dyn Iterator<Item = OsString>;
 
 impl Parser {
-    /// For a search that begins `now`, which is what ages are measured from. Times are those of the system's time
-    /// zone, or of `TZ`.
+    /// A parser for a search that starts at `now`: ages (`-mtime`, `-mmin`) count back from this time. Dates are in the
+    /// time zone of the system, or of `TZ`.
     pub fn new(now: SystemTime) -> Self {
         Self::in_zone(now, TimeZone::system())
     }
@@ -59,12 +60,12 @@ impl Parser {
         }
     }
 
-    /// Takes `word` if it is part of an expression, and what belongs to it from `rest`. Otherwise tells so, and takes
-    /// nothing.
+    /// Takes `word`, and its arguments from `rest`, if the word is part of an expression. Returns false if it is not;
+    /// then nothing was taken.
     ///
     /// # Errors
-    /// It is, but not a valid one, or one that makes no sense over HTTP.
-    pub fn take(&mut self, word: &OsStr, rest: Rest<'_>) -> Result<bool, ParseError> {
+    /// The word or its argument is not valid, or is not possible over HTTP.
+    pub fn take(&mut self, word: &OsStr, rest: NextWords<'_>) -> Result<bool, ParseError> {
         let Some(word) = word.to_str() else {
             return Ok(false);
         };
@@ -84,10 +85,10 @@ impl Parser {
         Ok(true)
     }
 
-    /// The expression.
+    /// The expression of all words that were taken.
     ///
     /// # Errors
-    /// The words do not make one together.
+    /// The words together are not an expression: parentheses or operands are missing.
     pub fn finish(self) -> Result<Expression, ParseError> {
         let mut expression = self.expression;
         if !self.tokens.is_empty() {
@@ -104,7 +105,7 @@ impl Parser {
     }
 
     /// A test, an action or an option.
-    fn primary(&mut self, word: &str, rest: Rest<'_>) -> Result<Option<Node>, ParseError> {
+    fn primary(&mut self, word: &str, rest: NextWords<'_>) -> Result<Option<Node>, ParseError> {
         let test = match word {
             "-name" => Test::Name(glob(word, Case::Sensitive, rest)?),
             "-iname" => Test::Name(glob(word, Case::Ignored, rest)?),
@@ -117,15 +118,15 @@ impl Parser {
             "-empty" => Test::Empty,
             "-newer" | "-newermm" => self.newer(word, &argument(word, rest)?)?,
             "-newermt" => self.newer_than_date(word, &text(word, rest)?)?,
-            "-mtime" => Test::Time(self.age(word, &text(word, rest)?, Unit::Days)?),
-            "-mmin" => Test::Time(self.age(word, &text(word, rest)?, Unit::Minutes)?),
+            "-mtime" => Test::Time(self.age(word, &text(word, rest)?, AgeUnit::Days)?),
+            "-mmin" => Test::Time(self.age(word, &text(word, rest)?, AgeUnit::Minutes)?),
             _ => return self.effect(word, rest),
         };
-        Ok(Some(Node::Test(Logic::Test(test))))
+        Ok(Some(Node::Test(Condition::Test(test))))
     }
 
-    /// An action, a constant or an option; the last are always true.
-    fn effect(&mut self, word: &str, rest: Rest<'_>) -> Result<Option<Node>, ParseError> {
+    /// An action, a constant or an option. Options are always true.
+    fn effect(&mut self, word: &str, rest: NextWords<'_>) -> Result<Option<Node>, ParseError> {
         let action = match word {
             "-print" => Action::Write(Text::Line, Output::Results),
             "-print0" => Action::Write(Text::Nul, Output::Results),
@@ -141,7 +142,7 @@ impl Parser {
             "-exec" => self.command(word, rest)?,
             "-prune" => return Ok(Some(Node::Prune)),
             "-quit" => return Ok(Some(Node::Quit)),
-            "-false" => return Ok(Some(Node::Test(Logic::Constant(false)))),
+            "-false" => return Ok(Some(Node::Test(Condition::Constant(false)))),
             "-true" => return Ok(Some(TRUE)),
             "-maxdepth" => {
                 self.expression.max_depth = Some(depth(word, &text(word, rest)?)?);
@@ -176,7 +177,7 @@ impl Parser {
         Ok(Some(Node::Act(action)))
     }
 
-    fn regex(&self, word: &str, case: Case, rest: Rest<'_>) -> Result<Test, ParseError> {
+    fn regex(&self, word: &str, case: Case, rest: NextWords<'_>) -> Result<Test, ParseError> {
         let pattern = text(word, rest)?;
         let regex = self.dialect.compile(&pattern, case);
         Ok(Test::Regex(
@@ -221,34 +222,38 @@ impl Parser {
         Ok(Test::Time(TimeTest::After(bound)))
     }
 
-    /// `-mtime` and `-mmin`. Larger numbers mean earlier times.
-    fn age(&self, word: &str, text: &str, unit: Unit) -> Result<TimeTest, ParseError> {
-        let wrong = || invalid(word, text, "not a number of that unit".to_owned());
-        let (sign, number) = sign(text);
+    /// `-mtime` and `-mmin`. A larger number is an earlier time.
+    fn age(&self, word: &str, text: &str, unit: AgeUnit) -> Result<TimeTest, ParseError> {
+        let wrong = || invalid(word, text, "not a valid number".to_owned());
+        let (prefix, number) = split_prefix(text);
         let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let number: f64 = number.parse().ok().filter(|_| plain).ok_or_else(wrong)?;
         let seconds = number * unit.seconds() as f64;
         if seconds > LONGEST_AGE {
             return Err(wrong());
         }
-        // Whole seconds apart from the rest, which alone needs the precision.
+        // Whole seconds and the fraction are converted separately, to keep the precision of the fraction.
         let back = (seconds.trunc() as i128) * NANOS + (seconds.fract() * NANOS as f64) as i128;
         let end = match self.day_start {
             Some(midnight) => nanos(midnight + DAY),
             None => self.now.timestamp().as_nanosecond(),
         };
-        Ok(match (unit, sign) {
-            (Unit::Days, Sign::None) => TimeTest::Within(end - nanos(DAY) - back, end - back),
-            (Unit::Days, Sign::More) => TimeTest::Before(end - nanos(DAY) - back),
-            // GNU find takes one second off, which makes a file of exactly that age younger.
-            (Unit::Days, Sign::Less) => TimeTest::After(end - NANOS - back),
-            (Unit::Minutes, Sign::None) => TimeTest::Within(end - back, end - back + nanos(MINUTE)),
-            (Unit::Minutes, Sign::More) => TimeTest::Before(end - back),
-            (Unit::Minutes, Sign::Less) => TimeTest::After(end - back),
+        Ok(match (unit, prefix) {
+            (AgeUnit::Days, NumberPrefix::None) => {
+                TimeTest::Within(end - nanos(DAY) - back, end - back)
+            }
+            (AgeUnit::Days, NumberPrefix::Plus) => TimeTest::Before(end - nanos(DAY) - back),
+            // GNU find moves the bound one second back, so that a file of exactly this age counts as younger.
+            (AgeUnit::Days, NumberPrefix::Minus) => TimeTest::After(end - NANOS - back),
+            (AgeUnit::Minutes, NumberPrefix::None) => {
+                TimeTest::Within(end - back, end - back + nanos(MINUTE))
+            }
+            (AgeUnit::Minutes, NumberPrefix::Plus) => TimeTest::Before(end - back),
+            (AgeUnit::Minutes, NumberPrefix::Minus) => TimeTest::After(end - back),
         })
     }
 
-    fn format(&self, word: &str, rest: Rest<'_>) -> Result<Text, ParseError> {
+    fn format(&self, word: &str, rest: NextWords<'_>) -> Result<Text, ParseError> {
         let argument = argument(word, rest)?;
         let format = Format::parse(argument.as_bytes(), self.now.time_zone().clone());
         let format = format.map_err(|reason| invalid(word, &argument.to_string_lossy(), reason))?;
@@ -262,8 +267,8 @@ impl Parser {
         })
     }
 
-    /// The file of `-fprint` and its kind.
-    fn file(&mut self, word: &str, rest: Rest<'_>) -> Result<Output, ParseError> {
+    /// The output file of `-fprint`, `-fprint0`, `-fprintf` and `-fls`.
+    fn file(&mut self, word: &str, rest: NextWords<'_>) -> Result<Output, ParseError> {
         let path = PathBuf::from(argument(word, rest)?);
         if path == Path::new("/dev/stdout") {
             return Ok(Output::Results);
@@ -282,8 +287,8 @@ impl Parser {
         Ok(Output::File(index))
     }
 
-    /// `-exec`, up to its `;` or `{} +`.
-    fn command(&mut self, word: &str, rest: Rest<'_>) -> Result<Action, ParseError> {
+    /// The command of `-exec`, up to its `;` or `{} +`.
+    fn command(&mut self, word: &str, rest: NextWords<'_>) -> Result<Action, ParseError> {
         let mut command: Vec<OsString> = Vec::new();
         loop {
             let part = argument(word, rest)?;
@@ -300,7 +305,7 @@ impl Parser {
             }
             command.pop();
             if command.is_empty() || command.iter().any(|part| holds_braces(part)) {
-                let reason = "with +, {} stands once, at the end of a command".to_owned();
+                let reason = "with +, {} must stand once, at the end of the command".to_owned();
                 return Err(invalid(word, "{} +", reason));
             }
             self.expression.batches.push(command);
@@ -309,10 +314,10 @@ impl Parser {
     }
 }
 
-/// Joins tokens, from the operator that binds least to the one that binds most.
+/// Builds the tree from tokens. One method for each level of precedence, the lowest first.
 struct Tree {
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
-    /// Of parentheses and negations.
+    /// Depth of nested parentheses and negations.
     depth: usize,
 }
 
@@ -329,7 +334,7 @@ impl Tree {
         Ok(match nodes.pop() {
             Some(only) if nodes.is_empty() => only,
             last => {
-                // What has no effect and no value either.
+                // Before the last `,`, tests have neither an effect nor a value that is used.
                 nodes.retain(|node| !matches!(node, Node::Test(_)));
                 nodes.extend(last);
                 Node::Each(nodes)
@@ -337,7 +342,7 @@ impl Tree {
         })
     }
 
-    /// `after` is the operator before it.
+    /// `after`: the operator in front, for errors.
     fn any(&mut self, after: Option<&str>) -> Result<Node, ParseError> {
         let mut nodes = vec![self.all(after)?];
         while let Some(Token::Or(word)) = self.tokens.next_if(|t| matches!(t, Token::Or(_))) {
@@ -417,22 +422,22 @@ impl Tree {
     }
 }
 
-/// Why words make no expression.
+/// Why words are not an expression.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The word needs an argument and is the last one. `-exec` needs a final `;` or `{} +` too.
+    /// The argument of this word is missing. `-exec` also needs a final `;` or `{} +`.
     Missing(String),
-    /// The argument does not suit the word.
+    /// The argument is not valid for the word.
     Argument {
         /// The test, action or option.
         word: String,
         /// Its argument.
         argument: String,
-        /// What is wrong with it.
+        /// Why it is not valid.
         reason: String,
     },
-    /// GNU find has it, but it makes no sense over HTTP.
+    /// A word of GNU find that is not possible over HTTP.
     Refused {
         /// The word.
         word: String,
@@ -449,7 +454,7 @@ pub enum ParseError {
     NotClosed,
     /// `)` without `(`
     NotOpened,
-    /// More parentheses and negations within each other than any sensible expression has.
+    /// More than 100 nested parentheses and negations.
     TooDeep,
 }
 
@@ -469,12 +474,9 @@ impl fmt::Display for ParseError {
             Self::NothingBefore(word) => write!(f, "nothing stands before {word}"),
             Self::NothingAfter(word) => write!(f, "nothing stands after {word}"),
             Self::EmptyParentheses => f.write_str("nothing stands between ( and )"),
-            Self::NotClosed => f.write_str("a ( is without its )"),
-            Self::NotOpened => f.write_str("a ) is without its ("),
-            Self::TooDeep => write!(
-                f,
-                "more than {DEEPEST} parentheses and negations within each other"
-            ),
+            Self::NotClosed => f.write_str("a ( has no matching )"),
+            Self::NotOpened => f.write_str("a ) has no matching ("),
+            Self::TooDeep => write!(f, "more than {DEEPEST} nested parentheses and negations"),
         }
     }
 }
@@ -482,12 +484,12 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Unit {
+enum AgeUnit {
     Days,
     Minutes,
 }
 
-impl Unit {
+impl AgeUnit {
     fn seconds(self) -> i64 {
         match self {
             Self::Days => DAY,
@@ -497,28 +499,28 @@ impl Unit {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Sign {
+enum NumberPrefix {
     None,
-    More,
-    Less,
+    Plus,
+    Minus,
 }
 
-fn sign(text: &str) -> (Sign, &str) {
+fn split_prefix(text: &str) -> (NumberPrefix, &str) {
     if let Some(number) = text.strip_prefix('+') {
-        (Sign::More, number)
+        (NumberPrefix::Plus, number)
     } else if let Some(number) = text.strip_prefix('-') {
-        (Sign::Less, number)
+        (NumberPrefix::Minus, number)
     } else {
-        (Sign::None, text)
+        (NumberPrefix::None, text)
     }
 }
 
-fn argument(word: &str, rest: Rest<'_>) -> Result<OsString, ParseError> {
+fn argument(word: &str, rest: NextWords<'_>) -> Result<OsString, ParseError> {
     rest.next()
         .ok_or_else(|| ParseError::Missing(word.to_owned()))
 }
 
-fn text(word: &str, rest: Rest<'_>) -> Result<String, ParseError> {
+fn text(word: &str, rest: NextWords<'_>) -> Result<String, ParseError> {
     argument(word, rest)?
         .into_string()
         .map_err(|bytes| invalid(word, &bytes.to_string_lossy(), "not UTF-8".to_owned()))
@@ -532,7 +534,7 @@ fn invalid(word: &str, argument: &str, reason: String) -> ParseError {
     }
 }
 
-fn glob(word: &str, case: Case, rest: Rest<'_>) -> Result<Glob, ParseError> {
+fn glob(word: &str, case: Case, rest: NextWords<'_>) -> Result<Glob, ParseError> {
     Ok(Glob::new(&argument(word, rest)?.into_vec(), case))
 }
 
@@ -556,7 +558,7 @@ fn kinds(word: &str, list: &str) -> Result<Test, ParseError> {
 }
 
 fn size(word: &str, text: &str) -> Result<Test, ParseError> {
-    let (sign, number) = sign(text);
+    let (prefix, number) = split_prefix(text);
     let (digits, unit) = match number.as_bytes().last() {
         Some(b'c') => (&number[..number.len() - 1], 1),
         Some(b'w') => (&number[..number.len() - 1], 2),
@@ -568,13 +570,13 @@ fn size(word: &str, text: &str) -> Result<Test, ParseError> {
     };
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let count = digits.parse().ok().filter(|_| plain).ok_or_else(|| {
-        let reason = "not a number, with c, w, b, k, M or G after it if need be".to_owned();
+        let reason = "not a number, optionally followed by c, w, b, k, M or G".to_owned();
         invalid(word, text, reason)
     })?;
-    let count = match sign {
-        Sign::None => Comparison::Exactly(count),
-        Sign::Less => Comparison::Less(count),
-        Sign::More => Comparison::More(count),
+    let count = match prefix {
+        NumberPrefix::None => Comparison::Exactly(count),
+        NumberPrefix::Minus => Comparison::Less(count),
+        NumberPrefix::Plus => Comparison::More(count),
     };
     Ok(Test::Size { count, unit })
 }
@@ -585,8 +587,8 @@ fn depth(word: &str, text: &str) -> Result<u32, ParseError> {
     depth.ok_or_else(|| invalid(word, text, "not a number that fits here".to_owned()))
 }
 
-/// The beginning of the day, as GNU find reckons it: by the clock, so that on the day of a change to or from summer
-/// time it is an hour off.
+/// The beginning of the day as GNU find computes it, from the time of day: on the day of a change to or from summer
+/// time it is off by one hour.
 fn midnight(now: &Zoned) -> i64 {
     let since = i64::from(now.hour()) * 3600 + i64::from(now.minute()) * MINUTE;
     now.timestamp().as_second() - since - i64::from(now.second())
@@ -596,22 +598,22 @@ fn holds_braces(part: &OsStr) -> bool {
     part.as_bytes().windows(2).any(|pair| pair == b"{}")
 }
 
-const TRUE: Node = Node::Test(Logic::Constant(true));
+const TRUE: Node = Node::Test(Condition::Constant(true));
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 24 * 60 * 60;
 
-/// In seconds: more years than calendars have.
+/// Longest age in seconds, about 31,700 years: larger ages are before every date that a calendar here can hold.
 const LONGEST_AGE: f64 = 1e12;
 
-/// Deeper nesting would take stack that is not there.
+/// Deepest nesting. The parser is recursive; deeper nesting could overflow the stack.
 const DEEPEST: usize = 100;
 
-/// What GNU find has and what is not here, by the reason.
+/// Words of GNU find that are not possible over HTTP, grouped by the reason.
 const REFUSED: &[(&[&str], &str)] = &[
     (
         &["-delete"],
-        "a web server offers nothing to delete by; print the URLs, or use -exec",
+        "a web server offers no way to delete; print the URLs, or use -exec",
     ),
     (
         &["-execdir", "-okdir"],
@@ -623,7 +625,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (
         &["-depth"],
-        "results are shown as they are found, a directory before what is in it",
+        "results are shown as they are found, a directory before its entries",
     ),
     (
         &[
@@ -632,7 +634,7 @@ const REFUSED: &[(&[&str], &str)] = &[
             "-newerma", "-newermc", "-neweraB", "-newercB", "-newermB", "-newerBa", "-newerBB",
             "-newerBc", "-newerBm", "-newerBt",
         ],
-        "a web server tells the time of the last change only; use -newer, -newermt, -mtime or -mmin",
+        "a web server reports only the time of the last change; use -newer, -newermt, -mtime or -mmin",
     ),
     (
         &[
@@ -652,11 +654,11 @@ const REFUSED: &[(&[&str], &str)] = &[
             "-user",
             "-writable",
         ],
-        "a web server does not tell that",
+        "a web server does not report this",
     ),
     (
         &["-follow", "-ilname", "-lname", "-xtype"],
-        "a web server shows what a symbolic link leads to, and not the link",
+        "a web server shows the target of a symbolic link, and not the link",
     ),
     (
         &[
@@ -666,6 +668,6 @@ const REFUSED: &[(&[&str], &str)] = &[
             "-ignore_readdir_race",
             "-noignore_readdir_race",
         ],
-        "it is about file systems",
+        "it concerns only file systems",
     ),
 ];

@@ -1,8 +1,9 @@
-//! The regular expressions of GNU find (`-regextype`), translated to the syntax of the `regex` crate.
+//! The regular expressions of GNU find (`-regextype`; POSIX XBD 9 and GNU extensions), translated to the syntax of the
+//! `regex` crate.
 //!
-//! What the dialects differ in is in one table. Back-references are refused: no matcher of bounded effort has them.
-//! A translation is only ever matched against a whole path, so that the rule by which a dialect prefers one match to
-//! another does not show.
+//! One table has all differences between the dialects. Back-references are not supported: the `regex` crate guarantees
+//! linear time and has none. A translation is matched only against a whole path, so that the rule which of several
+//! matches a dialect prefers has no effect.
 
 use std::fmt::Write as _;
 
@@ -10,68 +11,68 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::find::glob::Case;
 
-/// A dialect.
+/// A dialect of regular expressions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {
-    /// One of POSIX or GNU.
+    /// A dialect of POSIX or GNU.
     Posix(Syntax),
-    /// That of the `regex` crate itself.
+    /// The syntax of the `regex` crate.
     Rust,
 }
 
-/// In what the dialects of POSIX and GNU differ.
+/// The differences between the dialects of POSIX and GNU.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Syntax {
-    /// `(`, `)`, `|`, and braces if there are any, are operators as they stand. Otherwise a backslash makes them so.
-    plain: bool,
-    plus: Plus,
-    intervals: Intervals,
+    /// `(`, `)`, `|` and the braces of intervals are operators without a backslash. If not, with a backslash.
+    unescaped_operators: bool,
+    plus: PlusSyntax,
+    intervals: IntervalSyntax,
     /// `[[:alpha:]]`
     classes: bool,
-    /// A backslash escapes within brackets.
+    /// A backslash escapes inside brackets.
     list_escapes: bool,
-    /// `[z-a]` is an error; otherwise it is empty.
+    /// `[z-a]` is an error. If not, the range is empty.
     strict_ranges: bool,
-    dot: Dot,
+    dot: DotMeaning,
     /// `^` and `$` are anchors everywhere.
     anchors_anywhere: bool,
     leading_star: LeadingStar,
-    /// A star or an interval cannot repeat a repetition, nor an interval nothing.
+    /// A star or an interval after a repetition is an error, and an interval without anything to repeat is one too.
     strict_repeats: bool,
-    /// A `)` too many is a character.
+    /// A `)` without its `(` is a literal.
     loose_close: bool,
     back_references: bool,
-    /// `\w`, `\<` and such.
-    gnu: bool,
+    /// The operators of GNU: `\w`, `\<` and others.
+    gnu_operators: bool,
     /// A newline separates alternatives.
     newline_alternates: bool,
 }
 
-/// How `+` and `?` are written as operators.
+/// How the operators `+` and `?` are written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Plus {
+enum PlusSyntax {
     Plain,
     Escaped,
-    /// Not at all, and neither is `|`.
+    /// The dialect has neither, and no `|`.
     None,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Intervals {
+enum IntervalSyntax {
     None,
     Strict,
-    /// What is no interval is its characters.
+    /// An invalid interval is literal characters.
     Loose,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Dot {
+enum DotMeaning {
     Any,
     NotNewline,
     NotNul,
 }
 
-/// A repetition of nothing.
+/// A repetition without anything to repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum LeadingStar {
     Literal,
@@ -80,30 +81,33 @@ enum LeadingStar {
 }
 
 impl Dialect {
-    /// GNU find's default.
+    /// The default of GNU find.
     pub(super) const EMACS: Self = Self::Posix(EMACS);
 
-    /// By the name that `-regextype` has for it.
+    /// The dialect with this name of `-regextype`.
     pub(super) fn named(name: &str) -> Option<Self> {
         let named = DIALECTS.iter().find(|(known, _)| *known == name);
         named.map(|&(_, dialect)| dialect)
     }
 
-    /// All names, for messages.
+    /// All names, separated by commas, for messages.
     pub(super) fn names() -> String {
         let names: Vec<&str> = DIALECTS.iter().map(|&(name, _)| name).collect();
         names.join(", ")
     }
 
     /// Compiles `pattern` so that it matches whole paths.
+    ///
+    /// # Errors
+    /// The reason why the pattern is not valid, as a text for users.
     pub(super) fn compile(self, pattern: &str, case: Case) -> Result<Regex, String> {
         let (inner, lines) = match self {
             Self::Rust => {
-                // Compiled alone first, so that an unbalanced group cannot pair up with the one around it.
+                // The pattern is compiled alone first: an unbalanced group would match the parentheses added below.
                 Regex::new(pattern).map_err(|error| error.to_string())?;
                 (pattern.to_owned(), false)
             }
-            // Anchors hold at lines, as they do in GNU find.
+            // Anchors match at lines, as in GNU find.
             Self::Posix(syntax) => (translate(pattern, syntax)?, true),
         };
         RegexBuilder::new(&format!(r"\A(?:{inner})\z"))
@@ -123,7 +127,7 @@ fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
         out: String::with_capacity(2 * pattern.len()),
         open: Vec::new(),
         atom: None,
-        fresh: true,
+        at_start: true,
         repeated: false,
     };
     translation.run()?;
@@ -135,19 +139,19 @@ struct Translation {
     at: usize,
     syntax: Syntax,
     out: String,
-    /// Where in `out` each group begins that is still open.
+    /// Offsets in `out` of the groups that are still open.
     open: Vec<usize>,
-    /// Where in `out` the atom begins that a repetition would apply to.
+    /// Offset in `out` of the atom that a repetition would apply to.
     atom: Option<usize>,
     /// At the start of an alternative.
-    fresh: bool,
+    at_start: bool,
     /// The last token was a repetition.
     repeated: bool,
 }
 
-/// What is read at a time.
+/// One unit of a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Token {
+enum RegexToken {
     Char(char),
     Dot,
     Open,
@@ -161,7 +165,7 @@ enum Token {
     Caret,
     Dollar,
     BackReference(char),
-    /// An operator of GNU, by its letter, and whether it is an anchor.
+    /// An operator of GNU: its translation, and whether it is an anchor.
     Gnu(&'static str, bool),
 }
 
@@ -170,38 +174,38 @@ impl Translation {
         while let Some((token, after)) = self.token(self.at) {
             let written = self.at;
             self.at = after;
-            let repeats = matches!(token, Token::Star | Token::Interval);
+            let repeats = matches!(token, RegexToken::Star | RegexToken::Interval);
             if repeats && self.repeated && self.syntax.strict_repeats {
-                return Err("a repetition has only a repetition to repeat".to_owned());
+                return Err("a repetition follows another repetition".to_owned());
             }
             self.repeated = false;
             match token {
-                Token::Char(c) => self.literal(c),
-                Token::Dot => self.push(match self.syntax.dot {
-                    Dot::Any => ".",
-                    Dot::NotNewline => r"[^\n]",
-                    Dot::NotNul => r"[^\x00]",
+                RegexToken::Char(c) => self.literal(c),
+                RegexToken::Dot => self.push(match self.syntax.dot {
+                    DotMeaning::Any => ".",
+                    DotMeaning::NotNewline => r"[^\n]",
+                    DotMeaning::NotNul => r"[^\x00]",
                 }),
-                Token::Open => {
+                RegexToken::Open => {
                     self.open.push(self.out.len());
                     self.out.push_str("(?:");
-                    (self.fresh, self.atom) = (true, None);
+                    (self.at_start, self.atom) = (true, None);
                 }
-                Token::Close => self.close()?,
-                Token::Alternative => {
+                RegexToken::Close => self.close()?,
+                RegexToken::Alternative => {
                     self.out.push('|');
-                    (self.fresh, self.atom) = (true, None);
+                    (self.at_start, self.atom) = (true, None);
                 }
-                Token::Star => self.repeat("*", '*')?,
-                Token::Plus => self.repeat("+", '+')?,
-                Token::Question => self.repeat("?", '?')?,
-                Token::Interval => self.interval(written)?,
-                Token::Bracket => self.bracket()?,
-                Token::Caret => self.anchor("^"),
-                Token::Dollar => self.anchor("$"),
-                Token::Gnu(operator, true) => self.anchor(operator),
-                Token::Gnu(operator, false) => self.push(operator),
-                Token::BackReference(digit) => {
+                RegexToken::Star => self.repeat("*", '*')?,
+                RegexToken::Plus => self.repeat("+", '+')?,
+                RegexToken::Question => self.repeat("?", '?')?,
+                RegexToken::Interval => self.interval(written)?,
+                RegexToken::Bracket => self.bracket()?,
+                RegexToken::Caret => self.anchor("^"),
+                RegexToken::Dollar => self.anchor("$"),
+                RegexToken::Gnu(operator, true) => self.anchor(operator),
+                RegexToken::Gnu(operator, false) => self.push(operator),
+                RegexToken::BackReference(digit) => {
                     return Err(format!(
                         "back-references such as \\{digit} are not supported"
                     ));
@@ -214,81 +218,89 @@ impl Translation {
         }
     }
 
-    /// The token at `at` and where the next one begins.
-    fn token(&self, at: usize) -> Option<(Token, usize)> {
+    /// The token at `at`, and the start of the next one.
+    fn token(&self, at: usize) -> Option<(RegexToken, usize)> {
         let syntax = self.syntax;
         let c = *self.chars.get(at)?;
-        let alternation = syntax.plus != Plus::None;
-        let plain = |is: bool, token: Token| if is { token } else { Token::Char(c) };
+        let alternation = syntax.plus != PlusSyntax::None;
+        let plain = |is: bool, token: RegexToken| if is { token } else { RegexToken::Char(c) };
         let token = match c {
             '\\' => return Some(self.escaped(at)),
-            '.' => Token::Dot,
-            '*' => Token::Star,
-            '[' => Token::Bracket,
-            '+' => plain(syntax.plus == Plus::Plain, Token::Plus),
-            '?' => plain(syntax.plus == Plus::Plain, Token::Question),
-            '|' => plain(syntax.plain && alternation, Token::Alternative),
-            '\n' => plain(syntax.newline_alternates, Token::Alternative),
-            '(' => plain(syntax.plain, Token::Open),
-            ')' => plain(syntax.plain, Token::Close),
-            '{' => plain(
-                syntax.plain && syntax.intervals != Intervals::None,
-                Token::Interval,
+            '.' => RegexToken::Dot,
+            '*' => RegexToken::Star,
+            '[' => RegexToken::Bracket,
+            '+' => plain(syntax.plus == PlusSyntax::Plain, RegexToken::Plus),
+            '?' => plain(syntax.plus == PlusSyntax::Plain, RegexToken::Question),
+            '|' => plain(
+                syntax.unescaped_operators && alternation,
+                RegexToken::Alternative,
             ),
-            '^' => plain(syntax.anchors_anywhere || self.fresh, Token::Caret),
-            '$' => plain(self.ends_alternative(at + 1), Token::Dollar),
-            c => Token::Char(c),
+            '\n' => plain(syntax.newline_alternates, RegexToken::Alternative),
+            '(' => plain(syntax.unescaped_operators, RegexToken::Open),
+            ')' => plain(syntax.unescaped_operators, RegexToken::Close),
+            '{' => plain(
+                syntax.unescaped_operators && syntax.intervals != IntervalSyntax::None,
+                RegexToken::Interval,
+            ),
+            '^' => plain(syntax.anchors_anywhere || self.at_start, RegexToken::Caret),
+            '$' => plain(self.ends_alternative(at + 1), RegexToken::Dollar),
+            c => RegexToken::Char(c),
         };
         Some((token, at + 1))
     }
 
-    fn escaped(&self, at: usize) -> (Token, usize) {
+    fn escaped(&self, at: usize) -> (RegexToken, usize) {
         let syntax = self.syntax;
         let Some(&c) = self.chars.get(at + 1) else {
-            return (Token::Char('\\'), at + 1);
+            return (RegexToken::Char('\\'), at + 1);
         };
-        let alternation = syntax.plus != Plus::None;
-        let when = |is: bool, token: Token| if is { token } else { Token::Char(c) };
+        let alternation = syntax.plus != PlusSyntax::None;
+        let when = |is: bool, token: RegexToken| if is { token } else { RegexToken::Char(c) };
         let token = match c {
-            '(' => when(!syntax.plain, Token::Open),
-            ')' => when(!syntax.plain, Token::Close),
-            '|' => when(!syntax.plain && alternation, Token::Alternative),
-            '{' => when(
-                !syntax.plain && syntax.intervals != Intervals::None,
-                Token::Interval,
+            '(' => when(!syntax.unescaped_operators, RegexToken::Open),
+            ')' => when(!syntax.unescaped_operators, RegexToken::Close),
+            '|' => when(
+                !syntax.unescaped_operators && alternation,
+                RegexToken::Alternative,
             ),
-            '+' => when(syntax.plus == Plus::Escaped, Token::Plus),
-            '?' => when(syntax.plus == Plus::Escaped, Token::Question),
-            '1'..='9' => when(syntax.back_references, Token::BackReference(c)),
+            '{' => when(
+                !syntax.unescaped_operators && syntax.intervals != IntervalSyntax::None,
+                RegexToken::Interval,
+            ),
+            '+' => when(syntax.plus == PlusSyntax::Escaped, RegexToken::Plus),
+            '?' => when(syntax.plus == PlusSyntax::Escaped, RegexToken::Question),
+            '1'..='9' => when(syntax.back_references, RegexToken::BackReference(c)),
             c => {
-                let known = GNU.iter().find(|(letter, ..)| syntax.gnu && *letter == c);
+                let known = GNU
+                    .iter()
+                    .find(|(letter, ..)| syntax.gnu_operators && *letter == c);
                 match known {
-                    Some(&(_, operator, anchor)) => Token::Gnu(operator, anchor),
-                    None => Token::Char(c),
+                    Some(&(_, operator, anchor)) => RegexToken::Gnu(operator, anchor),
+                    None => RegexToken::Char(c),
                 }
             }
         };
         (token, at + 2)
     }
 
-    /// Whether a `$` before `at` is an anchor.
+    /// Whether a `$` directly before `at` is an anchor.
     fn ends_alternative(&self, at: usize) -> bool {
         self.syntax.anchors_anywhere || self.token_is_end(at).unwrap_or(true)
     }
 
     fn token_is_end(&self, at: usize) -> Option<bool> {
         let c = *self.chars.get(at)?;
-        // Not `token`, which would come back here for another `$`.
+        // `token` would call this function again for another `$`.
         let token = match c {
-            '$' | '^' => Token::Char(c),
+            '$' | '^' => RegexToken::Char(c),
             _ => self.token(at)?.0,
         };
-        Some(matches!(token, Token::Alternative | Token::Close))
+        Some(matches!(token, RegexToken::Alternative | RegexToken::Close))
     }
 
     fn push(&mut self, atom: &str) {
         self.atom = Some(self.out.len());
-        self.fresh = false;
+        self.at_start = false;
         self.out.push_str(atom);
     }
 
@@ -296,31 +308,32 @@ impl Translation {
         self.push(&regex::escape(c.encode_utf8(&mut [0; 4])));
     }
 
-    /// Nothing can repeat an anchor: what follows it is as at the start, but that no other `^` is an anchor there.
+    /// An anchor cannot be repeated, so no atom stands before the next token. A `^` after it is no anchor, because the
+    /// alternative has begun.
     fn anchor(&mut self, anchor: &str) {
         self.out.push_str(anchor);
-        (self.fresh, self.atom) = (false, None);
+        (self.at_start, self.atom) = (false, None);
     }
 
     fn close(&mut self) -> Result<(), String> {
         match self.open.pop() {
             Some(from) => {
                 self.out.push(')');
-                (self.fresh, self.atom) = (false, Some(from));
+                (self.at_start, self.atom) = (false, Some(from));
                 Ok(())
             }
             None if self.syntax.loose_close => {
                 self.literal(')');
                 Ok(())
             }
-            None => Err("a closing parenthesis is too many".to_owned()),
+            None => Err("a closing parenthesis has no opening one".to_owned()),
         }
     }
 
     fn repeat(&mut self, operator: &str, c: char) -> Result<(), String> {
         match (self.atom, self.syntax.leading_star) {
             (Some(from), _) => {
-                // In a group, since `a*?` and `a*+` would mean something else.
+                // The atom gets its own group, because `a*?` and `a*+` have other meanings in the `regex` crate.
                 self.out.insert_str(from, "(?:");
                 self.out.push(')');
                 self.out.push_str(operator);
@@ -332,24 +345,24 @@ impl Translation {
                 Ok(())
             }
             (None, LeadingStar::Skipped) => Ok(()),
-            (None, LeadingStar::Error) => Err(format!("{c} has nothing to repeat")),
+            (None, LeadingStar::Error) => Err(format!("{c} has nothing before it to repeat")),
         }
     }
 
-    /// After the brace; `from` is where the operator begins.
+    /// Reads an interval after its brace. `from` is the start of the operator.
     fn interval(&mut self, from: usize) -> Result<(), String> {
         if self.atom.is_none() {
             return match self.syntax.leading_star {
-                // As GNU's matcher has it: only the brace itself is skipped, or is a character.
+                // As in GNU: only the brace itself is skipped, or is a literal.
                 LeadingStar::Skipped => Ok(()),
                 LeadingStar::Literal if !self.syntax.strict_repeats => {
                     self.literal('{');
                     Ok(())
                 }
-                _ => Err("an interval has nothing to repeat".to_owned()),
+                _ => Err("an interval has nothing before it to repeat".to_owned()),
             };
         }
-        let closing: &[char] = if self.syntax.plain {
+        let closing: &[char] = if self.syntax.unescaped_operators {
             &['}']
         } else {
             &['\\', '}']
@@ -358,7 +371,7 @@ impl Translation {
         let end = rest.windows(closing.len()).position(|w| w == closing);
         let bounds = end.and_then(|end| bounds(&rest[..end]).map(|bounds| (end, bounds)));
         let Some((end, (least, most))) = bounds else {
-            if self.syntax.intervals == Intervals::Loose && end != Some(0) {
+            if self.syntax.intervals == IntervalSyntax::Loose && end != Some(0) {
                 self.at = from + 1;
                 self.literal(self.chars[from]);
                 return Ok(());
@@ -366,14 +379,14 @@ impl Translation {
             return Err("an interval is not of the form {N}, {N,}, {,M} or {N,M}".to_owned());
         };
         if most.is_some_and(|most| most < least) {
-            return Err(format!("the interval from {least} on ends before it"));
+            return Err(format!("an interval ends below its start {least}"));
         }
         self.at += end + closing.len();
         let most = most.map_or(String::new(), |most| most.to_string());
         self.repeat(&format!("{{{least},{most}}}"), '{')
     }
 
-    /// After the opening bracket.
+    /// Reads a bracket expression after its `[`.
     fn bracket(&mut self) -> Result<(), String> {
         let mut set = String::from("[");
         if self.chars.get(self.at) == Some(&'^') {
@@ -393,7 +406,8 @@ impl Translation {
                 ('[', Some(':')) if self.syntax.classes => {
                     let name = self.named(':')?;
                     let class = CLASSES.iter().find(|(known, _)| *known == name);
-                    let (_, class) = class.ok_or_else(|| format!("[:{name}:] is no class"))?;
+                    let (_, class) =
+                        class.ok_or_else(|| format!("[:{name}:] is not a known class"))?;
                     items.push_str(class);
                 }
                 ('[', Some('=')) => {
@@ -404,7 +418,7 @@ impl Translation {
             }
         }
         if items.is_empty() {
-            // Only empty ranges: nothing is in it, and the brackets must not be empty.
+            // All ranges were empty. The `regex` crate rejects `[]`; this set is empty too.
             items.push_str("a&&b");
         }
         set.push_str(&items);
@@ -446,7 +460,7 @@ impl Translation {
         Ok(c)
     }
 
-    /// The one character of `[.x.]` or `[=x=]`.
+    /// The character of `[.x.]` or `[=x=]`.
     fn single(&mut self, mark: char) -> Result<char, String> {
         let name = self.named(mark)?;
         let mut chars = name.chars();
@@ -456,7 +470,7 @@ impl Translation {
         }
     }
 
-    /// What stands between `[:` and `:]`.
+    /// The name between `[:` and `:]`, or between other marks.
     fn named(&mut self, mark: char) -> Result<String, String> {
         let rest = &self.chars[self.at + 2..];
         let end = rest.windows(2).position(|pair| pair == [mark, ']']);
@@ -467,7 +481,7 @@ impl Translation {
 }
 
 fn push_range(items: &mut String, low: char, high: char) {
-    // Writing to a string cannot fail.
+    // `write!` to a String never fails.
     let _ = write!(items, r"\x{{{:X}}}-\x{{{:X}}}", low as u32, high as u32);
 }
 
@@ -529,35 +543,35 @@ const CLASSES: &[(&str, &str)] = &[
 ];
 
 const EMACS: Syntax = Syntax {
-    plain: false,
-    plus: Plus::Plain,
-    intervals: Intervals::None,
+    unescaped_operators: false,
+    plus: PlusSyntax::Plain,
+    intervals: IntervalSyntax::None,
     classes: false,
     list_escapes: false,
     strict_ranges: false,
-    dot: Dot::NotNewline,
+    dot: DotMeaning::NotNewline,
     anchors_anywhere: false,
     leading_star: LeadingStar::Literal,
     strict_repeats: false,
     loose_close: false,
     back_references: true,
-    gnu: true,
+    gnu_operators: true,
     newline_alternates: false,
 };
 
 const BASIC: Syntax = Syntax {
-    plus: Plus::Escaped,
-    intervals: Intervals::Strict,
+    plus: PlusSyntax::Escaped,
+    intervals: IntervalSyntax::Strict,
     classes: true,
     strict_ranges: true,
     strict_repeats: true,
-    dot: Dot::NotNul,
+    dot: DotMeaning::NotNul,
     ..EMACS
 };
 
 const EXTENDED: Syntax = Syntax {
-    plain: true,
-    plus: Plus::Plain,
+    unescaped_operators: true,
+    plus: PlusSyntax::Plain,
     anchors_anywhere: true,
     leading_star: LeadingStar::Error,
     strict_repeats: false,
@@ -566,7 +580,7 @@ const EXTENDED: Syntax = Syntax {
 };
 
 const EGREP: Syntax = Syntax {
-    intervals: Intervals::Loose,
+    intervals: IntervalSyntax::Loose,
     leading_star: LeadingStar::Skipped,
     newline_alternates: true,
     ..EXTENDED
@@ -577,7 +591,7 @@ const DIALECTS: &[(&str, Dialect)] = &[
     (
         "findutils-default",
         Dialect::Posix(Syntax {
-            dot: Dot::Any,
+            dot: DotMeaning::Any,
             ..EMACS
         }),
     ),
@@ -587,7 +601,7 @@ const DIALECTS: &[(&str, Dialect)] = &[
     (
         "posix-minimal-basic",
         Dialect::Posix(Syntax {
-            plus: Plus::None,
+            plus: PlusSyntax::None,
             strict_repeats: false,
             ..BASIC
         }),
@@ -607,8 +621,8 @@ const DIALECTS: &[(&str, Dialect)] = &[
         "gnu-awk",
         Dialect::Posix(Syntax {
             list_escapes: true,
-            intervals: Intervals::Loose,
-            dot: Dot::Any,
+            intervals: IntervalSyntax::Loose,
+            dot: DotMeaning::Any,
             leading_star: LeadingStar::Literal,
             ..EXTENDED
         }),
@@ -617,8 +631,8 @@ const DIALECTS: &[(&str, Dialect)] = &[
         "posix-awk",
         Dialect::Posix(Syntax {
             list_escapes: true,
-            intervals: Intervals::Loose,
-            gnu: false,
+            intervals: IntervalSyntax::Loose,
+            gnu_operators: false,
             ..EXTENDED
         }),
     ),
@@ -626,10 +640,10 @@ const DIALECTS: &[(&str, Dialect)] = &[
         "awk",
         Dialect::Posix(Syntax {
             list_escapes: true,
-            intervals: Intervals::None,
+            intervals: IntervalSyntax::None,
             leading_star: LeadingStar::Literal,
             back_references: false,
-            gnu: false,
+            gnu_operators: false,
             ..EXTENDED
         }),
     ),
@@ -692,7 +706,7 @@ mod tests {
         assert!(Dialect::named("pcre").is_none());
     }
 
-    /// Neither the whole path nor anything in it needs to be UTF-8, but a dot is one character.
+    /// Paths need not be UTF-8, but a dot matches only a UTF-8 character.
     #[test]
     fn paths_are_matched_as_a_whole_and_by_bytes() {
         let regex = Dialect::EMACS.compile(".*A", Case::Ignored).expect("valid");

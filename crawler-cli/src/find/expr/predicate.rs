@@ -1,4 +1,4 @@
-//! The tests: what they ask of an entry, and what is known of the answer when sizes and times are intervals.
+//! The tests of an expression and their results when sizes and times are intervals. No I/O.
 
 use std::ops::Not;
 
@@ -16,11 +16,11 @@ pub(super) enum Test {
     Path(Glob),
     /// `-regex`
     Regex(Regex),
-    /// wfind's `-n`: what a link to it says has a match.
+    /// wfind's `-n`: the name, with a `/` for a directory, contains a match.
     Href(Regex),
     /// `-type`
     Type { file: bool, directory: bool },
-    /// `-size`, in units of so many bytes.
+    /// `-size`; `unit` is in bytes.
     Size { count: Comparison, unit: u64 },
     /// `-empty`
     Empty,
@@ -38,37 +38,37 @@ pub(super) enum Comparison {
     More(u64),
 }
 
-/// Bounds in nanoseconds since 1970. GNU find compares with that precision, so that a bound can lie within a second.
+/// Bounds in nanoseconds since 1970, the precision of GNU find: a bound can lie within a second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum TimeTest {
-    /// Later than that.
+    /// Later than this time.
     After(i128),
-    /// Earlier than that.
+    /// Earlier than this time.
     Before(i128),
-    /// Later than the first, and not later than the second.
+    /// Later than the first time, and not later than the second.
     Within(i128, i128),
 }
 
-/// What is known of an answer.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Truth {
     Yes,
     No,
-    /// Not known yet.
-    Open(Means),
+    /// Not known yet; these requests would decide the test.
+    Undecided(NeededRequests),
 }
 
-/// What would settle an answer.
+/// The requests that would decide a test.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Means {
-    /// To ask the server for the entry.
+pub(super) struct NeededRequests {
+    /// `HEAD` for the entry.
     pub(super) head: bool,
-    /// To read the directory.
+    /// The listing of the directory.
     pub(super) list: bool,
 }
 
 impl Test {
-    /// `references` are the times of what `-newer` names, as far as they are known.
+    /// `references`: the known times of the arguments of `-newer`, in seconds since 1970.
     pub(super) fn answer(&self, found: &Found<'_>, references: &[Option<i64>]) -> Truth {
         match self {
             Self::Name(glob) => glob.matches(found.name).into(),
@@ -87,7 +87,7 @@ impl Test {
             Self::Time(test) => time(*test, found),
             Self::Newer(index) => match references.get(*index) {
                 Some(Some(seconds)) => time(TimeTest::After(nanos(*seconds)), found),
-                _ => ASK,
+                _ => NEEDS_HEAD,
             },
         }
     }
@@ -109,8 +109,8 @@ impl Comparison {
 }
 
 impl TimeTest {
-    /// For what happened between the two seconds, both included. Servers tell whole seconds, which stand for their
-    /// first moment.
+    /// The result for a time between two seconds, both included. Servers report whole seconds; each counts as its first
+    /// nanosecond.
     fn answer(self, lo: i64, hi: i64) -> Truth {
         let (lo, hi) = (nanos(lo), nanos(hi));
         let (all, some) = match self {
@@ -121,7 +121,7 @@ impl TimeTest {
         match (all, some) {
             (true, _) => Truth::Yes,
             (_, false) => Truth::No,
-            _ => ASK,
+            _ => NEEDS_HEAD,
         }
     }
 }
@@ -139,7 +139,7 @@ impl Not for Truth {
         match self {
             Self::Yes => Self::No,
             Self::No => Self::Yes,
-            open @ Self::Open(_) => open,
+            undecided @ Self::Undecided(_) => undecided,
         }
     }
 }
@@ -149,7 +149,9 @@ fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
     if found.kind == Kind::Directory {
         return Truth::No;
     }
-    let Some(range) = found.size else { return ASK };
+    let Some(range) = found.size else {
+        return NEEDS_HEAD;
+    };
     let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
     let outside = match count {
         Comparison::Exactly(count) => count < lo || count > hi,
@@ -158,27 +160,27 @@ fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
     match (outside, count.holds(lo) && count.holds(hi)) {
         (true, _) => Truth::No,
         (_, true) => Truth::Yes,
-        _ => ASK,
+        _ => NEEDS_HEAD,
     }
 }
 
 fn empty(found: &Found<'_>) -> Truth {
     match (found.kind, found.empty, found.size) {
         (Kind::Directory, Some(empty), _) => empty.into(),
-        (Kind::Directory, None, _) => Truth::Open(Means {
+        (Kind::Directory, None, _) => Truth::Undecided(NeededRequests {
             list: true,
             head: false,
         }),
         (Kind::File, _, Some(size)) if size.lo > 0 => Truth::No,
         (Kind::File, _, Some(size)) if size.hi == 0 => Truth::Yes,
-        (Kind::File, ..) => ASK,
+        (Kind::File, ..) => NEEDS_HEAD,
     }
 }
 
 fn time(test: TimeTest, found: &Found<'_>) -> Truth {
     match found.modified {
         Some(range) => test.answer(range.lo, range.hi),
-        None => ASK,
+        None => NEEDS_HEAD,
     }
 }
 
@@ -188,7 +190,7 @@ pub(super) fn nanos(seconds: i64) -> i128 {
 
 pub(super) const NANOS: i128 = 1_000_000_000;
 
-const ASK: Truth = Truth::Open(Means {
+const NEEDS_HEAD: Truth = Truth::Undecided(NeededRequests {
     head: true,
     list: false,
 });
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
     use crate::find::range::{SizeRange, TimeRange};
 
-    const OPEN: Truth = ASK;
+    const UNDECIDED: Truth = NEEDS_HEAD;
     const FILE: Found<'_> = Found {
         url: "http://h/x",
         path: b"/x",
@@ -222,15 +224,15 @@ mod tests {
         for (count, unit, lo, hi, expected) in [
             (Less(1), 1 << 20, 0, 0, Truth::Yes),
             (Less(1), 1 << 20, 1, 1, Truth::No),
-            (Less(1), 1 << 20, 0, 1, OPEN),
+            (Less(1), 1 << 20, 0, 1, UNDECIDED),
             (Exactly(1), 1024, 1, 1024, Truth::Yes),
-            (Exactly(1), 1024, 0, 1024, OPEN),
-            (Exactly(1), 1024, 1, 1025, OPEN),
+            (Exactly(1), 1024, 0, 1024, UNDECIDED),
+            (Exactly(1), 1024, 1, 1025, UNDECIDED),
             (Exactly(1), 1024, 1025, 4096, Truth::No),
-            (Exactly(3), 1, 1, 5, OPEN),
+            (Exactly(3), 1, 1, 5, UNDECIDED),
             (More(1), 1024, 1024, 1024, Truth::No),
             (More(1), 1024, 1025, 1025, Truth::Yes),
-            (More(1), 1024, 1024, 1025, OPEN),
+            (More(1), 1024, 1024, 1025, UNDECIDED),
             (More(0), 1, 1, u64::MAX, Truth::Yes),
             (More(u64::MAX), 1, 1, u64::MAX, Truth::No),
         ] {
@@ -246,7 +248,7 @@ mod tests {
             ..FILE
         };
         let count = Less(u64::MAX);
-        assert_eq!(Test::Size { count, unit: 1 }.answer(&FILE, &[]), OPEN);
+        assert_eq!(Test::Size { count, unit: 1 }.answer(&FILE, &[]), UNDECIDED);
         assert_eq!(
             Test::Size { count, unit: 1 }.answer(&directory, &[]),
             Truth::No
@@ -259,14 +261,14 @@ mod tests {
         for (test, lo, hi, expected) in [
             (After(nanos(10)), 10, 10, Truth::No),
             (After(nanos(10) - 1), 10, 10, Truth::Yes),
-            (After(nanos(10)), 10, 11, OPEN),
+            (After(nanos(10)), 10, 11, UNDECIDED),
             (After(nanos(10)), 11, 70, Truth::Yes),
             (Before(nanos(10)), 10, 70, Truth::No),
             (Before(nanos(10) + 1), 10, 10, Truth::Yes),
-            (Before(nanos(10)), 9, 10, OPEN),
+            (Before(nanos(10)), 9, 10, UNDECIDED),
             (Within(nanos(10), nanos(20)), 10, 10, Truth::No),
             (Within(nanos(10), nanos(20)), 11, 20, Truth::Yes),
-            (Within(nanos(10), nanos(20)), 0, 100, OPEN),
+            (Within(nanos(10), nanos(20)), 0, 100, UNDECIDED),
             (Within(nanos(10), nanos(20)), 21, 100, Truth::No),
         ] {
             let found = Found {
@@ -280,7 +282,11 @@ mod tests {
             modified: Some(TimeRange::exact(5)),
             ..FILE
         };
-        for (reference, expected) in [(Some(4), Truth::Yes), (Some(5), Truth::No), (None, OPEN)] {
+        for (reference, expected) in [
+            (Some(4), Truth::Yes),
+            (Some(5), Truth::No),
+            (None, UNDECIDED),
+        ] {
             assert_eq!(Test::Newer(0).answer(&found, &[reference]), expected);
         }
     }
@@ -291,7 +297,7 @@ mod tests {
             kind: Kind::Directory,
             ..FILE
         };
-        let list = Truth::Open(Means {
+        let list = Truth::Undecided(NeededRequests {
             list: true,
             head: false,
         });
@@ -303,7 +309,7 @@ mod tests {
             let found = Found { empty, ..directory };
             assert_eq!(Test::Empty.answer(&found, &[]), expected);
         }
-        for (lo, hi, expected) in [(0, 0, Truth::Yes), (0, 9, OPEN), (1, 9, Truth::No)] {
+        for (lo, hi, expected) in [(0, 0, Truth::Yes), (0, 9, UNDECIDED), (1, 9, Truth::No)] {
             let found = Found {
                 size: Some(SizeRange { lo, hi }),
                 ..FILE

@@ -1,4 +1,4 @@
-//! The language against a reference that is too simple to be wrong, and what the parser says of what is no expression.
+//! The evaluation compared with a simple reference implementation, and the errors of the parser.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, SystemTime};
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::find::range::{SizeRange, TimeRange};
 
-/// What the performed actions were called.
+/// The names of the performed actions, in order.
 #[derive(Default)]
 struct Log(Vec<String>);
 
 impl Act for Log {
-    /// Commands name their outcome.
+    /// The command `true` succeeds; the second word is the name of the action.
     fn act(&mut self, action: &Action, _: &Found<'_>) -> bool {
         match action {
             Action::Run(command) => {
@@ -68,8 +68,8 @@ const DIRECTORY: Found<'_> = Found {
     ..FILE
 };
 
-/// A first look.
-fn look(words: &[&str], found: &Found<'_>) -> (Evaluation, Vec<String>) {
+/// A first evaluation.
+fn evaluate_once(words: &[&str], found: &Found<'_>) -> (Evaluation, Vec<String>) {
     let mut log = Log::default();
     let evaluation = valid(words).evaluate(found, &mut Memo::new(), &mut log);
     (evaluation, log.0)
@@ -91,7 +91,7 @@ fn what_is_printed_without_an_action() {
         (&["-maxdepth", "0", "-name", "a.iso"], 1),
         (&["-quit"], 0),
     ] {
-        let (evaluation, log) = look(words, &FILE);
+        let (evaluation, log) = evaluate_once(words, &FILE);
         assert_eq!(log.len(), printed, "{words:?}");
         assert_eq!(evaluation.acted, printed > 0);
     }
@@ -102,7 +102,7 @@ fn verdicts() {
     let before = ["-newermt", "2001-01-01"];
     for (words, found, verdict) in [
         (&["-true"][..], &FILE, Verdict::Go),
-        // A page has links.
+        // Also for files: a page has links.
         (&["-prune"], &FILE, Verdict::Prune),
         (&["-prune"], &DIRECTORY, Verdict::Prune),
         (&["-name", "d", "-prune"], &DIRECTORY, Verdict::Prune),
@@ -114,7 +114,7 @@ fn verdicts() {
         (&["-empty"], &FILE, Verdict::Head),
         (&["-empty"], &DIRECTORY, Verdict::List),
         (&["-empty", before[0], before[1]], &DIRECTORY, Verdict::List),
-        // The answer does not matter.
+        // The undecided test does not matter.
         (&["-empty", "-name", "x"], &DIRECTORY, Verdict::Go),
         (&["-size", "+1M", "-name", "x"], &FILE, Verdict::Go),
         (
@@ -126,19 +126,19 @@ fn verdicts() {
         (&["-size", "+1M", ",", "-print"], &FILE, Verdict::Go),
         (&["-print", "-o", "-size", "+1M"], &FILE, Verdict::Go),
         (&["-size", "+1M", "-print"], &FILE, Verdict::Head),
-        // An action stands between.
+        // An action stands between the two tests.
         (
             &["-size", "+1M", "-print", "-name", "x"],
             &FILE,
             Verdict::Head,
         ),
     ] {
-        assert_eq!(look(words, found).0.verdict, verdict, "{words:?}");
+        assert_eq!(evaluate_once(words, found).0.verdict, verdict, "{words:?}");
     }
 }
 
 #[test]
-fn a_second_look_repeats_nothing() {
+fn a_second_evaluation_repeats_nothing() {
     let expression = valid(&["-print", ",", "-size", "+1k", "-exec", "true", "big", ";"]);
     let (mut memo, mut log) = (Memo::new(), Log::default());
     let first = expression.evaluate(&FILE, &mut memo, &mut log);
@@ -159,7 +159,7 @@ fn a_second_look_repeats_nothing() {
 }
 
 #[test]
-fn what_stays_open_is_false_and_said() {
+fn what_stays_undecided_is_false_and_reported() {
     let asked = Found {
         asked: true,
         ..FILE
@@ -171,7 +171,7 @@ fn what_stays_open_is_false_and_said() {
         (&["-size", "+1M", "-o", "-name", "a*"], false, true),
         (&["-newer", "http://h/x"], true, false),
     ] {
-        let (evaluation, log) = look(words, &asked);
+        let (evaluation, log) = evaluate_once(words, &asked);
         assert_eq!(evaluation.verdict, Verdict::Go);
         assert_eq!(evaluation.undecided, undecided, "{words:?}");
         assert_eq!(!log.is_empty(), printed, "{words:?}");
@@ -246,17 +246,17 @@ fn what_is_no_expression_is_named() {
         (&["-exec", ";"], "-exec ;: there is no command"),
         (
             &["-exec", "{}", "+"],
-            "-exec {} +: with +, {} stands once, at the end of a command",
+            "-exec {} +: with +, {} must stand once, at the end of the command",
         ),
         (
             &["-exec", "a", "x{}", "{}", "+"],
-            "-exec {} +: with +, {} stands once, at the end of a command",
+            "-exec {} +: with +, {} must stand once, at the end of the command",
         ),
-        (&["("], "a ( is without its )"),
-        (&["(", "-name", "x"], "a ( is without its )"),
-        (&["-name", "x", "("], "a ( is without its )"),
-        (&[")"], "a ) is without its ("),
-        (&["-name", "x", ")"], "a ) is without its ("),
+        (&["("], "a ( has no matching )"),
+        (&["(", "-name", "x"], "a ( has no matching )"),
+        (&["-name", "x", "("], "a ( has no matching )"),
+        (&[")"], "a ) has no matching ("),
+        (&["-name", "x", ")"], "a ) has no matching ("),
         (&["(", ")"], "nothing stands between ( and )"),
         (&["!"], "nothing stands after !"),
         (&["-name", "x", "-not"], "nothing stands after -not"),
@@ -270,10 +270,7 @@ fn what_is_no_expression_is_named() {
             "nothing stands after -o",
         ),
         (&["-name", "x", ","], "nothing stands after ,"),
-        (
-            &deep,
-            "more than 100 parentheses and negations within each other",
-        ),
+        (&deep, "more than 100 nested parentheses and negations"),
         (
             &["-type", "l"],
             "-type l: l: a web server shows files and directories only",
@@ -283,28 +280,25 @@ fn what_is_no_expression_is_named() {
         (&["-type", ""], "-type : neither f, nor d, nor f,d"),
         (
             &["-size", "1T"],
-            "-size 1T: not a number, with c, w, b, k, M or G after it if need be",
+            "-size 1T: not a number, optionally followed by c, w, b, k, M or G",
         ),
         (
             &["-size", "+-1"],
-            "-size +-1: not a number, with c, w, b, k, M or G after it if need be",
+            "-size +-1: not a number, optionally followed by c, w, b, k, M or G",
         ),
         (
             &["-size", ""],
-            "-size : not a number, with c, w, b, k, M or G after it if need be",
+            "-size : not a number, optionally followed by c, w, b, k, M or G",
         ),
         (
             &["-size", "é"],
-            "-size é: not a number, with c, w, b, k, M or G after it if need be",
+            "-size é: not a number, optionally followed by c, w, b, k, M or G",
         ),
-        (&["-mtime", "x"], "-mtime x: not a number of that unit"),
-        (
-            &["-mtime", "1e300"],
-            "-mtime 1e300: not a number of that unit",
-        ),
+        (&["-mtime", "x"], "-mtime x: not a valid number"),
+        (&["-mtime", "1e300"], "-mtime 1e300: not a valid number"),
         (
             &["-mmin", "99999999999999999999"],
-            "-mmin 99999999999999999999: not a number of that unit",
+            "-mmin 99999999999999999999: not a valid number",
         ),
         (
             &["-newermt", "the day before"],
@@ -315,33 +309,42 @@ fn what_is_no_expression_is_named() {
             "-regex \\(a\\)\\1: back-references such as \\1 are not supported",
         ),
         (&["-regex", "["], "-regex [: a bracket is not closed"),
-        (&["-printf", "%q"], "-printf %q: %q is no directive"),
+        (
+            &["-printf", "%q"],
+            "-printf %q: %q is not a known directive",
+        ),
         (
             &["-printf", "%u"],
-            "-printf %u: %u: a web server does not tell that",
+            "-printf %u: %u: a web server does not report this",
         ),
-        (&["-printf", "a%"], "-printf a%: a % ends the format"),
+        (
+            &["-printf", "a%"],
+            "-printf a%: the format ends in a lone %",
+        ),
         (
             &["-printf", "%T"],
-            "-printf %T: %T ends the format without its letter",
+            "-printf %T: the letter after %T is missing",
         ),
-        (&["-printf", "%Tq"], "-printf %Tq: %Tq is no part of a time"),
+        (
+            &["-printf", "%Tq"],
+            "-printf %Tq: %Tq is not a known part of a time",
+        ),
         (
             &["-printf", "\\q"],
-            "-printf \\q: \\q is no escape; a backslash itself is \\\\",
+            "-printf \\q: \\q is not a known escape; a backslash is written \\\\",
         ),
         (
             &["-printf", "%99999d"],
-            "-printf %99999d: a width of more than 4096",
+            "-printf %99999d: a width or precision is larger than 4096",
         ),
         (
             &["-delete"],
-            "-delete: a web server offers nothing to delete by; print the URLs, or use -exec",
+            "-delete: a web server offers no way to delete; print the URLs, or use -exec",
         ),
-        (&["-user", "x"], "-user: a web server does not tell that"),
+        (&["-user", "x"], "-user: a web server does not report this"),
         (
             &["-depth"],
-            "-depth: results are shown as they are found, a directory before what is in it",
+            "-depth: results are shown as they are found, a directory before its entries",
         ),
     ] {
         let error = parse(words).expect_err(&format!("{words:?}"));
@@ -375,7 +378,7 @@ fn ages_have_gnu_finds_bounds() {
     let now = 1_000_000;
     let midnight = now - now % DAY;
     for (words, times) in [
-        // Each with the first and the last second that it holds for.
+        // With the first and the last second for which the test is true.
         (&["-mtime", "0"][..], (now - DAY + 1, now)),
         (&["-mtime", "1"], (now - 2 * DAY + 1, now - DAY)),
         (&["-mtime", "+1"], (i64::MIN, now - 2 * DAY - 1)),
@@ -396,7 +399,7 @@ fn ages_have_gnu_finds_bounds() {
         (&["-newermt", "1970-01-02T01:00+01:00"], (DAY + 1, i64::MAX)),
         (&["-newermt", "1 day ago"], (now - DAY + 1, i64::MAX)),
         (&["-newermt", "yesterday"], (now - DAY + 1, i64::MAX)),
-        // The position counts.
+        // `-daystart` applies only to tests after it.
         (&["-mtime", "0", "-daystart"], (now - DAY + 1, now)),
     ] {
         let (first, last) = times;
@@ -410,19 +413,19 @@ fn ages_have_gnu_finds_bounds() {
                 modified: Some(TimeRange::exact(time)),
                 ..FILE
             };
-            let (_, log) = look(words, &found);
+            let (_, log) = evaluate_once(words, &found);
             assert_eq!(!log.is_empty(), expected, "{words:?} at {time}");
         }
     }
 }
 
-/// An expression as a tree, with leaves of known outcome.
+/// An expression as a tree; the outcome of each leaf is known.
 #[derive(Clone, Debug)]
 enum Tree {
     Test(bool),
-    /// `-exec`: its outcome and its name.
+    /// `-exec` with its outcome and its name.
     Run(bool, u8),
-    /// `-size +1k`, which a listing may leave open.
+    /// `-size +1k`, which a listing may leave undecided.
     Big,
     /// `-empty`
     Empty,
@@ -451,7 +454,7 @@ fn trees() -> impl Strategy<Value = Tree> {
 }
 
 impl Tree {
-    /// By the definition of the operators.
+    /// The value by the definition of the operators.
     fn value(&self, found: &Found<'_>, log: &mut Vec<String>) -> bool {
         match self {
             Self::Test(value) => *value,
@@ -483,7 +486,7 @@ impl Tree {
         }
     }
 
-    /// How much it binds; parentheses are only where they must be.
+    /// The precedence; parentheses are written only where needed.
     fn level(&self) -> u8 {
         match self {
             Self::Comma(..) => 0,
@@ -493,7 +496,7 @@ impl Tree {
         }
     }
 
-    /// `spell` picks between spellings.
+    /// The words of the tree. `spell` chooses between spellings.
     fn words(&self, least: u8, spell: &mut impl FnMut() -> bool, out: &mut Vec<String>) {
         let mut push = |word: &str| out.push(word.to_owned());
         let parenthesised = self.level() < least;
@@ -519,7 +522,7 @@ impl Tree {
                 if spell() {
                     out.push(if spell() { "-a" } else { "-and" }.to_owned());
                 }
-                // As the left one binds first, the right one needs them at the same level.
+                // The operator is left-associative: an equal operator on the right needs parentheses.
                 b.words(3, spell, out);
             }
             Self::Or(a, b) => {
@@ -542,10 +545,10 @@ impl Tree {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever a listing leaves open, and whatever is asked for in between: the same is done in the same order as
-    /// when everything is known, each action once.
+    /// Evaluations with undecided tests perform the same actions in the same order as one evaluation with all values
+    /// known, each action once.
     #[test]
-    fn looks_add_up_to_what_the_definition_says(
+    fn evaluations_add_up_to_what_the_definition_says(
         tree in trees(),
         spelling in any::<u64>(),
         kind in prop_oneof![Just(Kind::File), Just(Kind::Directory)],
@@ -602,7 +605,7 @@ proptest! {
         prop_assert_eq!(&log.0, &expected);
     }
 
-    /// Nothing that is typed makes it panic.
+    /// No input makes the parser panic.
     #[test]
     fn any_words_are_an_expression_or_an_error(
         words in proptest::collection::vec(
