@@ -1,4 +1,4 @@
-//! Shell patterns as `find -name` and `-path` have them (fnmatch of glibc without flags): `*`, `?`, `[...]` and
+//! Shell patterns of `find -name` and `-path` (POSIX XCU 2.14; glibc's fnmatch without flags): `*`, `?`, `[...]` and
 //! backslash, matched against a whole name or path. A leading dot is not special, and neither is `/`.
 //!
 //! Patterns and names are bytes. `?` and brackets take one UTF-8 character, or one byte where the name is not UTF-8.
@@ -20,8 +20,8 @@ pub enum Case {
 }
 
 impl Glob {
-    /// Compiles `pattern`. Every pattern is valid: a `[` without its `]` stands for itself, and a last backslash fits
-    /// nothing.
+    /// Compiles `pattern`. Every pattern is valid: a `[` without its `]` is a literal, and a pattern that ends in a
+    /// backslash matches nothing.
     pub fn new(pattern: &[u8], case: Case) -> Self {
         let mut tokens = Vec::new();
         let units = units(pattern);
@@ -52,10 +52,11 @@ impl Glob {
         Self { tokens, case }
     }
 
-    /// Whether the whole of `name` fits. Takes at most `name.len() * pattern.len()` steps.
+    /// Whether the pattern matches the whole `name`. Takes at most `name.len() * pattern.len()` steps.
     pub fn matches(&self, name: &[u8]) -> bool {
         let (mut token, mut at) = (0, 0);
-        // Where to resume when a guess about the length of the last `*` proves wrong: one more character for it.
+        // Where to resume after a mismatch: the token after the last `*`, and where its match starts in the name. Then
+        // the `*` takes one more character.
         let mut resume: Option<(usize, usize)> = None;
         loop {
             if matches!(self.tokens.get(token), Some(Token::Any)) {
@@ -101,7 +102,7 @@ impl Glob {
         }
     }
 
-    /// Whether the two differ in case only, and that is ignored.
+    /// Whether case is ignored and the two differ only in case.
     fn folded(&self, found: Unit, expected: Unit) -> bool {
         match (found, expected) {
             (Unit::Char(found), Unit::Char(expected)) => {
@@ -111,7 +112,7 @@ impl Glob {
         }
     }
 
-    /// Whether an item holds what was found; `None` if the set is not valid from there on.
+    /// Whether an item of a set contains `found`. `None`: the item is not valid, and the whole set does not match.
     fn holds(&self, item: Item, found: Unit) -> Option<bool> {
         Some(match (item, found) {
             (Item::Invalid, _) => return None,
@@ -122,7 +123,7 @@ impl Glob {
                 (fold(low)..=fold(high)).contains(&fold(c))
             }
             (Item::Range(low, high), Unit::Char(c)) => (low..=high).contains(&c),
-            // Case is never ignored in classes, which else would not tell upper from lower.
+            // Case is never ignored in classes: `[:upper:]` and `[:lower:]` would be the same.
             (Item::Class(test), Unit::Char(c)) => test(c),
         })
     }
@@ -137,14 +138,14 @@ enum Token {
         negated: bool,
         items: Vec<Item>,
     },
-    /// Fits nothing.
+    /// Matches nothing.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Item {
     One(Unit),
-    /// `[.x.]` or `[=x=]`, whose case is never ignored.
+    /// `[.x.]` or `[=x=]`. Case is never ignored here.
     Symbol(Unit),
     Range(char, char),
     Class(CharTest),
@@ -154,7 +155,7 @@ enum Item {
 
 type CharTest = fn(char) -> bool;
 
-/// One step in a name or a pattern.
+/// One character of a name or a pattern, or one byte that is not UTF-8.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Unit {
     Char(char),
@@ -172,7 +173,7 @@ fn units(text: &[u8]) -> Vec<Unit> {
     .collect()
 }
 
-/// The unit of `name` at `at` and its length in bytes.
+/// The unit at offset `at`, and its length in bytes.
 fn next_unit(name: &[u8], at: usize) -> Option<(Unit, usize)> {
     let rest = name.get(at..)?;
     let &first = rest.first()?;
@@ -190,7 +191,7 @@ fn next_unit(name: &[u8], at: usize) -> Option<(Unit, usize)> {
     }
 }
 
-/// Reads a bracket expression whose `[` is already consumed; the token and how many units it took, or `None` when it
+/// Reads a bracket expression after its `[`. Returns the token and the number of units it took; `None` if the bracket
 /// is not closed.
 fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
     let mut at = 0;
@@ -217,7 +218,7 @@ fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
     }
 }
 
-/// One character, or a range from one to another.
+/// Reads one character or a range.
 fn range(units: &[Unit], at: &mut usize) -> Option<Item> {
     let is_symbol = units[*at..].starts_with(&[Unit::Char('['), Unit::Char('.')]);
     let low = element(units, at)?;
@@ -235,8 +236,8 @@ fn range(units: &[Unit], at: &mut usize) -> Option<Item> {
     })
 }
 
-/// One unit inside brackets: a backslash takes the next one as it is, and a collating symbol stands for one. The inner
-/// `None` is a symbol that does not exist.
+/// Reads one unit inside brackets: a unit, a backslash with a unit, or a collating symbol. The inner `None` is an
+/// unknown collating symbol.
 fn element(units: &[Unit], at: &mut usize) -> Option<Option<Unit>> {
     if units.get(*at) == Some(&Unit::Char('[')) && units.get(*at + 1) == Some(&Unit::Char('.')) {
         let (unit, used) = symbol(&units[*at..], '.')?;
@@ -251,7 +252,7 @@ fn element(units: &[Unit], at: &mut usize) -> Option<Option<Unit>> {
     Some(Some(unit))
 }
 
-/// The unit that `[.x.]` or `[=x=]` stands for, and how many units that takes.
+/// The unit that `[.x.]` or `[=x=]` stands for, and the number of units read. The inner `None` is an unknown symbol.
 fn symbol(units: &[Unit], mark: char) -> Option<(Option<Unit>, usize)> {
     let inside = units.get(2..)?;
     let end = inside
@@ -261,7 +262,7 @@ fn symbol(units: &[Unit], mark: char) -> Option<(Option<Unit>, usize)> {
     Some((unit, end + 4))
 }
 
-/// The name in `[:alpha:]`. What looks like no name is a set of characters.
+/// The name in `[:alpha:]`. `None`: the units are ordinary members of the set.
 fn class_name(units: &[Unit]) -> Option<String> {
     let inside = units.strip_prefix(&[Unit::Char('['), Unit::Char(':')])?;
     let mut name = String::new();
@@ -399,7 +400,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition of `*`: tried at every length, by recursion.
+        /// Compared with the definition of `*`: a recursion that tries every length.
         #[test]
         fn stars_agree_with_the_definition(pattern in "[ab*?]{0,8}", name in "[ab]{0,10}") {
             fn by_definition(pattern: &[u8], name: &[u8]) -> bool {

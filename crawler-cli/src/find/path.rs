@@ -1,30 +1,30 @@
-//! URL paths: segments percent-decoded for people, percent-encoded in one way for requests and for printing, and a
-//! canonical form in which two spellings of one path are equal. No resolution of references: that is the `url` crate's.
+//! Paths of URLs (RFC 3986 §3.3): percent-decoding, one spelling of each segment for requests and output, and a
+//! canonical form in which equivalent paths are equal. The `url` crate resolves references.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-/// The bytes that a segment or a path stands for.
+/// Percent-decodes a segment or a path.
 pub(super) fn decode(encoded: &str) -> Vec<u8> {
     percent_decode_str(encoded).collect()
 }
 
-/// The same, in a buffer.
+/// [`decode`] into a buffer, which is cleared first.
 pub(super) fn decode_into(encoded: &str, out: &mut Vec<u8>) {
     out.clear();
     out.extend(percent_decode_str(encoded));
 }
 
-/// How many bytes [`decode`] gives.
+/// The length of the result of [`decode`], in bytes.
 pub(super) fn decoded_len(encoded: &str) -> usize {
     percent_decode_str(encoded).count()
 }
 
-/// Spells a segment safely without changing what the server sees in it: escapes get upper-case digits, a `%` that
-/// starts no escape and every byte that RFC 3986 does not allow in a segment are escaped, the rest stays as it came.
+/// Spells a segment safely; the server decodes it to the same bytes. Escapes get upper-case digits. A `%` that starts
+/// no escape and every byte that RFC 3986 does not allow in a segment are escaped. The rest stays as it is.
 ///
-/// Brackets and braces are among the escaped, so that curl does not take them for its own globbing.
+/// Brackets and braces are escaped too, so that curl does not take them for its own URL globbing.
 pub(super) fn normalise_segment(segment: &str) -> String {
     let bytes = segment.as_bytes();
     let mut out = String::with_capacity(segment.len());
@@ -43,12 +43,12 @@ pub(super) fn normalise_segment(segment: &str) -> String {
     out
 }
 
-/// Spells a name as a segment.
+/// Percent-encodes a name as a segment.
 pub(super) fn encode(name: &[u8]) -> String {
     Cow::from(percent_encode(name, ESCAPED)).into_owned()
 }
 
-/// The one spelling of a path that all its equivalent spellings share.
+/// The canonical spelling: equal for all equivalent spellings of a path.
 pub(super) fn canonical(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for (i, segment) in path.split('/').enumerate() {
@@ -60,8 +60,8 @@ pub(super) fn canonical(path: &str) -> String {
     out
 }
 
-/// Splits a path into what holds the last segment (ending in `/`), that segment, and whether a `/` follows it.
-/// `None` for the root, which has no segment.
+/// Splits a path into the parent directory (with its final `/`), the last segment, and whether a `/` follows the
+/// segment. `None` for the root, which has no segment.
 pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     let (body, slash) = match path.strip_suffix('/') {
         Some(body) => (body, true),
@@ -71,12 +71,13 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     Some((&body[..=at], &body[at + 1..], slash))
 }
 
-/// The directories that hold a path, the innermost first; of a directory, itself.
+/// The directories above a path, the innermost first. For a path that ends in `/`, the path itself comes first.
 pub(super) fn directories(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(at, _)| &path[..=at])
 }
 
-/// How many segments `path` has below the directory `start` (both canonical or both not, `start` ending in `/`).
+/// The number of segments of `path` below the directory `start`. Either both are canonical or neither is; `start` ends
+/// in `/`.
 pub(super) fn depth_below(start: &str, path: &str) -> u32 {
     let rest = path.get(start.len()..).unwrap_or("");
     let segments = rest.split('/').filter(|s| !s.is_empty()).count();
@@ -92,7 +93,7 @@ fn escape_at(bytes: &[u8], at: usize) -> Option<[u8; 2]> {
     }
 }
 
-/// Everything but `pchar` of RFC 3986 §3.3.
+/// All bytes except `pchar` of RFC 3986 §3.3.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

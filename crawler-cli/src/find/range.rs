@@ -1,19 +1,19 @@
-//! What is known of a size or a time: an interval, because listings round the one and leave out the seconds and the
-//! zone of the other. Pure.
+//! Sizes and times as intervals, because listings round sizes and leave out the seconds and the time zone of times. No
+//! I/O.
 
 use serde::{Deserialize, Serialize};
 
 /// A size in bytes: between `lo` and `hi`, both included.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct SizeRange {
-    /// The least it can be.
+    /// The smallest possible size.
     pub lo: u64,
-    /// The most it can be.
+    /// The largest possible size.
     pub hi: u64,
 }
 
 impl SizeRange {
-    /// Known to the byte.
+    /// A size that is known to the byte.
     pub fn exact(bytes: u64) -> Self {
         Self {
             lo: bytes,
@@ -26,7 +26,7 @@ impl SizeRange {
         (self.lo == self.hi).then_some(self.lo)
     }
 
-    /// The best guess.
+    /// The middle of the range, as the best estimate.
     pub fn middle(self) -> u64 {
         self.lo + self.hi.saturating_sub(self.lo) / 2
     }
@@ -35,14 +35,14 @@ impl SizeRange {
 /// A time in seconds since 1970-01-01T00:00:00Z, leap seconds not counted: between `lo` and `hi`, both included.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct TimeRange {
-    /// The earliest it can be.
+    /// The earliest possible time.
     pub lo: i64,
-    /// The latest it can be.
+    /// The latest possible time.
     pub hi: i64,
 }
 
 impl TimeRange {
-    /// Known to the second.
+    /// A time that is known to the second.
     pub fn exact(seconds: i64) -> Self {
         Self {
             lo: seconds,
@@ -55,7 +55,7 @@ impl TimeRange {
         (self.lo == self.hi).then_some(self.lo)
     }
 
-    /// How exactly it is known.
+    /// The precision, from the width of the interval.
     pub fn precision(self) -> Precision {
         match self.hi.saturating_sub(self.lo) {
             0 => Precision::Second,
@@ -75,7 +75,7 @@ pub enum Precision {
     Minute,
     /// To the day, or nearly.
     Day,
-    /// Not even that: the listing's time zone is not known.
+    /// Less precise: the time zone of the listing is not known.
     Unsure,
 }
 
@@ -94,17 +94,17 @@ impl Precision {
 /// A time as a listing shows it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct ListedTime {
-    /// Seconds since 1970 of the first moment it can stand for, if the clock that wrote it shows UTC.
+    /// The shown time in seconds since 1970, read as if it were UTC: the first second that it can stand for.
     pub seconds: i64,
-    /// How many seconds the page leaves open: 1 when it shows them, 60 when it shows minutes.
+    /// How many seconds the shown time covers: 1 if it has seconds, 60 if it has minutes only.
     pub span: u32,
-    /// Whether the zone is known to be UTC. Most servers write their own, and do not say which.
+    /// Whether the time zone is known to be UTC. Most servers write local time without its zone.
     pub utc: bool,
 }
 
 impl ListedTime {
-    /// The moments it can stand for. `offset` is what the server's clock is ahead of UTC, in seconds, if that was
-    /// found out; without it, any zone on Earth is possible.
+    /// The range of possible times. `offset` is the offset of the server's local time from UTC in seconds (positive
+    /// east of Greenwich), if it is known; without it, the range covers all time zones.
     pub fn range(self, offset: Option<i64>) -> TimeRange {
         let last = i64::from(self.span.max(1)) - 1;
         let (ahead, behind) = match offset {
@@ -121,7 +121,7 @@ impl ListedTime {
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 24 * 60 * 60;
-/// Zones on Earth reach from UTC+14 to UTC-12.
+/// Time zones reach from UTC+14 to UTC-12.
 const MOST_AHEAD: i64 = 14 * 60 * 60;
 const MOST_BEHIND: i64 = -12 * 60 * 60;
 
