@@ -1,8 +1,8 @@
-//! robots.txt (RFC 9309): what a host asks one crawler not to fetch, how long to wait between requests, and where its
-//! sitemaps are. Pure; when to fetch the file, and how long it holds, is the caller's to decide.
+//! robots.txt (RFC 9309): which targets one crawler may fetch, the delay between requests, and the sitemaps of the
+//! host. No I/O; the caller decides when the file is fetched and how long it stays valid.
 //!
-//! Read as leniently as the best-known parsers do: keys with common typing mistakes, a missing colon, lines ended by
-//! LF, CR or both, a byte order mark. What is not understood is skipped (§2.2).
+//! The parser is as lenient as the best-known ones: it accepts keys with common typing mistakes, a missing colon, lines
+//! that end in LF, CR or both, and a byte order mark. Other lines are skipped (§2.2).
 //!
 //! ```
 //! use crawler_cli::crawl::robots::Robots;
@@ -19,23 +19,23 @@ use memchr::memmem;
 #[cfg(test)]
 mod tests;
 
-/// What a robots.txt says to one crawler.
+/// The rules of a robots.txt for one crawler.
 ///
-/// Its size is bounded by [`READ`]: a few MiB at most, for a file of nothing but the shortest rules.
+/// Its memory is bounded by [`READ`]: a few MiB for a file of only the shortest rules.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Robots {
-    /// Longest pattern first, and what allows before what disallows: the first that fits decides (§2.2.2).
+    /// Longest pattern first; of equal length, allowing rules first. The first matching rule decides (§2.2.2).
     rules: Vec<Rule>,
     delay: Option<Duration>,
     sitemaps: Vec<String>,
 }
 
 impl Robots {
-    /// The rules for the crawler with the product token `agent`, such as `Courser`: those of all groups that name it,
-    /// without regard to case; if none does, those of all groups for `*` (§2.2.1). Of `body`, the first [`READ`] bytes
-    /// count.
+    /// The rules for the crawler with the product token `agent`, such as `Courser`: the rules of all groups with this
+    /// token, compared without regard to case. If there is no such group, the rules of all groups for `*` (§2.2.1).
+    /// Only the first [`READ`] bytes of `body` are read.
     pub fn parse(body: &[u8], agent: &str) -> Self {
-        let mut file = File::new(agent);
+        let mut file = RulesReader::new(agent);
         for line in lines(body) {
             if let Some((key, value)) = field(line) {
                 file.field(key, value);
@@ -44,63 +44,64 @@ impl Robots {
         file.finish()
     }
 
-    /// As if there were no robots.txt.
+    /// The rules of a host without a robots.txt: everything is allowed.
     pub fn allow_all() -> Self {
         Self::default()
     }
 
-    /// Nothing but the robots.txt itself may be fetched.
+    /// Rules that allow only the robots.txt itself.
     pub fn disallow_all() -> Self {
         Self::parse(b"User-agent: *\nDisallow: /", "")
     }
 
-    /// Whether this may be fetched; `target` is the path of a URL with its query, percent-encoded as it is sent. The
-    /// longest rule that fits decides, between equals the one that allows; without any, it may.
+    /// Whether `target` may be fetched: the path of a URL with its query, percent-encoded as in the request. The
+    /// longest matching rule decides; of two equally long rules, the allowing one. Without a matching rule, the target
+    /// is allowed.
     pub fn allows(&self, target: &str) -> bool {
         let target = if target.is_empty() { "/" } else { target };
-        let path = normalise(target.as_bytes(), Special::Escaped);
+        let path = normalise(target.as_bytes(), StarMeaning::Literal);
         if path == b"/robots.txt" {
             return true;
         }
-        let first = self.rules.iter().find(|rule| rule.fits(&path));
+        let first = self.rules.iter().find(|rule| rule.matches(&path));
         first.is_none_or(|rule| rule.allow)
     }
 
-    /// Whether there is no rule that could forbid anything.
+    /// Whether no rule forbids anything.
     pub fn allows_all(&self) -> bool {
         self.rules.iter().all(|rule| rule.allow)
     }
 
-    /// The least time between two requests, by `Crawl-delay`, an extension that many files use. The longest if there
-    /// are several.
+    /// The minimum time between two requests, from `Crawl-delay`, a common extension. The longest, if the rules have
+    /// several.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.delay
     }
 
-    /// What stands behind `Sitemap`, which is meant for all crawlers: URLs, not checked in any way.
+    /// The values of `Sitemap`, which apply to all crawlers. The URLs are not checked.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }
 }
 
-/// What a host's reply to the request for its robots.txt means (§2.3.1).
+/// What the response to the request for a robots.txt means (§2.3.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Access {
-    /// The body is to be [parsed](Robots::parse).
+    /// The caller [parses](Robots::parse) the body.
     Parse,
-    /// `Location` tells where the file is, be it on another host. Without a valid one there is no file.
+    /// The caller requests the URL in `Location`, which may be on another host. Without a valid `Location`, there is no
+    /// file.
     Follow,
-    /// There is no such file: everything is allowed.
+    /// There is no robots.txt: everything is allowed.
     Unavailable,
-    /// What the file says cannot be known now: nothing is allowed until another reply comes. The same holds when none
-    /// comes at all.
+    /// The rules are not known: nothing is allowed until a later response. The same applies if there is no response.
     Unreachable,
 }
 
 impl Access {
-    /// The meaning of a status, after so many redirects.
+    /// The meaning of a status after this number of redirects.
     ///
-    /// 429 is about the moment, not about the file, so that it does not allow everything as other 4xx do.
+    /// 429 is temporary and says nothing about the file. So it does not allow everything, unlike the other 4xx.
     pub fn of_status(status: u16, redirects: u32) -> Self {
         match status {
             200..=299 => Self::Parse,
@@ -113,25 +114,28 @@ impl Access {
     }
 }
 
-/// How much of a file is read: the least that RFC 9309 §2.5 asks for.
+/// How many bytes of a file are read: the minimum of RFC 9309 §2.5.
 pub const READ: usize = 500 * 1024;
 
-/// Redirects in a row that are followed from a robots.txt (§2.3.1.2).
+/// Largest number of consecutive redirects of a robots.txt that are followed (§2.3.1.2).
 pub const REDIRECTS: u32 = 5;
 
-/// A file as far as it was read. The groups for us and those for everybody are kept apart until it is known whether
-/// there is one for us.
-struct File<'a> {
+/// Reads the fields of a file. The groups for this agent and for `*` are kept apart: only the end of the file shows
+/// which of them apply.
+struct RulesReader<'a> {
     agent: &'a str,
-    ours: Group,
-    everybodys: Group,
-    /// A group names us, if only an empty one.
+    /// The rules of the groups for this agent.
+    own_group: Group,
+    /// The rules of the groups for `*`.
+    wildcard_group: Group,
+    /// A group is for this agent, possibly without rules.
     is_named: bool,
     sitemaps: Vec<String>,
-    /// Whom the group that is being read is for.
-    for_us: bool,
-    for_everybody: bool,
-    /// It has had a rule: the next `User-agent` begins another group. Other fields end none (§2.2.4).
+    /// The current group is for this agent.
+    is_for_agent: bool,
+    /// The current group is for `*`.
+    is_for_all: bool,
+    /// The current group has a rule, so that the next `User-agent` begins a new group. Other fields do not (§2.2.4).
     has_rules: bool,
 }
 
@@ -141,16 +145,16 @@ struct Group {
     delay: Option<Duration>,
 }
 
-impl<'a> File<'a> {
+impl<'a> RulesReader<'a> {
     fn new(agent: &'a str) -> Self {
         Self {
             agent,
-            ours: Group::default(),
-            everybodys: Group::default(),
+            own_group: Group::default(),
+            wildcard_group: Group::default(),
             is_named: false,
             sitemaps: Vec::new(),
-            for_us: false,
-            for_everybody: false,
+            is_for_agent: false,
+            is_for_all: false,
             has_rules: false,
         }
     }
@@ -177,32 +181,32 @@ impl<'a> File<'a> {
     fn user_agent(&mut self, value: &[u8]) {
         if self.has_rules {
             self.has_rules = false;
-            self.for_us = false;
-            self.for_everybody = false;
+            self.is_for_agent = false;
+            self.is_for_all = false;
         }
         if let Some(after) = value.strip_prefix(b"*") {
-            self.for_everybody |= after.first().is_none_or(u8::is_ascii_whitespace);
+            self.is_for_all |= after.first().is_none_or(u8::is_ascii_whitespace);
         } else if is_token(value, self.agent) {
-            self.for_us = true;
+            self.is_for_agent = true;
             self.is_named = true;
         }
     }
 
-    /// To the groups that the current one belongs to.
-    fn add(&mut self, mut what: impl FnMut(&mut Group)) {
-        if self.for_us {
-            what(&mut self.ours);
+    /// Applies `change` to the rules that the current group belongs to.
+    fn add(&mut self, mut change: impl FnMut(&mut Group)) {
+        if self.is_for_agent {
+            change(&mut self.own_group);
         }
-        if self.for_everybody {
-            what(&mut self.everybodys);
+        if self.is_for_all {
+            change(&mut self.wildcard_group);
         }
     }
 
     fn finish(self) -> Robots {
         let mut group = if self.is_named {
-            self.ours
+            self.own_group
         } else {
-            self.everybodys
+            self.wildcard_group
         };
         group.rules.sort_by(|a, b| {
             let length = b.octets().cmp(&a.octets());
@@ -224,17 +228,17 @@ impl<'a> File<'a> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Rule {
     allow: bool,
-    /// Normalised; each `*` stands for any bytes. Never empty.
+    /// The normalised pattern; each `*` matches any bytes. Not empty.
     pattern: Box<[u8]>,
-    /// It had a final `$`: the path ends here, too.
-    to_the_end: bool,
+    /// The pattern ended in `$`: it matches only up to the end of the path.
+    is_anchored: bool,
 }
 
 impl Rule {
-    /// No rule if there is no pattern: `Disallow:` forbids nothing. Two for an allowed `index.html`, which stands for
-    /// its directory as well.
+    /// The rules of one line. None for an empty pattern: `Disallow:` forbids nothing. Two for an allowed `index.html`
+    /// (or `index.htm`), which also allows its directory.
     fn of(allow: bool, value: &[u8]) -> impl Iterator<Item = Self> {
-        let (body, to_the_end) = match value.strip_suffix(b"$") {
+        let (body, is_anchored) = match value.strip_suffix(b"$") {
             Some(body) => (body, true),
             None => (value, false),
         };
@@ -244,35 +248,35 @@ impl Rule {
             .map(|at| at + 1);
         let directory = name.filter(|&at| allow && value[at..].starts_with(b"index.htm"));
         let index = directory.map(|at| Self::new(allow, &value[..at], true));
-        let own = (!value.is_empty()).then(|| Self::new(allow, body, to_the_end));
+        let own = (!value.is_empty()).then(|| Self::new(allow, body, is_anchored));
         own.into_iter().chain(index)
     }
 
-    fn new(allow: bool, pattern: &[u8], to_the_end: bool) -> Self {
+    fn new(allow: bool, pattern: &[u8], is_anchored: bool) -> Self {
         Self {
             allow,
-            pattern: normalise(pattern, Special::Wildcard).into(),
-            to_the_end,
+            pattern: normalise(pattern, StarMeaning::Wildcard).into(),
+            is_anchored,
         }
     }
 
     fn octets(&self) -> usize {
-        self.pattern.len() + usize::from(self.to_the_end)
+        self.pattern.len() + usize::from(self.is_anchored)
     }
 
-    /// In time linear in the path: each piece between two `*` is taken where it first occurs, which leaves the most
-    /// for the others.
-    fn fits(&self, path: &[u8]) -> bool {
+    /// Whether the pattern matches. Takes linear time: each piece between two `*` is matched at its first occurrence,
+    /// which leaves the longest rest for the other pieces.
+    fn matches(&self, path: &[u8]) -> bool {
         let mut pieces = self.pattern.split(|&byte| byte == b'*');
         let Some(mut rest) = pieces.next().and_then(|piece| path.strip_prefix(piece)) else {
             return false;
         };
         let mut pieces = pieces.peekable();
         if pieces.peek().is_none() {
-            return !self.to_the_end || rest.is_empty();
+            return !self.is_anchored || rest.is_empty();
         }
         while let Some(piece) = pieces.next() {
-            if self.to_the_end && pieces.peek().is_none() {
+            if self.is_anchored && pieces.peek().is_none() {
                 return rest.ends_with(piece);
             }
             match memmem::find(rest, piece) {
@@ -284,7 +288,7 @@ impl Rule {
     }
 }
 
-/// Fields that are understood.
+/// The known fields.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Key {
     UserAgent,
@@ -294,7 +298,7 @@ enum Key {
     Sitemap,
 }
 
-/// How the keys begin, in lower case; the mistakes are those that are seen in the wild.
+/// How keys begin, in lower case. The misspellings occur in real files.
 const KEYS: [(&[u8], Key); 15] = [
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),
@@ -313,7 +317,7 @@ const KEYS: [(&[u8], Key); 15] = [
     (b"site-map", Key::Sitemap),
 ];
 
-/// The lines of what is read of a file. A line that the limit cuts is none: half a path could forbid too much.
+/// The lines within the first [`READ`] bytes. A line that is cut there is dropped: half a path could forbid too much.
 fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let body = match body.get(..READ) {
@@ -327,7 +331,7 @@ fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split(is_end)
 }
 
-/// Key and value of a line, without its comment. Instead of a colon, blanks will do between two words.
+/// Key and value of a line, without its comment. The colon may be missing if the line has exactly two words.
 fn field(line: &[u8]) -> Option<(Key, &[u8])> {
     let end = memchr::memchr(b'#', line).unwrap_or(line.len());
     let line = line[..end].trim_ascii();
@@ -350,8 +354,8 @@ fn field(line: &[u8]) -> Option<(Key, &[u8])> {
     Some((*key, value))
 }
 
-/// Whether the value of a `User-agent` names this crawler. Its token ends where such characters do: before a version,
-/// for example.
+/// Whether the value of a `User-agent` names this agent. The token ends at the first character that is not allowed in a
+/// token (§2.2.1), for example before a version.
 fn is_token(value: &[u8], agent: &str) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
     let end = value.iter().position(|byte| !is_part(byte));
@@ -365,18 +369,19 @@ fn seconds(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// What `*` and `$` are in a text.
+/// The meaning of `*` in a text.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Special {
-    /// Characters as others, and written as escapes, so that a pattern can name them (§2.2.3).
-    Escaped,
-    /// `*` is a wildcard, and stays as it is.
+enum StarMeaning {
+    /// A literal, which is written as an escape, so that a pattern can match it (§2.2.3).
+    Literal,
+    /// A wildcard, which stays as it is.
     Wildcard,
 }
 
-/// One spelling for all that mean the same (§2.2.2): unreserved characters are not escaped, what may not stand in a
-/// path or query is, escapes have upper-case digits. A reserved character and its escape stay different.
-fn normalise(text: &[u8], special: Special) -> Vec<u8> {
+/// The same spelling for all equivalent texts (§2.2.2): unreserved characters are not escaped, characters that are not
+/// allowed in a path or query are, and escapes have upper-case digits. A reserved character and its escape stay
+/// different.
+fn normalise(text: &[u8], star: StarMeaning) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -385,7 +390,7 @@ fn normalise(text: &[u8], special: Special) -> Vec<u8> {
         rest = if is_escape { &after[2..] } else { after };
         let is_plain = match byte {
             b'-' | b'.' | b'_' | b'~' => true,
-            b'*' => !is_escape && special == Special::Wildcard,
+            b'*' => !is_escape && star == StarMeaning::Wildcard,
             b'/' | b'?' | b':' | b'@' => !is_escape,
             b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' => !is_escape,
             _ => byte.is_ascii_alphanumeric(),
@@ -400,7 +405,7 @@ fn normalise(text: &[u8], special: Special) -> Vec<u8> {
     out
 }
 
-/// The byte that two hexadecimal digits at the start stand for.
+/// The value of the two hexadecimal digits at the start.
 fn escape(digits: &[u8]) -> Option<u8> {
     let value = |at: usize| char::from(*digits.get(at)?).to_digit(16);
     u8::try_from(value(0)? << 4 | value(1)?).ok()

@@ -1,4 +1,4 @@
-//! Google's published cases, RFC 9309's examples, and what neither says.
+//! Google's published cases, the examples of RFC 9309, and rules that neither covers.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,7 +7,7 @@ use regex::bytes::RegexBuilder;
 
 use super::*;
 
-/// The rules for an agent that no file here names.
+/// The rules for the agent `Courser`.
 fn parse(body: &str) -> Robots {
     Robots::parse(body.as_bytes(), "Courser")
 }
@@ -16,8 +16,8 @@ fn rules(rules: &[&str]) -> Robots {
     parse(&format!("User-agent: *\n{}\n", rules.join("\n")))
 }
 
-/// Where RFC 9309 §2.2.2 says something else than Google's parser does, which compares URLs as they are given. Their
-/// verdict is "disallowed", since the rule that allows does not fit for them.
+/// Cases where RFC 9309 §2.2.2 differs from Google's parser, which compares URLs as they are given. For Google the
+/// allowing rule does not match, and the verdict is "disallowed".
 const ENCODED_OTHERWISE: [&str; 3] = ["robots-063", "robots-065", "robots-066"];
 
 #[test]
@@ -47,7 +47,7 @@ fn googles_published_cases() {
     assert_eq!(cases, 140);
 }
 
-/// RFC 9309 §2.2.2, the table of encodings: rule, path, and whether they fit.
+/// The table of encodings in RFC 9309 §2.2.2: rules with paths that match, then rules with paths that do not.
 #[test]
 fn encodings_of_rfc_9309() {
     for (rule, path) in [
@@ -247,7 +247,7 @@ site-map: http://h/b.xml
     let ours = parse(file);
     assert_eq!(ours.crawl_delay(), Some(Duration::from_secs(30)));
     assert_eq!(ours.sitemaps(), ["http://h/a.xml", "http://h/b.xml"]);
-    // What is no rule of the protocol ends no group (§2.2.4).
+    // Only allow and disallow rules end the `User-agent` lines of a group (§2.2.4).
     assert!(!ours.allows("/x"));
 
     let apart = file.replace("User-agent: other", "Disallow: /y\nUser-agent: other");
@@ -297,13 +297,13 @@ fn access_by_status() {
     assert_eq!(Access::of_status(302, 5), Unavailable);
 }
 
-/// The same as `Rule::fits`, by a regular expression.
-fn fits_plainly(pattern: &[u8], to_the_end: bool, path: &[u8]) -> bool {
+/// [`Rule::matches`] as a regular expression.
+fn matches_by_regex(pattern: &[u8], is_anchored: bool, path: &[u8]) -> bool {
     let pieces = pattern.split(|&byte| byte == b'*');
     let pieces: Vec<String> = pieces
         .map(|piece| regex::escape(str::from_utf8(piece).expect("ASCII")))
         .collect();
-    let end = if to_the_end { r"\z" } else { "" };
+    let end = if is_anchored { r"\z" } else { "" };
     let expression = format!(r"\A{}{end}", pieces.join(".*"));
     let expression = RegexBuilder::new(&expression)
         .dot_matches_new_line(true)
@@ -315,19 +315,19 @@ proptest! {
     #[test]
     fn patterns_fit_as_regular_expressions_do(
         pattern in "/?[ab*]{0,8}",
-        to_the_end: bool,
+        is_anchored: bool,
         path in "/[ab]{0,12}",
     ) {
-        let rule = Rule::new(true, pattern.as_bytes(), to_the_end);
-        let plainly = fits_plainly(pattern.as_bytes(), to_the_end, path.as_bytes());
-        prop_assert_eq!(rule.fits(path.as_bytes()), plainly);
+        let rule = Rule::new(true, pattern.as_bytes(), is_anchored);
+        let by_regex = matches_by_regex(pattern.as_bytes(), is_anchored, path.as_bytes());
+        prop_assert_eq!(rule.matches(path.as_bytes()), by_regex);
     }
 
     #[test]
     fn a_spelling_is_its_own(text: Vec<u8>) {
-        let once = normalise(&text, Special::Wildcard);
+        let once = normalise(&text, StarMeaning::Wildcard);
         prop_assert!(once.is_ascii());
-        prop_assert_eq!(normalise(&once, Special::Wildcard), once);
+        prop_assert_eq!(normalise(&once, StarMeaning::Wildcard), once);
     }
 
     #[test]
