@@ -1,4 +1,4 @@
-//! Why a file was not downloaded, beyond what can go wrong with any URL.
+//! Errors of downloads, in addition to the errors that any URL can have.
 
 use std::error::Error;
 use std::fmt;
@@ -8,28 +8,28 @@ use std::path::PathBuf;
 use super::range::SizeRange;
 use super::scope::Outside;
 
-/// Why a file was not downloaded.
+/// The reason why a file was not downloaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It could not be created, written or named.
+    /// This file could not be created, written or renamed.
     File(PathBuf, io::Error),
-    /// There is something of that name that is not the server's file, or cannot be compared with it.
+    /// Something with this path exists and is not the file of the server, or cannot be compared with it.
     Exists(PathBuf),
-    /// Another URL has that name: both are written alike on this file system.
+    /// Another URL of this run has the same path on this file system.
     NameTaken(PathBuf),
-    /// Another process is downloading it.
+    /// Another process is downloading to this path.
     InUse(PathBuf),
-    /// The listing or the head of the answer said another size than came.
+    /// The size differs from the size in the listing or in the head of the response.
     Length {
-        /// The size that was said.
+        /// The announced size, in bytes.
         said: SizeRange,
-        /// What came, or was about to come.
+        /// The size that was received, or is about to be received, in bytes.
         came: u64,
     },
-    /// A redirect to this URL, which the crawl may not go to.
+    /// A redirect to this URL, which is outside the crawl.
     Outside(String, Outside),
-    /// A redirect from `https` to this URL, which is not.
+    /// A redirect from `https` to this URL with another scheme.
     Unsafe(String),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Fault {
 impl Error for Fault {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // `Display` says what the system's error says.
+            // `Display` already shows the error of the system.
             Self::File(_, error) => error.source(),
             _ => None,
         }

@@ -1,16 +1,16 @@
-//! What a server's answer means for a file: does its body begin at the start or go on where the partial file ends, is
-//! it still the same file (RFC 9110 §13.1.5, §14, §15.3.7, §15.5.17). Pure.
+//! The meaning of a response for a download (RFC 9110 §13.1.5, §14, §15.3.7, §15.5.17): whether the body starts at the
+//! beginning or continues the partial file, and whether the file is still the same. No I/O.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use courser::Response;
 use serde_json::{Value, json};
 
-/// What of a response's head matters for a file.
+/// The fields of a response head that a download needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head<'a> {
     pub(super) status: u16,
-    /// `Content-Length`, if it is what frames the body.
+    /// `Content-Length`, unless `Transfer-Encoding` frames the body.
     pub(super) length: Option<u64>,
     pub(super) content_range: Option<&'a [u8]>,
     pub(super) etag: Option<&'a [u8]>,
@@ -21,31 +21,31 @@ pub(crate) struct Head<'a> {
     pub(super) coding: Option<&'a [u8]>,
 }
 
-/// What was asked for.
+/// What a request asked for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Asked {
-    /// The head alone.
+    /// The head only.
     Head,
-    /// The file.
+    /// The whole file.
     Whole,
-    /// What comes behind these bytes of the file that the note tells of, if it is still that.
+    /// The bytes after this offset, if the file is still the one that the note describes.
     Rest(u64, Note),
 }
 
-/// What an answer means.
+/// The meaning of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Answer {
-    /// The body is the file from this byte on; the length is that of the whole file.
+    /// The body is the file from this offset on. `length` is the length of the whole file.
     Body { at: u64, length: Option<u64> },
-    /// The partial file is of no use any more, or this part of no use to it.
+    /// The response does not continue the partial file: the download starts again from the first byte.
     StartOver,
-    /// The partial file is all there is.
+    /// The partial file has all bytes of the file.
     Complete,
-    /// It is elsewhere.
+    /// The file is at the URL in `Location`.
     Redirect,
-    /// To be asked for again, after what `Retry-After` says or the usual pause.
+    /// The request is repeated, after the time in `Retry-After` or the usual pause.
     Later,
-    /// Nothing to be had.
+    /// The server does not send the file.
     Refused,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// A part must be the very one that was asked for, of the file that the note tells of.
+    /// Checks that a part is exactly the requested one, and belongs to the file that the note describes.
     fn judge_part(&self, at: u64, note: &Note) -> Answer {
         let Some(part) = self.content_range.and_then(Part::parse) else {
             return Answer::StartOver;
@@ -114,7 +114,8 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// What another request can go on by, if anything. A validator must be strong for that (RFC 9110 §8.8.1).
+    /// The note by which a later request can continue the download. `None` without a strong validator (RFC 9110
+    /// §8.8.1).
     pub(super) fn note(&self, url: &str) -> Option<Note> {
         let tag = self.etag.filter(|tag| is_strong_tag(tag)).and_then(text);
         let validator = match tag {
@@ -131,7 +132,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// A time of change tells versions apart if the second had passed when it was sent (RFC 9110 §8.8.2.2).
+    /// Whether `Last-Modified` is a strong validator: at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
     fn has_strong_date(&self) -> bool {
         let (Some(changed), Some(sent)) = (self.modified(), self.date.and_then(date)) else {
             return false;
@@ -140,29 +141,29 @@ impl<'a> Head<'a> {
             .is_ok_and(|age| age >= Duration::from_secs(1))
     }
 
-    /// When the file was changed.
+    /// The time of the last change of the file.
     pub(super) fn modified(&self) -> Option<SystemTime> {
         self.last_modified.and_then(date)
     }
 }
 
-/// What is known of a partial file, and kept beside it.
+/// The description of a partial file, which is stored beside it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Note {
     pub(super) url: String,
     pub(super) validator: Validator,
-    /// Of the whole file.
+    /// The length of the whole file.
     pub(super) length: Option<u64>,
     /// `Last-Modified`.
     pub(super) modified: Option<String>,
 }
 
-/// Tells whether a file is still the same; goes into `If-Range`.
+/// The value of `If-Range`, by which the server recognises whether the file is still the same.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Validator {
     /// A strong entity tag, with its quotes.
     Tag(String),
-    /// A time of change that is strong.
+    /// A `Last-Modified` that is a strong validator.
     Date(String),
 }
 
@@ -194,7 +195,7 @@ impl Note {
         note.to_string().into_bytes()
     }
 
-    /// `None` if it is not whole, or not one of ours.
+    /// Reads a note. `None` if the bytes are cut, or are not a note.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let note: Value = serde_json::from_slice(bytes).ok()?;
         let field = |name: &str| note[name].as_str().map(str::to_owned);
@@ -218,7 +219,7 @@ impl Note {
 /// `Content-Range` (RFC 9110 §14.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Part {
-    /// First and last byte; `None` if the range that was asked for cannot be had.
+    /// First and last byte. `None` if the requested range is not satisfiable.
     range: Option<(u64, u64)>,
     total: Option<u64>,
 }
@@ -236,7 +237,7 @@ impl Part {
             _ => {
                 let dash = range.iter().position(|&byte| byte == b'-')?;
                 let (first, last) = (number(&range[..dash])?, number(&range[dash + 1..])?);
-                // One more than the last byte is a length.
+                // The length, which is one more than the last byte, has to fit into a u64.
                 if first > last || last == u64::MAX {
                     return None;
                 }
@@ -265,7 +266,7 @@ fn date(value: &[u8]) -> Option<SystemTime> {
     (time >= UNIX_EPOCH).then_some(time)
 }
 
-/// `"…"` of visible ASCII characters: what may be sent back as it came.
+/// Whether this is `"…"` of visible ASCII characters, which can be sent back unchanged.
 fn is_strong_tag(tag: &[u8]) -> bool {
     let inner = tag
         .strip_prefix(b"\"")

@@ -1,9 +1,9 @@
 //! The directory of all downloads, and the files in it.
 //!
-//! Every name is opened relative to the directory that holds it, and no symbolic link is followed, so that nothing is
-//! written outside, whoever else writes to the directory. A file has its name once it is complete; before that, its
-//! bytes are in a partial file, with a note beside it that tells what they are a part of. A partial file without a note
-//! is of no use, and removed.
+//! Every name is opened relative to its open parent directory, and symbolic links are not followed. So nothing is
+//! written outside the directory, even if other processes change it. A file gets its name when it is complete; until
+//! then, its bytes are in a partial file, and a note beside it describes the file that they belong to. A partial file
+//! without a note cannot be continued, and is removed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,17 +21,17 @@ use rustix::io::Errno;
 use super::answer::Note;
 use super::names::{Name, fnv1a};
 
-/// The directory of all downloads, open.
+/// The open directory of all downloads.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     directory: Arc<OwnedFd>,
     path: PathBuf,
-    /// Names that differ in case alone are different files.
+    /// The file system distinguishes names that differ only in case.
     cases_differ: bool,
 }
 
 impl Root {
-    /// Creates it if it is not there. That files can be created in it shows at once.
+    /// Opens the directory, and creates it if it does not exist. Fails if no files can be created in it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
@@ -43,13 +43,13 @@ impl Root {
         })
     }
 
-    /// For messages.
+    /// The path of a file, for messages.
     pub(super) fn path_of(&self, name: &Name) -> PathBuf {
         self.path.join(name.path())
     }
 
-    /// The directory that holds a file; `None` if it is not there and is not to be created.
-    fn holder(&self, name: &Name, create: bool) -> io::Result<Option<OwnedFd>> {
+    /// Opens the parent directory of a file. `None` if it does not exist and `create` is false.
+    fn parent(&self, name: &Name, create: bool) -> io::Result<Option<OwnedFd>> {
         let mut directory = self.directory.try_clone()?;
         for segment in name.directories() {
             let segment = segment.as_slice();
@@ -70,9 +70,9 @@ impl Root {
         Ok(Some(directory))
     }
 
-    /// What has the name of a file.
+    /// What exists under the name of a file.
     pub(super) fn existing(&self, name: &Name) -> io::Result<Existing> {
-        let Some(directory) = self.holder(name, false)? else {
+        let Some(directory) = self.parent(name, false)? else {
             return Ok(Existing::Nothing);
         };
         let stat = match rustix::fs::statat(&directory, name.file(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -89,9 +89,9 @@ impl Root {
         })
     }
 
-    /// What an earlier run left of a file, and another one can go on with.
+    /// The partial file of an earlier run, if this run can continue it.
     pub(super) fn left_over(&self, name: &Name, url: &str) -> Result<Option<Partial>, Opening> {
-        let Some(directory) = self.holder(name, false)? else {
+        let Some(directory) = self.parent(name, false)? else {
             return Ok(None);
         };
         let file = match open_partial(&directory, name, OFlags::empty()) {
@@ -102,13 +102,13 @@ impl Root {
         };
         let mut partial = Partial::new(directory, file, name)?;
         partial.note = read_note(&partial.directory, name).filter(|note| note.url == url);
-        // Dropped, it is removed unless it is of use.
+        // Dropping the partial file removes it if it cannot be continued.
         Ok(partial.rest().is_some().then_some(partial))
     }
 
-    /// An empty partial file.
+    /// Creates an empty partial file.
     pub(super) fn create(&self, name: &Name, note: Option<Note>) -> Result<Partial, Opening> {
-        let Some(directory) = self.holder(name, true)? else {
+        let Some(directory) = self.parent(name, true)? else {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         };
         let file = open_partial(&directory, name, OFlags::CREATE)?;
@@ -118,7 +118,7 @@ impl Root {
     }
 }
 
-/// What has the name that a file is to get.
+/// What exists under the name of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Existing {
     Nothing,
@@ -127,7 +127,7 @@ pub(super) enum Existing {
     Other,
 }
 
-/// What tells whether a file is the server's.
+/// The metadata by which a file is compared with the file of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Facts {
     pub(super) length: u64,
@@ -155,17 +155,17 @@ impl From<Errno> for Opening {
     }
 }
 
-/// The names that have been given away in this run, and to whom, by fingerprints.
+/// The names used in this run: the fingerprint of each name, and the hash of its URL.
 #[derive(Debug, Default)]
 pub(super) struct Claims(HashMap<u64, u64>);
 
-/// Whether a URL can have a name.
+/// Whether a URL can use a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Claim {
     Granted,
-    /// It has it already.
+    /// The URL uses the name already.
     Repeated,
-    /// Another one has it.
+    /// Another URL uses the name.
     Taken,
 }
 
@@ -183,14 +183,14 @@ impl Claims {
     }
 }
 
-/// A file that is not complete yet. Locked against other processes.
+/// A file that is not complete yet. Its lock keeps other processes away.
 #[derive(Debug)]
 pub(super) struct Partial {
     directory: OwnedFd,
     file: File,
     name: Name,
     length: u64,
-    /// As it is on the disk.
+    /// The note on disk.
     note: Option<Note>,
     is_finished: bool,
 }
@@ -216,7 +216,7 @@ impl Partial {
         self.note.as_ref()
     }
 
-    /// From where it can be gone on with, and by what.
+    /// The offset at which the download can continue, and the note for it. `None` if it cannot.
     pub(super) fn rest(&self) -> Option<(u64, &Note)> {
         self.note
             .as_ref()
@@ -224,8 +224,8 @@ impl Partial {
             .map(|note| (self.length, note))
     }
 
-    /// Forgets what there is. A moment without a note comes first, so that no note stands beside bytes that it does
-    /// not tell of.
+    /// Truncates the file and replaces the note. The old note is removed first, so that there is never a note beside
+    /// bytes of another file.
     pub(super) fn start_over(&mut self, note: Option<Note>) -> io::Result<()> {
         self.note = None;
         remove(&self.directory, &self.name.note())?;
@@ -245,7 +245,7 @@ impl Partial {
         Ok(())
     }
 
-    /// What comes next.
+    /// Appends bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -262,7 +262,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Gives it its name. Another file of that name is replaced only if that is allowed.
+    /// Renames the file to its final name. An existing file is replaced only with `overwrite`.
     pub(super) fn finish(
         mut self,
         modified: Option<SystemTime>,
@@ -278,7 +278,7 @@ impl Partial {
 }
 
 impl Drop for Partial {
-    /// What another run could not go on with does not stay. There is nobody to tell if that fails.
+    /// Removes a partial file that no other run could continue. Errors cannot be reported here.
     fn drop(&mut self) {
         if !self.is_finished && self.rest().is_none() {
             let _ = remove(&self.directory, &self.name.note());
@@ -296,12 +296,12 @@ fn open_partial(directory: &OwnedFd, name: &Name, more: OFlags) -> Result<File, 
     }
     let file = File::from(file);
     let meta = file.metadata()?;
-    // A file that has another name as well would be written to under that one, too. None: another process has just
-    // finished it.
+    // A file with further hard links would be changed under its other names too.
     if !meta.is_file() || meta.nlink() > 1 {
-        let not_ours = "what has the name of the partial file is not one";
+        let not_ours = "the name of the partial file is used by something else";
         return Err(io::Error::other(not_ours).into());
     }
+    // No link is left: another process has just finished the download.
     if meta.nlink() == 0 {
         return Err(Opening::InUse);
     }
@@ -328,7 +328,7 @@ fn rename(directory: &OwnedFd, name: &Name, overwrite: bool) -> io::Result<()> {
     {
         use rustix::fs::RenameFlags;
         match rustix::fs::renameat_with(directory, &*from, directory, to, RenameFlags::NOREPLACE) {
-            // Not every file system has it.
+            // Not every file system supports NOREPLACE.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             renamed => return Ok(renamed?),
         }
@@ -347,7 +347,7 @@ fn remove(directory: &OwnedFd, name: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether a file is found by its own name alone.
+/// Whether the file system distinguishes upper and lower case, tested with a temporary file.
 fn cases_differ(directory: &OwnedFd) -> io::Result<bool> {
     let name = format!(".courser-probe-{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -363,5 +363,5 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// A URL, two dates and a tag, each of limited length.
+/// Largest note in bytes: a URL, two dates and a tag, each of limited length.
 const MOST_NOTE_BYTES: u64 = 64 * 1024;

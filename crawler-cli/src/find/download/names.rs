@@ -1,8 +1,8 @@
-//! Which file a URL is written to: a fixed mapping, so that another run finds what an earlier one left. Pure.
+//! The file name for a URL. The mapping is fixed, so that each run finds the files of earlier runs. No I/O.
 //!
-//! A URL's segments, decoded once, are the names, one below the other. Whatever a server puts into them, a name is one
-//! component of a path and never leads up: what would not be, or would confuse a terminal, stays percent-encoded. Names
-//! that only other systems than Unix cannot hold, such as `aux.c`, are left as they are.
+//! The segments of the URL, decoded once, become directories and the file name. Whatever a server sends, each name is
+//! one component of a path and never leads to a parent directory: separators, control characters, `.` and `..` stay
+//! percent-encoded. Names that are invalid only on systems other than Unix, such as `aux.c`, are not changed.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -14,23 +14,23 @@ use url::Url;
 use super::super::path;
 use super::super::policy::Follow;
 
-/// Where a file goes, below the directory of all downloads.
+/// The path of a file below the directory of all downloads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Name {
-    /// Each is a file name that is safe to use. Not empty; the last is the file's.
+    /// Safe file names. Not empty; the last segment is the name of the file.
     segments: Vec<Vec<u8>>,
 }
 
-/// The directory of a search's only start: what is below it is named relative to it.
+/// The directory of the start, for a search with a single start: files below it are named relative to it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in super::super) struct Base {
     host: String,
-    /// Canonical, ending in `/`.
+    /// The canonical path, with a final `/`.
     directory: String,
 }
 
 impl Base {
-    /// Of a start that is a page, that is where the page is; a start that lists files is one itself.
+    /// The base for a start: the directory of a page, or the listing itself.
     pub(in super::super) fn of(start: &Url, follow: Follow) -> Self {
         let mut directory = path::canonical(start.path());
         match follow {
@@ -44,7 +44,7 @@ impl Base {
         }
     }
 
-    /// The rest of a canonical path, if it is below; of a start that is a file, its name.
+    /// A canonical path relative to the base, if it is below the base. If the start itself is a file, its name.
     fn rest<'p>(&self, host: &str, path: &'p str) -> Option<&'p str> {
         if self.host != host {
             return None;
@@ -67,7 +67,7 @@ fn after_scheme(url: &str) -> &str {
 }
 
 impl Name {
-    /// What is not below the base has its host and its whole path.
+    /// The name for a URL. Outside the base, it consists of the host and the whole path.
     pub(super) fn of(url: &str, base: Option<&Base>) -> Self {
         let host = host(url);
         let target = &after_scheme(url)[host.len()..];
@@ -92,34 +92,34 @@ impl Name {
         Self { segments }
     }
 
-    /// The directories, from the outermost on.
+    /// The directories, outermost first.
     pub(super) fn directories(&self) -> &[Vec<u8>] {
         self.segments.split_last().map_or(&[], |(_, rest)| rest)
     }
 
-    /// The file in the last of them.
+    /// The name of the file in the innermost directory.
     pub(super) fn file(&self) -> &[u8] {
         self.segments.last().map_or(b"%", Vec::as_slice)
     }
 
-    /// What has come of it while it is not complete.
+    /// The name of the partial file, which holds the bytes until the download is complete.
     pub(super) fn partial(&self) -> Vec<u8> {
         [b".", self.file(), PARTIAL].concat()
     }
 
-    /// What is known of the partial file.
+    /// The name of the note that describes the partial file.
     pub(super) fn note(&self) -> Vec<u8> {
         [b".", self.file(), NOTE].concat()
     }
 
-    /// Relative to the directory of all downloads.
+    /// The path relative to the directory of all downloads.
     pub(super) fn path(&self) -> PathBuf {
         let segments = self.segments.iter();
         segments.map(|segment| OsStr::from_bytes(segment)).collect()
     }
 
-    /// A number that is the same for names that one file system, which may not tell upper and lower case apart, takes
-    /// for one.
+    /// A hash that is equal for names that the file system treats as the same. `cases_differ`: the file system
+    /// distinguishes upper and lower case.
     pub(super) fn fingerprint(&self, cases_differ: bool) -> u64 {
         let whole = self.segments.join(&b'/');
         match str::from_utf8(&whole) {
@@ -129,7 +129,7 @@ impl Name {
     }
 }
 
-/// One component of a path.
+/// Turns a decoded segment into one component of a path.
 fn safe(segment: &[u8]) -> Vec<u8> {
     let name = match segment {
         b"" => b"%".to_vec(),
@@ -158,7 +158,7 @@ fn escape(segment: &[u8]) -> Vec<u8> {
             if c.is_control() || matches!(c, '/' | '\\') {
                 for byte in bytes {
                     let mut text = String::new();
-                    // A string takes everything.
+                    // `write!` to a String never fails.
                     let _ = write!(text, "%{byte:02X}");
                     name.extend_from_slice(text.as_bytes());
                 }
@@ -171,7 +171,7 @@ fn escape(segment: &[u8]) -> Vec<u8> {
     name
 }
 
-/// The beginning, a hash of the whole, and the extension.
+/// Shortens a name to its beginning, a hash of the whole name, and the extension.
 fn shorten(name: &[u8]) -> Vec<u8> {
     let dot = name.iter().rposition(|&byte| byte == b'.');
     let extension = dot.map_or(&[][..], |at| &name[at..]);
@@ -183,14 +183,15 @@ fn shorten(name: &[u8]) -> Vec<u8> {
     let hash = format!("~{:016x}", fnv1a(name));
     let stem = &name[..name.len() - extension.len()];
     let mut most = stem.len().min(MOST_BYTES - hash.len() - extension.len());
-    // Not within a character.
+    // Do not cut inside a UTF-8 character.
     while most > 0 && stem.get(most).is_some_and(|byte| byte & 0xC0 == 0x80) {
         most -= 1;
     }
     [&stem[..most], hash.as_bytes(), extension].concat()
 }
 
-/// The same in each run and each version, which the standard library's hashes do not promise.
+/// FNV-1a with 64 bits. It is the same in every run and version; the standard library does not guarantee this for its
+/// hashes.
 pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -199,7 +200,7 @@ pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
 
 const PARTIAL: &[u8] = b".courser-part";
 const NOTE: &[u8] = b".courser-note";
-/// File systems take 255 bytes; the partial file needs a dot and its suffix beside.
+/// Longest name in bytes: file systems allow 255, and the partial file has a dot and a suffix in addition.
 const MOST_BYTES: usize = 255 - 1 - PARTIAL.len();
 const MOST_EXTENSION: usize = 16;
 
