@@ -1,4 +1,4 @@
-//! `crawler-cli demo`, the first thing that anybody runs.
+//! `crawler-cli demo`, which new users run first.
 
 use std::process::{Command, Stdio};
 

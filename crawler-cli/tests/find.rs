@@ -1,4 +1,4 @@
-//! `crawler-cli find` as its user sees it: what it prints where, how it exits, what it asks of a server.
+//! `crawler-cli find` as a program: its output, its exit status, and its requests.
 
 mod common;
 
@@ -136,7 +136,7 @@ fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
     assert!(stderr.ends_with("; 4 UNREAD\n"), "{stderr}");
 }
 
-/// Only the missing end tag shows that this one was cut.
+/// Only the missing end tag shows that the page was cut.
 #[test]
 fn a_page_cut_by_a_dying_server_is_no_short_listing() {
     let server = Script::start(|_| {
@@ -176,7 +176,7 @@ fn what_is_not_supported_is_said_with_the_url() {
 #[test]
 fn a_host_that_is_not_there_is_an_error_and_others_are_searched() {
     let server = small_tree();
-    // A port that was free a moment ago; nobody listens on it.
+    // The port was free just now: no program listens on it.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let gone = format!("http://{}/", closed.local_addr().expect("an address"));
     drop(closed);
@@ -230,14 +230,14 @@ fn wrong_usage_exits_with_2() {
     }
 }
 
-/// A server of one file and one directory whose listing waits for the test.
-fn gated() -> (Script, mpsc::Sender<()>) {
+/// A server with one file, and one directory whose listing waits for the test.
+fn server_that_waits() -> (Script, mpsc::Sender<()>) {
     let (open, gate) = mpsc::channel();
     let gate = Mutex::new(gate);
     let server = Script::start(move |request| match request {
         "GET /" => page(&["file", "slow/"]),
         _ => {
-            // An error means that the test is over.
+            // An error means that the test has ended.
             let _ = gate.lock().expect("not poisoned").recv();
             page(&["late"])
         }
@@ -247,7 +247,7 @@ fn gated() -> (Script, mpsc::Sender<()>) {
 
 #[test]
 fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
-    let (server, _open) = gated();
+    let (server, _open) = server_that_waits();
     let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -279,7 +279,7 @@ fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
 
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
-    let (server, open) = gated();
+    let (server, open) = server_that_waits();
     let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -296,10 +296,10 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
-/// The trap: a fixed time limit, whatever the options say.
+/// Fails if the time limit is fixed and ignores the options.
 #[test]
 fn the_time_limit_is_the_one_given_and_names_what_it_waited_for() {
-    let (server, _open) = gated();
+    let (server, _open) = server_that_waits();
     let began = Instant::now();
     let output = find(&[&server.url("/"), "--timeout", "0.3", "--retries", "0"]);
     assert_eq!(output.status.code(), Some(1));
@@ -311,7 +311,7 @@ fn the_time_limit_is_the_one_given_and_names_what_it_waited_for() {
     assert!(stderr(&output).starts_with(&line), "{}", stderr(&output));
 }
 
-/// The trap: a connection for every directory known.
+/// Fails if each known directory gets its own connection.
 #[test]
 fn no_more_requests_are_under_way_than_allowed() {
     for connections in [1, 4] {
@@ -361,7 +361,7 @@ fn the_callback_can_stop_a_search() {
     assert!(!summary.is_complete());
 }
 
-/// The decoded path of everything in the sample mirror.
+/// The decoded paths of all files and directories of the sample mirror.
 fn mirror() -> BTreeSet<Vec<u8>> {
     fn walk(place: Place, path: &str, all: &mut BTreeSet<Vec<u8>>) {
         for item in place.items() {
@@ -397,13 +397,13 @@ fn the_whole_sample_mirror_is_found_at_any_concurrency() {
             });
         assert!(summary.is_complete());
         assert_eq!(repomd, REPOMD_FILES);
-        // And robots.txt.
+        // One more request for robots.txt.
         assert_eq!(server.requests(), summary.counts.directories + 1);
         assert!(found == mirror, "{connections} connections");
     }
 }
 
-/// On a page that does not mark directories. What is left out either way needs no answer to what it is.
+/// The page does not mark directories. A name that is excluded both as a file and as a directory needs no probe.
 #[test]
 fn names_that_are_excluded_either_way_are_not_asked_about() {
     let server = Script::start(|request| match request {

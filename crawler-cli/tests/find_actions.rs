@@ -1,4 +1,4 @@
-//! What expressions do: what is printed where, which commands run, and what is asked of a server because of a test.
+//! The effects of expressions: their output, their commands, and the requests that their tests cause.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Script, find, lines, page, response, stderr};
 
-/// Files whose pages say nothing of size and time; the server does.
+/// Files whose listings show no size and no time; `HEAD` returns both.
 fn mirror() -> Script {
     Script::start(|request| match request {
         "GET /pub/" => page(&["a/", "skip/", "one.iso", "two.txt"]),
@@ -21,7 +21,7 @@ fn mirror() -> Script {
         "HEAD /pub/a/three.iso" => file(5000, "Sun, 03 Mar 2024 10:00:00 GMT"),
         "HEAD /pub/skip/four.iso" => file(0, "Mon, 04 Mar 2024 10:00:00 GMT"),
         "HEAD /stamp" => response(301, "Location: /moved\r\n", ""),
-        // This one does not know HEAD.
+        // No HEAD here; only GET works.
         "HEAD /moved" => response(405, "", ""),
         "GET /moved" => response(206, "Last-Modified: Sat, 02 Mar 2024 10:00:00 GMT\r\n", "x"),
         _ => response(404, "", ""),
@@ -174,7 +174,7 @@ fn commands_decide_and_print_in_order() {
     );
 }
 
-/// The answer to a request that is under way comes while a command runs that takes longer than requests may.
+/// A response arrives while a command runs that takes longer than the time limit of requests.
 #[test]
 fn a_slow_command_makes_no_request_time_out() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -249,7 +249,7 @@ fn many_urls_go_to_one_command() {
     }
 }
 
-/// More URLs than fit into one command line.
+/// There are more URLs than fit into one command line.
 #[test]
 fn a_command_line_is_not_longer_than_it_may_be() {
     let name = "x".repeat(200);

@@ -1,4 +1,4 @@
-//! `crawler-cli find --download`: what is on the disk afterwards, whatever the server, the disk or a signal did.
+//! `crawler-cli find --download`: the files on disk after good and bad behaviour of servers, disks and signals.
 
 mod common;
 
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 // ---- a server of files
 
-/// A request, with its header names in lower case.
+/// A request with field names in lower case.
 struct Asked {
     line: String,
     fields: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl Asked {
     }
 }
 
-/// Serves on a free loopback port until the process ends; one exchange per connection.
+/// A server on a free loopback port that runs until the process ends. One exchange for each connection.
 struct Files {
     address: SocketAddr,
     log: Arc<Mutex<Vec<String>>>,
@@ -61,7 +61,7 @@ struct Files {
 }
 
 impl Files {
-    /// `answer` has the request and the connection, and writes what it likes.
+    /// Starts the server. `answer` gets the request and the connection, to which it writes the response.
     fn start(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
         Self::start_at("127.0.0.1", answer)
     }
@@ -104,7 +104,7 @@ impl Files {
         format!("http://{}/", self.address)
     }
 
-    /// The requests since the last time, each with its range, in order of arrival.
+    /// The requests since the last call, each with its range, in order of arrival.
     fn requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().expect("no test panicked here"))
     }
@@ -113,7 +113,7 @@ impl Files {
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const MODIFIED_SECONDS: u64 = 784_111_777;
 
-/// A file with a validator, whole or in part, as RFC 9110 §13.2 and §14 have it.
+/// A response with a file or a part of it, and a validator, by the rules of RFC 9110 §13.2 and §14.
 fn file(asked: &Asked, body: &[u8], etag: &str) -> Vec<u8> {
     let same = asked.field("if-range").is_none_or(|tag| tag == etag);
     let range = asked.field("range").filter(|_| same);
@@ -146,20 +146,21 @@ fn page(hrefs: &[&str]) -> Vec<u8> {
 }
 
 fn send(stream: &mut TcpStream, bytes: &[u8]) {
-    // Once it has the last byte, the client may ask for the next thing before this thread comes to its end.
+    // After the last byte, the client may send its next request before this thread ends, so that the exchange ends
+    // first.
     let (most, last) = bytes.split_at(bytes.len().saturating_sub(1));
-    // The client may have gone.
+    // The client may have closed the connection.
     let _ = stream.write_all(most);
     UNDER_WAY.set(None);
     let _ = stream.write_all(last);
 }
 
 thread_local! {
-    /// The exchange of this thread, which counts as long as it is here.
+    /// The exchange of this thread, which is counted until the value is dropped.
     static UNDER_WAY: Cell<Option<UnderWay>> = const { Cell::new(None) };
 }
 
-/// One of the exchanges that are under way.
+/// A running exchange.
 struct UnderWay(Arc<AtomicUsize>);
 
 impl Drop for UnderWay {
@@ -168,7 +169,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A server of one file, `x.iso`.
+/// A server with one file, `x.iso`.
 fn one_file(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Files {
     Files::start(move |asked, stream| match asked.line.as_str() {
         "GET /" => send(stream, &page(&["x.iso"])),
@@ -193,7 +194,7 @@ fn download(server: &Files, to: &Path, more: &[&str]) -> Output {
     find(&args)
 }
 
-/// All files below a directory, hidden ones too, with what they hold; of links, where they lead.
+/// All files below a directory, including hidden ones, with their contents; links with their targets.
 fn files(below: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn walk(root: &Path, at: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in fs::read_dir(at).expect("a directory") {
@@ -234,9 +235,9 @@ fn assert_failed(output: &Output, cause: &str) {
     assert!(stderr.contains(cause), "{cause} in {stderr}");
 }
 
-// ---- what is shown
+// ---- output
 
-/// Half of a file comes, and the rest once the view has told of that half.
+/// The server sends half of a file, and the rest after the live view has shown the half.
 #[test]
 fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
     let (open, gate) = mpsc::channel::<()>();
@@ -246,9 +247,9 @@ fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
         "GET /large" => {
             let answer = file(asked, &[7; 100 << 10], "\"v1\"");
             let (first, rest) = answer.split_at(answer.len() - (50 << 10));
-            // The client may have gone.
+            // The client may have closed the connection.
             let _ = stream.write_all(first);
-            // An error means that the view was seen, or that the test is over.
+            // An error means that the view was seen, or that the test has ended.
             let _ = gate.lock().expect("not poisoned").recv();
             send(stream, rest);
         }
@@ -276,7 +277,7 @@ fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
     let mut view = String::new();
     let screen = watch(master, |screen| {
         let text = rows(screen);
-        // What has come of the large file is as much as is left of it.
+        // Half of the large file was received.
         if text.contains("2/3 files · 1 failed · 60 KiB of 110 KiB") {
             view = text;
             open.take();
@@ -305,14 +306,14 @@ fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
             "wanted": 3, "saved": 2, "resumed": 0, "kept": 0, "failed": 1, "bytes": 112_640,
         })
     );
-    // Of the page, the two files and the answer 404, each byte is counted once.
+    // Each byte of the page, the two files and the response 404 is counted once.
     let received = summary["summary"]["bytes"].as_u64().expect("a number");
     assert!((112_640..115_000).contains(&received), "{received}");
 }
 
-// ---- what comes
+// ---- complete downloads
 
-/// Files of many sizes, in directories, with names that must be decoded once.
+/// Files of many sizes in directories. Their names have to be decoded exactly once.
 fn tree() -> BTreeMap<&'static str, Vec<u8>> {
     let bytes = |length: usize| (0..length).map(|at| (at * 7 + at / 256) as u8).collect();
     BTreeMap::from([
@@ -370,7 +371,7 @@ fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
         .expect("later");
     assert_eq!(since, Duration::from_secs(MODIFIED_SECONDS));
 
-    // Again: everything is there, and nothing is fetched.
+    // A second run: all files exist, and nothing is fetched.
     server.requests();
     let output = download(&server, to.path(), &[]);
     assert_done(&output);
@@ -387,8 +388,7 @@ fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
     assert!(files(to.path()) == wanted);
 }
 
-/// The trap: connections for the files beside those for the directories.
-/// It shows sizes and times as they are.
+/// The listings of the sample mirror show the true sizes and times.
 #[test]
 fn the_sample_mirror_can_be_downloaded() {
     let server = Server::start().expect("a server");
@@ -402,6 +402,7 @@ fn the_sample_mirror_can_be_downloaded() {
     }
 }
 
+/// Fails if downloads have connections in addition to those of the listings.
 #[test]
 fn pages_and_files_share_the_connections() {
     for connections in ["1", "2", "3"] {
@@ -434,11 +435,11 @@ fn several_starts_have_directories_of_their_own() {
     assert_eq!(names, wanted);
 }
 
-// ---- what is cut short
+// ---- interrupted downloads
 
 const BODY: &[u8] = b"forty bytes that are not all alike, 0123";
 
-/// Sends a first answer in part, and closes.
+/// Sends only a part of the first response, and closes the connection.
 fn cutting(cut: usize) -> impl Fn(&Asked, &mut TcpStream) {
     let first = AtomicUsize::new(0);
     move |asked, stream| {
@@ -490,7 +491,7 @@ fn a_cut_file_is_gone_on_with_in_the_same_run() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
-/// What the second request is answered, after half of the old file came.
+/// A server that sends half of the old file first; `answer` is the response to the second request.
 fn after_half(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> (Files, TempDir) {
     let first = cutting(BODY.len() / 2);
     let times = AtomicUsize::new(0);
@@ -506,7 +507,7 @@ fn after_half(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> (Fi
 #[test]
 fn another_version_starts_over() {
     const OTHER: &[u8] = b"another version, and another length";
-    // By the rules: the whole file for a validator that does not fit.
+    // A correct server sends the whole file if the validator does not match.
     let (server, to) = after_half(|asked| file(asked, OTHER, "\"v2\""));
     assert_done(&download(&server, to.path(), &[]));
     assert_eq!(
@@ -515,7 +516,7 @@ fn another_version_starts_over() {
     );
     assert_eq!(files(to.path()), only("x.iso", OTHER));
 
-    // A server that knows ranges but not `If-Range`, with a validator, and without one but with another length.
+    // A server that supports ranges but not `If-Range`: with a new validator, or with a new length only.
     for etag in ["ETag: \"v2\"\r\n", ""] {
         let (server, to) = after_half(move |asked| match asked.field("range") {
             Some(_) => {
@@ -559,7 +560,7 @@ fn ranges_that_are_not_what_was_asked_for_start_over() {
 fn without_a_strong_validator_nothing_is_kept_to_go_on_with() {
     let times = AtomicUsize::new(0);
     let server = one_file(move |asked, stream| {
-        // Without a `Date`, `Last-Modified` says too little.
+        // Without `Date`, `Last-Modified` is not a strong validator.
         let whole = file(asked, BODY, "W/\"v1\"");
         let end = whole.len()
             - if times.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -587,7 +588,7 @@ fn without_a_strong_validator_nothing_is_kept_to_go_on_with() {
 fn a_part_that_is_all_there_is_gets_its_name() {
     let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
     let to = directory();
-    // As if the program had been killed before its last step.
+    // The state after a kill just before the last step.
     fs::write(to.path().join(".x.iso.courser-part"), BODY).expect("written");
     let note = format!(
         r#"{{"url":"{}x.iso","etag":"\"v1\"","length":40}}"#,
@@ -619,7 +620,7 @@ fn parts_of_other_files_are_not_gone_on_with() {
     }
 }
 
-/// Kill -9 at any moment, here while the body comes.
+/// SIGKILL while the body arrives.
 #[test]
 fn after_a_kill_the_next_run_goes_on() {
     let (open, gate) = mpsc::channel::<()>();
@@ -629,7 +630,7 @@ fn after_a_kill_the_next_run_goes_on() {
         let whole = file(asked, BODY, "\"v1\"");
         if times.fetch_add(1, Ordering::SeqCst) == 0 {
             send(stream, &whole[..whole.len() - 10]);
-            // An error means that the test is over.
+            // An error means that the test has ended.
             let _ = gate.lock().expect("not poisoned").recv();
         } else {
             send(stream, &whole);
@@ -646,7 +647,7 @@ fn after_a_kill_the_next_run_goes_on() {
         assert_eq!(child.try_wait().expect("a child"), None, "it still runs");
         thread::yield_now();
     }
-    // While it runs, nobody else writes to the file.
+    // While the first process runs, another one cannot write to the file.
     assert_failed(
         &download(&server, to.path(), &[]),
         "another process is downloading ",
@@ -660,7 +661,7 @@ fn after_a_kill_the_next_run_goes_on() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
-/// The trap: what was found before the kill is found no more, and nobody knows that it is still to be fetched.
+/// Fails if a file that was found before the kill is not found again and its download is lost.
 #[test]
 fn after_a_kill_a_kept_search_fetches_what_it_had_found() {
     let (open, gate) = mpsc::channel::<()>();
@@ -796,7 +797,7 @@ fn what_was_found_before_the_end_is_downloaded() {
     assert_eq!(files(to.path()), only("a/large", &tree()["/a/large"]));
 }
 
-/// The trap: a directory that waits to be asked for again keeps the search awake, although it has ended.
+/// Fails if a directory that waits for its next attempt keeps the ended search busy.
 #[test]
 fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
     let (turn, turns) = mpsc::channel();
@@ -833,12 +834,12 @@ fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
             && summary.ending == Ending::Quit
         {
             ended.get_or_insert_with(Instant::now);
-            // The server needs only so many.
+            // The server receives only 20 of these messages.
             let _ = turn.send(());
         }
         ControlFlow::Continue(())
     });
-    // A turn takes 100 ms, and the directory waits for 500.
+    // An iteration takes 100 ms, and the directory waits for 500 ms.
     let ended = ended.expect("it has ended");
     assert!(ended.elapsed() >= Duration::from_secs(1));
     assert_eq!(files(to.path()), only("a", BODY));
@@ -928,7 +929,7 @@ fn what_is_excluded_is_not_asked_for() {
     assert_eq!(names, [PathBuf::from("a/b/plus+"), "one".into()]);
 }
 
-// ---- what is there already
+// ---- existing files
 
 #[test]
 fn files_that_are_there_are_replaced_only_on_demand() {
@@ -988,7 +989,7 @@ fn no_name_leads_out_of_the_directory() {
         .into_keys()
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
-    // Some the listing has already left out: they are no names.
+    // The listing has already left out the links that are not valid names.
     assert_eq!(names, ["a/b/c/%1B[2Jevil", "a/b/c/..%5C..%5Cevil"]);
 }
 
@@ -1030,7 +1031,7 @@ fn a_directory_that_cannot_be_used_is_wrong_usage() {
     );
 }
 
-/// A full disk ends the downloads, each named, and nothing more is asked for; with room, they go on.
+/// A full disk ends the downloads: each is named, and there are no further requests. With free space, they continue.
 #[test]
 #[ignore = "needs root, to mount a small file system"]
 fn a_full_disk_is_named_and_what_came_is_kept() {

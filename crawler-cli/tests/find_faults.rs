@@ -1,4 +1,4 @@
-//! Servers that fail: once, at random, or for good. Nothing is lost in silence, nothing comes twice, and it ends.
+//! Servers that fail once, at random, or always. Every loss is reported, nothing is found twice, and each search ends.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn html(body: &str) -> Vec<u8> {
     response(200, "Content-Type: text/html\r\n", body)
 }
 
-/// A mirror of names as they are in the world, where every page of a `once` directory fails at first.
+/// A mirror with names as on real servers. The first response for each `once` directory fails.
 fn world() -> Script {
     let asked: Mutex<BTreeSet<String>> = Mutex::default();
     Script::start(move |request| -> Answer {
@@ -47,7 +47,7 @@ fn world() -> Script {
                     "once-cut/",
                     "once-short/",
                 ]);
-                // The same again, and what is elsewhere.
+                // Other spellings of the same names, and links to other directories.
                 for again in ["./a%20b/", "/pub/50%25/", "caf%c3%a9/", "/", "../other/"] {
                     let row = format!("<a href=\"{again}\">x</a>\r\n</pre>");
                     page = page.replacen("</pre>", &row, 1);
@@ -66,7 +66,7 @@ fn world() -> Script {
             "GET /pub/once-503/" if is_first => busy().into(),
             "GET /pub/once-reset/" if is_first => Answer::Reset,
             "GET /pub/once-cut/" if is_first => cut(&page(&["f"])).into(),
-            // Its length is right.
+            // The page is cut, but its Content-Length is right.
             "GET /pub/once-short/" if is_first => {
                 html("<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n").into()
             }
@@ -105,7 +105,7 @@ fn nothing_is_lost_and_nothing_comes_twice() {
     }
     expected.sort();
     assert_eq!(lines(&output.stdout), expected);
-    // Each directory and each name that may be one, and five more because they failed.
+    // 13 directories, 2 names that could be directories, and 5 repeated requests.
     assert_eq!(server.requests().len(), 13 + 2 + 5);
 }
 
@@ -126,7 +126,6 @@ fn a_loop_of_links_ends_and_is_named() {
     assert!(server.requests().len() < 20);
 }
 
-/// Whatever is wrong with it.
 #[test]
 fn one_directory_that_always_fails_is_named_with_its_cause() {
     type Fault = fn() -> Answer;
@@ -168,7 +167,7 @@ fn one_directory_that_always_fails_is_named_with_its_cause() {
             &["--retries", "1"],
         ),
     ];
-    // At the same time: they mostly wait.
+    // The cases run at the same time, because they mostly wait.
     thread::scope(|scope| {
         for (fault, cause, options) in faults {
             scope.spawn(move || {
@@ -197,7 +196,7 @@ fn one_directory_that_always_fails_is_named_with_its_cause() {
     });
 }
 
-/// So many of 100 answers are a reset, 500, 503 with `Retry-After`, nothing at all, or cut short.
+/// `percent` of 100 responses are a reset, 500, 503 with `Retry-After`, a stall, or cut.
 fn unreliable(seed: u64, percent: u64) -> Script {
     let asked: Mutex<BTreeMap<String, u32>> = Mutex::default();
     Script::start(move |request| -> Answer {
@@ -214,7 +213,7 @@ fn unreliable(seed: u64, percent: u64) -> Script {
             *attempts += 1;
             *attempts
         };
-        // What happens does not depend on the order of requests.
+        // The outcome does not depend on the order of requests.
         let mut hasher = DefaultHasher::new();
         (seed, request, attempt).hash(&mut hasher);
         let random = hasher.finish();
@@ -231,7 +230,7 @@ fn unreliable(seed: u64, percent: u64) -> Script {
     })
 }
 
-/// Directories in one.
+/// Number of subdirectories of a directory.
 const WIDTH: usize = 8;
 
 #[test]
@@ -242,7 +241,7 @@ fn failures_at_random_cost_nothing_but_time() {
     policy.host.retry.longest_pause = Duration::from_millis(20);
     let directories = 1 + WIDTH + WIDTH * WIDTH;
     let files = 1 + WIDTH + 2 * WIDTH * WIDTH;
-    // With 40 of 100, some URL fails four times in a row in nearly every run.
+    // With 40 percent, some URL fails four times in a row in nearly every run.
     thread::scope(|scope| {
         for (percent, seed) in [(12, 1), (12, 2), (12, 3), (12, 4), (40, 1), (40, 2)] {
             let policy = policy.clone();

@@ -1,4 +1,4 @@
-//! `crawler-cli find` where URLs lead anywhere: links of web pages, sitemaps, redirects to other hosts.
+//! `crawler-cli find` beyond listings: links of web pages, sitemaps, and redirects to other hosts.
 
 mod common;
 
@@ -23,7 +23,8 @@ fn moved(to: &str) -> Vec<u8> {
     response(301, &format!("Location: {to}\r\n"), "")
 }
 
-/// A search that follows pages, with these arguments; what it printed, without the server's address, and all the rest.
+/// Runs a search that follows pages. Returns its results without the address of the server, its standard error and its
+/// exit code.
 fn pages(site: &Script, start: &str, args: &[&str]) -> (Vec<String>, String, Option<i32>) {
     searched(
         site,
@@ -31,7 +32,7 @@ fn pages(site: &Script, start: &str, args: &[&str]) -> (Vec<String>, String, Opt
     )
 }
 
-/// Without the line of the summary.
+/// Runs a search without the summary line.
 fn quiet(args: &[&str]) -> Output {
     find(&[&["--summary", "none"], args].concat())
 }
@@ -66,7 +67,7 @@ fn all_links_below_the_start_are_followed_once() {
             html("<iframe src=frame.php></iframe><a href=v1.2/>8</a><a href=../guide>9</a>")
         }
         "GET /docs/deep/page.html" | "GET /docs/api/frame.php" | "GET /docs/caf%C3%A9" => html(""),
-        // The type tells, and not the name.
+        // The content type decides, not the name.
         "HEAD /docs/api/v1.2/" => panic!("a directory is no file"),
         "GET /docs/api/v1.2/" => text("not a page, <a href=no>no</a>"),
         "HEAD /docs/manual.pdf" => response(200, "Content-Type: application/pdf\r\n", ""),
@@ -104,7 +105,7 @@ fn a_name_that_could_be_a_page_is_asked_about_first() {
         "HEAD /big.iso" => {
             b"HTTP/1.1 200 OK\r\nContent-Length: 7000000000\r\nContent-Type: application/octet-stream\r\nConnection: close\r\n\r\n".to_vec()
         }
-        // A server whose HEAD is not proven is asked by GET as well.
+        // As long as HEAD has not succeeded on this server, GET follows HEAD.
         "HEAD /no.iso" | "HEAD /old.iso" | "GET /no.iso" | "GET /old.iso" => response(404, "", ""),
         other => panic!("{other} was asked for"),
     }
@@ -173,7 +174,7 @@ fn what_is_pruned_or_excluded_leads_no_further() {
             Some(0)
         )
     );
-    // What is not included is read for its links all the same.
+    // Pages that are not included are still read for their links.
     let include = ["--include", "*/e.html", "-type", "f", "-name", "*.html"];
     let (found, ..) = pages(
         &site,
@@ -224,7 +225,7 @@ fn pages_cut_short_are_asked_for_again() {
     );
 }
 
-/// Two hosts whose pages lead to each other.
+/// Two hosts whose pages link to each other.
 fn two_hosts() -> (Script, Arc<OnceLock<String>>, Script) {
     let other = Arc::new(OnceLock::new());
     let first = Script::start({
@@ -313,7 +314,7 @@ fn a_start_and_a_directory_that_were_moved_are_searched_where_they_are() {
         second.url("/sub/z"),
     ];
     assert_eq!(lines(&output.stdout), sorted(expected.to_vec()));
-    // Without leave it is said where it is.
+    // Without --span-hosts, the message names the target of the redirect.
     let output = quiet(&[&first.url("/pub/")]);
     assert!(stderr(&output).contains(&format!("redirects to {}", second.url("/mirror/"))));
     assert_eq!(output.status.code(), Some(1));
@@ -343,7 +344,7 @@ const MAP: &str = "<?xml version=\"1.0\"?>\n<urlset xmlns=\"http://www.sitemaps.
     <url><loc>SITE/cat/dir/</loc></url><url><loc>SITE/above</loc></url>\
     <url><loc>http://elsewhere.example/cat/x</loc></url></urlset>";
 
-/// A site with a sitemap in each form.
+/// A site with a sitemap in each format.
 fn mapped() -> (Script, Arc<OnceLock<String>>) {
     let own = Arc::new(OnceLock::<String>::new());
     let site = Script::start({
@@ -451,7 +452,7 @@ fn sitemaps_that_tell_nothing_are_reported() {
     assert!(stderr(&output).contains("map.xml: not an absolute URL"));
 }
 
-/// Killed on the other host, it goes on there.
+/// A search that is killed while it reads the second host continues there.
 #[test]
 fn a_search_over_several_hosts_goes_on_where_it_was_cut_off() {
     let place = tempfile::tempdir().expect("a directory");
@@ -497,7 +498,7 @@ fn a_search_over_several_hosts_goes_on_where_it_was_cut_off() {
             .stderr(std::process::Stdio::null());
         command.spawn().expect("the program runs")
     };
-    // Locked, so that not even a fast search finds nobody to kill.
+    // The lock is held during the start, so that a fast search cannot reach the kill before the child is stored.
     let mut running = child.lock().expect("no test panicked here");
     *running = Some(search());
     drop(running);
@@ -549,7 +550,7 @@ fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
     let asked = Arc::new(OnceLock::new());
     let site = Script::start(move |request| match request {
         "GET /" => html(&format!("<a href=a>1</a><a href=http://{address}/1>2</a>")),
-        // Long after.
+        // Read after the host was given up.
         "GET /a" => html(&format!(
             "<a href=b>3</a><a href=http://{address}/2>4</a><a href=http://{address}/1>5</a>"
         )),
@@ -564,7 +565,7 @@ fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
     let args = ["--span-hosts", "--retries", "0", "-j", "1"];
     let (found, errors, code) = pages(&site, "/", &args);
     let image = format!("http://{address}/i.png");
-    // Sorted with the hosts' names, of which the ports are by chance.
+    // The order depends on the ports of the hosts, which are random.
     assert_eq!(
         sorted(found),
         sorted(vec!["/".into(), "/a".into(), "/b".into(), image])
@@ -583,7 +584,7 @@ fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
 fn pages_that_others_embed_are_read_and_found_once() {
     let site = Script::start(|request| match request {
         "GET /" => html("<embed src=x.html><a href=b.html>1</a>"),
-        // Long after it was found.
+        // A second link to x.html, after the first was found.
         "GET /b.html" => html("<a href=x.html>2</a>"),
         "GET /x.html" => html("<a href=y.html>3</a>"),
         "GET /y.html" => html("<embed src=b.html>"),
@@ -619,7 +620,7 @@ fn a_path_that_begins_with_two_slashes_is_no_host() {
     let (found, errors, code) = pages(&site, "//pub/", &[]);
     assert_eq!((errors.as_str(), code), ("", Some(0)));
     assert_eq!(found, ["//pub/", "//pub/x.html"]);
-    // A bucket that says that it is listed from its root.
+    // A bucket whose listing has an empty prefix, that of its root.
     let bucket = "<ListBucketResult><Prefix></Prefix><Delimiter>/</Delimiter><IsTruncated>false</IsTruncated>\
         <CommonPrefixes><Prefix>x/</Prefix></CommonPrefixes></ListBucketResult>";
     let site = Script::start(move |request| match request {
@@ -689,7 +690,7 @@ fn what_a_sitemap_and_a_listing_name_is_found_once() {
     assert_eq!(found, expected);
     let (found, ..) = searched(&site, &[&start, "--sitemap", &map, "-j", "1"]);
     assert_eq!(found, expected);
-    // With tests that only the server can decide.
+    // With tests that need requests.
     let (found, ..) = searched(&site, &["--sitemap", &map, "-type", "d", "!", "-empty"]);
     assert_eq!(found, ["/d/", "/d/e/", "/pub/"]);
 }
@@ -748,7 +749,7 @@ fn patterns_do_not_make_a_search_incomplete() {
     assert_eq!((found.len(), errors.as_str(), code), (0, "", Some(0)));
 }
 
-/// The trap: a page of another host leads to one that waits for the second part of its robots.txt.
+/// Fails if links to a host are followed while the redirect of its robots.txt has not been followed.
 #[test]
 fn a_robots_txt_that_was_moved_is_not_forgotten_for_links() {
     let second = Script::start(|request| match request {
@@ -781,7 +782,7 @@ fn a_robots_txt_that_was_moved_is_not_forgotten_for_links() {
     assert_eq!(lines(&output.stdout).len(), 4);
 }
 
-/// Whatever led to them, and although nothing else is asked of that host.
+/// The files are linked, embedded or redirected to, and the hosts get no other requests.
 #[test]
 fn files_of_other_hosts_are_fetched_by_the_robots_txt_of_their_host() {
     let place = tempfile::tempdir().expect("a directory");
@@ -915,7 +916,7 @@ fn what_is_not_below_the_start_is_downloaded_below_its_host_and_path() {
 #[test]
 fn the_address_of_a_host_of_which_files_alone_are_wanted_is_learned() {
     let place = tempfile::tempdir().expect("a directory");
-    // Both at a time, or never: a host without a known address is asked for one file after the other.
+    // Both responses wait for each other: as long as the address of a host is unknown, it gets one request at a time.
     let both = std::sync::Barrier::new(2);
     let second = Script::start(move |request| match request {
         "GET /0.png" => text("picture"),

@@ -1,4 +1,4 @@
-//! What `crawler-cli find` shows, in every form, of the sample mirror; and the live view on a terminal.
+//! All output formats of `crawler-cli find`, and the live view on a terminal.
 
 mod common;
 
@@ -13,7 +13,7 @@ use common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use serde_json::{Value, json};
 
-/// A part of the sample mirror with names of every kind.
+/// The URL of the part of the sample mirror that has names of every kind.
 fn awkward(server: &Server) -> String {
     format!("{}awkward%20names/", server.url())
 }
@@ -74,7 +74,7 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
     }
 }
 
-/// Each field with a value that was computed by hand, of a listing as Apache httpd writes it.
+/// Each field has a value that was computed by hand from a listing of Apache httpd.
 #[test]
 fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
     let row = |name: &str, size: &str| {
@@ -96,7 +96,7 @@ fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
             response(500, "", "")
         }
         "GET /sub/" => listing(&[row("empty", "0")]),
-        // The clock of the listing is two hours ahead.
+        // The times in the listing are two hours ahead of UTC.
         "HEAD /a,b.iso" => b"HTTP/1.1 200 X\r\nContent-Length: 1250000\r\nConnection: close\r\n\
                          Last-Modified: Thu, 29 Feb 2024 21:59:30 GMT\r\n\r\n"
             .to_vec(),
@@ -117,7 +117,7 @@ fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
             assert!(seconds.is_some_and(|seconds| seconds > 0.0 && seconds < 60.0));
         }
     };
-    // Only listings tell. The zone of their times is not known.
+    // Values from listings only. The time zone is not known.
     let unsure = json!({
         "type": "f", "listing": "apache", "status": null, "mtime": null, "mtime_precision": "unsure",
         "mtime_lo": "2024-02-29T09:59:00Z", "mtime_hi": "2024-03-01T11:59:59Z",
@@ -129,7 +129,7 @@ fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
     };
     let iso = of(json!({
         "url": format!("{url}a,b.iso"), "path": "/a,b.iso", "name": "a,b.iso", "depth": 1, "parent": url,
-        // 1.2 M are from 1178 to 1279 whole kilobytes.
+        // 1.2M stands for 1178 to 1279 whole KiB.
         "size": null, "size_lo": 1178 * 1024, "size_hi": 1280 * 1024 - 1, "attempts": 1,
     }));
     let small = of(json!({
@@ -140,7 +140,7 @@ fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
     }));
     check(&json_lines(&search(&["--json"])), &[iso, small, empty]);
 
-    // One file has to be asked for, which tells of it all, and of the zone of the others.
+    // One HEAD, which gives all values of its file, and the time zone of the other files.
     let asked = json!({
         "url": format!("{url}a,b.iso"), "listing": "apache", "status": 200, "size": 1_250_000, "size_lo": 1_250_000,
         "size_hi": 1_250_000, "mtime": "2024-02-29T21:59:30Z", "mtime_precision": "second",
@@ -199,7 +199,7 @@ fn csv_goes_through_a_reader_and_agrees_with_json() {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            // Names are escaped and guarded; the time is not the same twice.
+            // Names are escaped differently, and `seconds` differs between runs.
             if !["name", "path", "seconds"].contains(&name) {
                 assert_eq!(cell, expected, "{name}");
             }
@@ -208,7 +208,7 @@ fn csv_goes_through_a_reader_and_agrees_with_json() {
     }
 }
 
-/// Nothing but the sample's own order could be the reason if this came in order by chance, thus two hosts.
+/// Two hosts, because the results of a single host could be in order by chance.
 #[test]
 fn sorted_results_are_in_order_and_nul_separated_ones_too() {
     let (one, two) = (
@@ -227,10 +227,10 @@ fn sorted_results_are_in_order_and_nul_separated_ones_too() {
     );
 }
 
-/// What several actions write about an entry comes in their order, in its place.
+/// The output of several actions for an entry is in the order of the actions, at the place of the entry.
 #[test]
 fn what_actions_write_is_sorted_by_the_entry() {
-    // Directories are answered in the reverse order.
+    // The responses for the directories come in reverse order.
     let (open, gate) = mpsc::channel::<()>();
     let (open, gate) = (std::sync::Mutex::new(open), std::sync::Mutex::new(gate));
     let server = Script::start(move |request| match request {
@@ -417,7 +417,7 @@ fn the_page_with_charts_is_written_whatever_the_outcome() {
     ] {
         assert!(html.contains(part), "{part}");
     }
-    // A file that cannot be written is known before the search begins.
+    // A report file that cannot be written is reported before the search starts.
     let before = server.requests().len();
     let output = find(&[&server.url("/"), "--report", "html", "/no/such/file"]);
     assert_eq!(output.status.code(), Some(2));
@@ -471,7 +471,7 @@ fn wfinds_flags_find_what_they_say() {
         "GET /pub/sub/deep/" => page(&[]),
         _ => response(404, "", ""),
     });
-    // It adds the final slash.
+    // wfind adds the final slash.
     let url = server.url("/pub");
     for (args, expected) in [
         (
@@ -533,21 +533,21 @@ fn wfinds_flags_find_what_they_say() {
 
 #[test]
 fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
-    // Answers wait until the view was seen, so that there is time to show it.
+    // Responses wait until the live view was seen, so that it has time to appear.
     let (open, gate) = mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
     let server = Script::start(move |request| match request {
         "GET /" => page(&["one", "busy/", "gone/", "slow/"]),
         "GET /busy/" => response(503, "Retry-After: 0\r\n", ""),
         "GET /slow/" => {
-            // An error means that the test is over.
+            // An error means that the test has ended.
             let _ = gate.lock().expect("not poisoned").recv();
             page(&["two"])
         }
         _ => response(404, "", ""),
     });
     let (master, terminal) = pseudo_terminal();
-    // The terminal is handed over whole: once the program has ended, no writer is left.
+    // The child owns the only writing ends of the terminal: when it has ended, no writer is left.
     let mut child = crawler(&["find", &server.url("/"), "--patience", "3"])
         .stdout(terminal.try_clone().expect("a copy"))
         .stderr(terminal)
@@ -560,7 +560,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
         let text = rows(screen);
         if text.contains("2/4 directories · ") && text.contains("status 503") {
             views.push(text);
-            // The view was seen: now the last answer may come.
+            // The live view was seen: release the last response.
             open.take();
         }
     });
@@ -588,7 +588,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
         !left.iter().any(|line| line.contains("requests/s · ")),
         "{left:?}"
     );
-    // Each result has its line to itself.
+    // Each result is on its own line.
     for path in ["/", "/one", "/busy/", "/gone/", "/slow/", "/slow/two"] {
         assert!(
             left.contains(&server.url(path).as_str()),
@@ -599,7 +599,7 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
 
 #[test]
 fn an_interrupted_search_leaves_nothing_of_its_view() {
-    // No answer comes before the end of the test.
+    // No response is sent before the end of the test.
     let (_open, gate) = mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
     let server = Script::start(move |_| {

@@ -1,4 +1,4 @@
-//! The page of `crawler-cli find --report html` as a browser shows it.
+//! The page of `--report html`, as Chromium shows it.
 
 mod common;
 
@@ -12,13 +12,13 @@ use common::{Script, find, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use tempfile::TempDir;
 
-/// A picture of a whole page.
+/// A screenshot of a whole page.
 struct Shot {
     width: usize,
     pixels: Vec<[u8; 3]>,
 }
 
-/// Where something is on the page, in pixels.
+/// The area of an element on the page, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct Area {
     left: usize,
@@ -50,7 +50,7 @@ impl Shot {
     }
 }
 
-/// Chromium with a profile of its own, and without a network.
+/// Chromium with its own profile and without network access.
 struct Browser {
     folder: TempDir,
     size: (usize, usize),
@@ -90,7 +90,7 @@ impl Browser {
         output.stdout
     }
 
-    /// What the page looks like. Its own policy lets no script run.
+    /// A screenshot of the page. The content security policy of the page prevents scripts.
     fn shot(&self, page: &Path) -> Shot {
         let picture = self.folder.path().join("page.png");
         let flag = format!("--screenshot={}", picture.display());
@@ -98,7 +98,7 @@ impl Browser {
         Shot::read(&picture)
     }
 
-    /// Where the charts are, by their names, as a script in a copy of the page sees it.
+    /// The areas of the charts by name, measured by a script in a copy of the page.
     fn charts(&self, page: &Path) -> BTreeMap<String, Area> {
         let html = fs::read_to_string(page).expect("readable");
         let (before, policy) = html
@@ -194,15 +194,15 @@ fn each_chart_is_drawn_without_a_network_in_light_and_dark() {
                 *pixels.entry(pixel).or_default() += 1;
             }
             assert!(pixels.len() > 30, "{name}: {} colours", pixels.len());
-            // Of what has a size. A legend alone has 144 of each.
+            // More pixels than those of the legend, which has 144 of each colour.
             let drawn = |colour| pixels.get(colour).is_some_and(|&count| count > 200);
             for colour in colours {
                 assert!(drawn(colour), "{name}: {colour:?} is missing");
             }
-            // What is given no colour is black.
+            // Elements without a colour are black.
             assert!(!pixels.contains_key(&[0; 3]), "{name} has black in it");
         }
-        // Each host has its hue, in some lightnesses.
+        // Each host has its own hue in several lightnesses.
         let mut hues: Vec<_> = shot.at(charts["Tree map of sizes"]).collect();
         hues.sort_unstable();
         let large = hues.chunk_by(|a, b| a == b).filter(|run| run.len() > 500);
@@ -210,7 +210,7 @@ fn each_chart_is_drawn_without_a_network_in_light_and_dark() {
     }
 }
 
-/// The colours of a scheme, and how to have Chromium ask for it.
+/// The colours of a colour scheme, and the flags that make Chromium request it.
 struct Scheme {
     flags: &'static [&'static str],
     background: [u8; 3],

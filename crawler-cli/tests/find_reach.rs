@@ -1,4 +1,4 @@
-//! How `crawler-cli find` reaches hosts: over TLS, by name, through proxies, several at once; and content codings.
+//! How `crawler-cli find` reaches hosts: TLS, names, proxies, several hosts at the same time; and content codings.
 
 mod common;
 
@@ -21,7 +21,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tempfile::NamedTempFile;
 
-/// An authority that nobody trusts unless told to.
+/// A certificate authority that is trusted only with `--cacert`.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -34,14 +34,14 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    /// Its certificate, for `--cacert`.
+    /// The certificate of the authority, for `--cacert`.
     fn file(&self) -> NamedTempFile {
         let mut file = NamedTempFile::new().expect("a file");
         file.write_all(self.0.pem().as_bytes()).expect("written");
         file
     }
 
-    /// A server with a certificate for that host.
+    /// The TLS configuration of a server with a certificate for this host.
     fn server(&self, host: &str) -> Arc<ServerConfig> {
         let params = CertificateParams::new(vec![host.to_owned()]).expect("a host");
         let key = KeyPair::generate().expect("a key");
@@ -68,14 +68,14 @@ fn path_of(file: &NamedTempFile) -> &str {
     file.path().to_str().expect("UTF-8")
 }
 
-/// What `small_tree` has, below that URL.
+/// The URLs of all entries of `small_tree` below this URL.
 fn all_of(url: &str) -> Vec<String> {
     ["", "a/", "a/y.iso", "x.iso"]
         .map(|path| format!("{url}{path}"))
         .into()
 }
 
-/// Exit 1, nothing found, one request that was not repeated, and this about the URL.
+/// Checks for exit code 1, no results, a single request, and this cause for the URL.
 fn assert_unread(output: &Output, url: &str, cause: &str) {
     let stderr = stderr(output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
@@ -110,7 +110,7 @@ fn https_is_searched_if_its_authority_is_trusted() {
         &start,
         "the certificate's issuer is not trusted\n",
     );
-    // Another authority is trusted now, in place of the usual ones.
+    // `--cacert` replaces the trusted authorities of the system by another one.
     let other = Authority::new("another one").file();
     assert_unread(
         &find(&[&start, "--cacert", path_of(&other)]),
@@ -181,7 +181,7 @@ fn a_name_that_does_not_exist_is_told_at_once_and_others_are_searched() {
 
 // ---- several hosts
 
-/// Neither host answers its first request before the other one has got its own.
+/// Each host delays its first response until both hosts have received a request.
 #[test]
 fn hosts_are_searched_at_the_same_time_each_with_its_own_limit() {
     let both_asked = Arc::new(Barrier::new(2));
@@ -240,7 +240,7 @@ fn a_gzipped_listing_is_read() {
     }
 }
 
-/// The trap: what was decoded up to a limit, or up to where the server died, is taken for the listing.
+/// Fails if a partly decoded body is taken for the listing: up to a limit, or up to the end of a cut response.
 #[test]
 fn a_gzipped_listing_that_is_not_whole_is_an_error() {
     let names: Vec<String> = (0..200).map(|i| format!("a-long-name-{i}")).collect();
@@ -269,7 +269,7 @@ fn a_gzipped_listing_that_is_not_whole_is_an_error() {
 
 // ---- proxies
 
-/// A proxy for CONNECT alone. It refuses those without credentials if it wants some.
+/// A proxy for CONNECT only. With `wants_credentials`, it refuses requests without credentials.
 struct Proxy {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -284,7 +284,7 @@ impl Proxy {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = Arc::clone(&log);
-                // The client may go at any time.
+                // The client may close the connection at any time.
                 thread::spawn(move || tunnel(stream, wants_credentials, &log));
             }
         });
@@ -299,7 +299,7 @@ impl Proxy {
 fn tunnel(client: TcpStream, wants_credentials: bool, log: &Mutex<Vec<String>>) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     let head = read_head(&mut reader);
-    // A client that has said nothing but this before it has an answer leaves nothing in the buffer.
+    // The buffer is empty: the client sends nothing more before it has a response.
     let mut client = reader.into_inner();
     let refused = wants_credentials && !head.contains("\r\nProxy-Authorization: Basic dTpw\r\n");
     let target = head.split(' ').nth(1).unwrap_or("").to_owned();
@@ -320,7 +320,7 @@ fn tunnel(client: TcpStream, wants_credentials: bool, log: &Mutex<Vec<String>>) 
 
 #[test]
 fn http_goes_through_the_proxy_of_the_option_or_the_environment() {
-    // It answers itself, as a proxy with a cache would; there is no such host.
+    // The proxy answers itself, as if from a cache; the host does not exist.
     let proxy = Script::start(|request| match request.split_once("//mirror.example") {
         Some(("GET http:", path)) => small_tree(&format!("GET {path}")),
         _ => response(400, "", ""),
@@ -378,7 +378,7 @@ fn https_goes_through_a_tunnel() {
 
 #[test]
 fn a_proxy_that_is_not_there_is_told_apart_from_the_host() {
-    // A port that was free a moment ago; nobody listens on it.
+    // The port was free just now: no program listens on it.
     let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let gone = closed.local_addr().expect("an address");
     drop(closed);
@@ -392,7 +392,8 @@ fn a_proxy_that_is_not_there_is_told_apart_from_the_host() {
     assert_unread(&find(&args), start, cause);
 }
 
-/// A host with ten directories; all requests of all hosts are noted with their time, and how many were under way.
+/// Hosts with ten directories each. The requests of all hosts are logged with their time, and the largest number of
+/// simultaneous requests is counted.
 #[derive(Clone, Default)]
 struct Neighbours {
     log: Arc<Mutex<Vec<(Instant, String)>>>,
@@ -411,12 +412,12 @@ impl Neighbours {
             let is_first = !log.iter().any(|(_, before)| *before == text);
             log.push((Instant::now(), text));
             drop(log);
-            // So that others can come meanwhile.
+            // Time for other requests to arrive.
             thread::sleep(Duration::from_millis(2));
             own.at_once.fetch_sub(1, Ordering::SeqCst);
             match request {
                 "GET /" => page(&["0/", "1/", "2/", "3/", "4/", "5/", "6/", "7/", "8/", "9/"]),
-                // The first of its directories that is asked for.
+                // This directory is requested first.
                 "GET /9/" if is_first && pauses => response(429, "Retry-After: 1\r\n", ""),
                 _ => page(&["x"]),
             }
@@ -431,10 +432,11 @@ fn hosts_of_one_address_are_limited_together() {
     let output = find(&[&a.url("/"), &b.url("/"), "-j", "2", "--per-address"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(output.stdout.split(|&byte| byte == b'\n').count() - 1, 42);
-    // The first request to each is made alone, to learn its address; one may still be under way when the other is not.
+    // The first request to each host is sent alone to learn its address. The first request of one host may overlap with
+    // two others.
     assert!(neighbours.most.load(Ordering::SeqCst) <= 3);
     let log = neighbours.log.lock().expect("no test panicked here");
-    // The pause of the one is that of the other.
+    // The pause of one host applies to the other.
     let pause = Duration::from_millis(900);
     let gap = log
         .windows(2)
@@ -460,7 +462,8 @@ fn a_delay_holds_for_all_hosts_of_an_address() {
     assert!(output.status.success(), "{}", stderr(&output));
     let log = neighbours.log.lock().expect("no test panicked here");
     assert_eq!(log.len(), 22);
-    // The first two are on their own; as measured where they arrive, one may have been late.
+    // The first two requests are sent before the address is known. Times are measured at arrival, so one request may be
+    // late.
     let took = log[21].0 - log[2].0;
     assert!(took >= delay * 18, "{took:?}");
 }
@@ -484,7 +487,7 @@ fn hosts_of_one_address_take_turns() {
             .filter_map(|(_, request)| request.chars().next())
             .collect();
         assert_eq!(hosts.len(), 22);
-        // From when the addresses of both are known, which one tells after the other, until one has no more.
+        // The requests from the moment when the addresses of both hosts are known, until one host has no more requests.
         let joined = |host: char| {
             let own = log
                 .iter()

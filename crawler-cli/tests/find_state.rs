@@ -1,4 +1,4 @@
-//! `crawler-cli find --state`: a search that is killed goes on with nothing lost and nothing twice.
+//! `crawler-cli find --state`: a killed search continues without losing or repeating results.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::thread;
 
 use common::{Script, crawler, find, lines, page, read_head, response, stderr};
 
-/// Some sixty directories with five files each, on a server that kills who asks at the wanted request.
+/// 85 directories with five files each, on a server that kills the program at a chosen request.
 struct Tree {
     server: Script,
     asked: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ impl Tree {
         all
     }
 
-    /// Searches until the end or until the kill, with results at the end of `out`.
+    /// Runs a search until its end or until request number `kill_at`, and appends its results to `out`.
     fn search(&self, state: &Path, out: &Path, kill_at: usize) -> ExitStatus {
         self.search_with(&[], state, out, kill_at)
     }
@@ -86,13 +86,14 @@ impl Tree {
     }
 }
 
-/// A program that a server can kill.
+/// A program that the server can kill.
 #[derive(Clone, Default)]
 struct Victim(Arc<Mutex<Option<Child>>>);
 
 impl Victim {
     fn run(&self, mut command: Command) -> ExitStatus {
-        // Locked, so that not even the first request finds nobody to kill.
+        // The lock is held during the start, so that the first request cannot reach the kill before the child is
+        // stored.
         let mut running = self.0.lock().expect("no test panicked here");
         *running = Some(command.spawn().expect("the program runs"));
         drop(running);
@@ -151,7 +152,7 @@ fn a_search_that_is_killed_again_and_again_comes_to_its_end() {
     assert!(results(&out) == tree.all());
 }
 
-/// What the killed one was about to write is written by the next one, as far as the file does not have it.
+/// The next run writes the results that the killed run has not written completely.
 #[test]
 fn results_cut_in_the_middle_are_completed() {
     let tree = Tree::start();
@@ -160,7 +161,7 @@ fn results_cut_in_the_middle_are_completed() {
     for cut in [1, 7, 40] {
         let _ = fs::remove_file(&out);
         assert_ne!(tree.search(&state, &out, 40).code(), Some(0));
-        // As if it had died in its last write.
+        // The state after a kill during the last write.
         let length = fs::metadata(&out).expect("results").len();
         let last = last_results(&state);
         let shorter = length - last.min(cut);
@@ -174,7 +175,7 @@ fn results_cut_in_the_middle_are_completed() {
     }
 }
 
-/// How many bytes the last turn had.
+/// The number of bytes of results in the last commit.
 fn last_results(state: &Path) -> u64 {
     let db = rusqlite::Connection::open(state).expect("a database");
     let length = db.query_row("SELECT length(results) FROM search", [], |row| {
@@ -223,7 +224,7 @@ fn a_state_is_of_one_search_and_in_one_hand() {
     assert!(message.contains("not the state of a search"), "{message}");
 }
 
-/// Searches until there are results, which nobody reads, and stops at that.
+/// Runs a search that stops at its first results, because the reading end of its output is closed.
 fn begin(args: &[&str]) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -232,7 +233,7 @@ fn begin(args: &[&str]) {
     command.status().expect("the program runs");
 }
 
-/// The trap: what comes back from the disk later than robots.txt is asked for, whatever that says.
+/// Fails if URLs that are loaded from the disk later are requested although robots.txt cannot be read.
 #[test]
 fn robots_txt_holds_for_all_that_is_left() {
     let names: Vec<String> = (0..51_000).map(|i| format!("d{i}/")).collect();
@@ -264,7 +265,7 @@ fn robots_txt_holds_for_all_that_is_left() {
     assert_eq!(lines(&output.stdout).len(), 51_001);
 }
 
-/// The trap: what failed before the search was cut off is forgotten, and the exit status says that all is well.
+/// Fails if failures from before the interruption are forgotten and the exit status is 0.
 #[test]
 fn the_summary_is_of_all_runs() {
     let victim = Victim::default();
@@ -276,7 +277,7 @@ fn the_summary_is_of_all_runs() {
             "GET /a" => response(404, "", ""),
             "GET /d/" => page(&["e/"]),
             "GET /d/e/" => page(&["f/"]),
-            // Everything before the last answer is on the disk by now.
+            // Everything before the last response is on the disk by now.
             "GET /d/e/f/" => {
                 if !is_killed.swap(true, Ordering::SeqCst) {
                     victim.kill();
@@ -334,7 +335,7 @@ fn the_header_of_a_table_is_written_once() {
     }
 }
 
-/// The trap: messages that go to the file of the results are taken for results that were written already.
+/// Fails if messages in the file of the results are taken for results that were already written.
 #[test]
 fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
     let victim = Victim::default();
@@ -368,7 +369,7 @@ fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
         victim.run(command)
     };
     assert_eq!(run().code(), None, "it was killed");
-    // As if it had died in its last write.
+    // The state after a kill during the last write.
     let length = fs::metadata(&out).expect("results").len();
     let cut = File::options().write(true).open(&out);
     cut.and_then(|file| file.set_len(length - 7))
@@ -380,7 +381,7 @@ fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
     assert_eq!(results(&out), [&[message][..], &found].concat());
 }
 
-/// The trap: a turn of which a part is on the disk, or results that are written although it is not there.
+/// Fails if only a part of a commit is on the disk, or if results are written whose commit failed.
 #[test]
 fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
     let server = Script::start(|request| match request {
@@ -419,7 +420,7 @@ fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
     assert!(!file.exists(), "the search is over");
 }
 
-/// The trap: a host that is away when its search goes on is asked for one URL after the other, or waited for.
+/// Fails if a host that is unreachable when its search continues gets a request for each URL, or is waited for.
 #[test]
 fn a_host_that_is_away_when_its_search_goes_on_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

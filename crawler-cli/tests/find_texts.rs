@@ -1,5 +1,5 @@
-//! The texts that `crawler-cli` makes of its table of options, as the programs for which they are meant read them. A
-//! program that is not there is left out.
+//! The texts that `crawler-cli` generates from its option table, checked with the programs that read them. A program
+//! that is not installed is skipped.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn feed(program: &str, args: &[&str], input: &[u8]) -> Option<Output> {
         .ok()?;
     let mut stdin = child.stdin.take().expect("piped");
     let input = input.to_vec();
-    // Beside it, because the program may fill its output first. That it does not read all is its own affair.
+    // In a thread, because the program may fill its output pipe first. The program may ignore a part of the input.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("it ends");
     writer.join().expect("no panic");
@@ -53,7 +53,7 @@ fn shells_read_their_completions() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-/// What bash offers for the last word.
+/// The completions that bash offers for the last word.
 fn offered(words: &str) -> Option<Vec<String>> {
     let mut script = text(&["completions", "bash"]);
     let line = format!(

@@ -1,4 +1,4 @@
-//! `crawler-cli get` as a program: what it sends, prints and exits with, against a server that follows a script of
+//! `crawler-cli get` as a program: its requests, its output and its exit status, with a server that follows a script of
 //! exact bytes.
 
 use std::ffi::OsStr;
@@ -367,13 +367,13 @@ fn a_terminal_gets_no_control_characters_from_heads() {
     let (mut master, terminal) = pseudo_terminal();
     let head = "HTTP/1.1 200 \u{9d}0;t\r\nX: \u{202e}\u{9b}31m\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start([vec![Take, Send(head.into())]]);
-    // The terminal is handed over whole: once the program has ended, no writer is left.
+    // The child owns the only writing end of the terminal: when it has ended, no writer is left.
     let mut child = command(&["-i", "-w", "%header{x}"], &[&server.url("/")])
         .stdout(terminal)
         .spawn()
         .unwrap();
     let mut shown = Vec::new();
-    // Without a writer, reading is an error.
+    // Without a writer, reading returns an error.
     let _ = master.read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
     let shown = String::from_utf8(shown).unwrap().replace('\r', "");
@@ -499,7 +499,7 @@ fn a_reset_in_the_body_comes_after_what_arrived() {
 
 #[test]
 fn connections_that_are_refused() {
-    // Bound and not listening: nothing else can take the port meanwhile.
+    // The socket is bound but does not listen: no other program can take the port.
     let socket = bound_socket();
     let address = local_address(&socket);
     let url = format!("http://user:secret@{address}/");
@@ -539,7 +539,7 @@ fn timeouts_name_what_was_waited_for() {
             "receiving the body: ",
         ),
     ];
-    // All at once, so that the limit can be long enough for a busy machine.
+    // The cases run at the same time, so that the limit can be long enough for a busy machine.
     let running = cases.map(|(reply, stdout, phase)| {
         let server = Server::start([vec![Take, Send(reply.into())]]);
         let url = server.url("/");
@@ -557,7 +557,7 @@ fn a_connection_that_is_never_answered_times_out() {
     let socket = bound_socket();
     socket.listen(0).unwrap();
     let address = local_address(&socket);
-    // Fills the queue of connections that nobody accepts; after that the system drops attempts.
+    // Fills the queue of connections that are not accepted; then the system drops further attempts.
     let mut queue = Vec::new();
     while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
         queue.push(stream);
@@ -1048,7 +1048,7 @@ fn verbose_shows_both_heads_and_no_secret() {
     );
 }
 
-/// A proxy that refuses is shown, and what was meant for it goes nowhere else.
+/// The response of a proxy that refuses is shown, and its credentials are sent to no other server.
 #[test]
 fn a_tunnel_is_shown_and_its_secrets_are_not() {
     let refusal = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nContent-Length: 3\r\n\r\nwho";
@@ -1151,7 +1151,7 @@ impl Done {
 fn command(args: &[impl AsRef<OsStr>], urls: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
     command.arg("get").args(args).args(urls);
-    // What is set around the tests is not for them.
+    // The environment of the tests does not apply.
     for name in [
         "http_proxy",
         "https_proxy",
@@ -1180,7 +1180,7 @@ fn run(args: &[&str], urls: &[&str]) -> Done {
 
 fn run_with_stdin(args: &[&str], urls: &[&str], stdin: &[u8]) -> Done {
     let mut child = command(args, urls).stdin(Stdio::piped()).spawn().unwrap();
-    // A program that reads no stdin may be gone already.
+    // A program that does not read stdin may have ended already.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     Done(child.wait_with_output().unwrap())
 }
@@ -1200,7 +1200,7 @@ fn assert_one_line(stderr: &str, code: i32, url: &str, text: &str) {
     assert_eq!(stderr.matches('\n').count(), 1, "{stderr}");
 }
 
-/// A terminal: the end to read from, and the one for a program.
+/// A terminal: the end to read from, and the end for a program.
 fn pseudo_terminal() -> (std::fs::File, std::fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -1214,21 +1214,21 @@ fn pseudo_terminal() -> (std::fs::File, std::fs::File) {
 
 // ---------------------------------------------------------------------------------------------- the server
 
-/// What a connection does next. After its last step it stays open until the client closes it.
+/// One step of the script of a connection. After the last step, the connection stays open until the client closes it.
 enum Step {
     /// Reads one request.
     Take,
     Send(Vec<u8>),
     /// Waits for the test.
     Pause(Receiver<()>),
-    /// Says that no more bytes follow, and goes on reading.
+    /// Shuts down the writing side (FIN), and continues to read.
     HalfClose,
     Close,
     /// RST instead of FIN.
     Reset,
 }
 
-/// Follows one script for each connection, in the order in which they come, and refuses any further one.
+/// A server with one script for each connection, in order of arrival. It refuses further connections.
 struct Server {
     authority: String,
     requests: Arc<Mutex<Vec<String>>>,
@@ -1272,7 +1272,7 @@ impl Server {
         format!("http://{}{path}", self.authority)
     }
 
-    /// What was taken so far.
+    /// The requests so far.
     fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -1285,7 +1285,7 @@ fn follow(script: Vec<Step>, mut socket: impl Socket, log: &Mutex<Vec<String>>) 
                 Some(request) => log.lock().unwrap().push(request),
                 None => return,
             },
-            // The client may be gone, on purpose.
+            // Some tests let the client close the connection first.
             Send(bytes) => drop(socket.write_all(&bytes)),
             Pause(until) => until.recv().unwrap_or_default(),
             HalfClose => socket.end_writing(),
@@ -1296,7 +1296,8 @@ fn follow(script: Vec<Step>, mut socket: impl Socket, log: &Mutex<Vec<String>>) 
     let _ = std::io::copy(&mut socket, &mut std::io::sink());
 }
 
-/// One request: a head, and a body by its `Content-Length` or up to the last chunk. `None` if the client closed.
+/// Reads one request: a head, and a body by `Content-Length` or up to the last chunk. `None` if the client closed the
+/// connection.
 fn take_request(socket: &mut impl Socket) -> Option<String> {
     let mut request = String::new();
     while !is_complete(&request) {
@@ -1342,7 +1343,7 @@ impl Socket for UnixStream {
         self.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// A Unix socket knows no RST.
+    /// Unix sockets have no RST.
     fn reset(self) {}
 }
 

@@ -1,4 +1,5 @@
-//! The program as its user runs it, and a web server whose every answer is a line of the test: path in, exact bytes out.
+//! Runs the program as a user does, and a scripted web server: the test maps each request to the exact bytes of its
+//! response.
 #![allow(
     dead_code,
     reason = "each test program is compiled with this module, and none uses all of it"
@@ -16,7 +17,8 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod terminal;
 
-/// The program with these arguments, and with none of the environment's proxies. Searches ask for no robots.txt but where it is said: the scripted hosts have none.
+/// The program with these arguments and without the proxies of the environment. A search gets `--robots=off` unless its
+/// arguments decide about robots.txt: the scripted hosts have none.
 pub(crate) fn crawler(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
@@ -26,8 +28,8 @@ pub(crate) fn crawler(args: &[&str]) -> Command {
     }
     let (name, rest) = args.split_at(args.len().min(1));
     command.args(name);
-    let is_told = |arg: &&str| arg.contains("--robots") || *arg == "--compat";
-    if name == ["find"] && !rest.iter().any(is_told) {
+    let decides_robots = |arg: &&str| arg.contains("--robots") || *arg == "--compat";
+    if name == ["find"] && !rest.iter().any(decides_robots) {
         command.arg("--robots=off");
     }
     command.args(rest).stdin(Stdio::null());
@@ -39,7 +41,7 @@ pub(crate) fn find(args: &[&str]) -> Output {
     output.expect("the program runs")
 }
 
-/// The lines in order.
+/// The lines, sorted.
 pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
     let mut lines: Vec<String> = String::from_utf8_lossy(bytes)
         .lines()
@@ -53,13 +55,13 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What comes of a request.
+/// The reaction to a request.
 pub(crate) enum Answer {
-    /// Exactly these bytes, and the end of the connection.
+    /// Sends exactly these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// The connection is reset.
+    /// Resets the connection.
     Reset,
-    /// Nothing, until the client has had enough.
+    /// Sends nothing until the client closes the connection.
     Stall,
 }
 
@@ -69,7 +71,7 @@ impl From<Vec<u8>> for Answer {
     }
 }
 
-/// Serves on a free loopback port until the process ends; one exchange per connection.
+/// A server on a free loopback port that runs until the process ends. One exchange for each connection.
 pub(crate) struct Script {
     scheme: &'static str,
     pub(crate) address: SocketAddr,
@@ -82,14 +84,14 @@ trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 impl Script {
-    /// `answer` gets the method and the target, as in `GET /pub/`, and may block.
+    /// Starts the server. `answer` gets method and target, as in `GET /pub/`, and may block.
     pub(crate) fn start<A: Into<Answer>>(
         answer: impl Fn(&str) -> A + Send + Sync + 'static,
     ) -> Self {
         Self::serve("http", |stream| Box::new(stream), answer)
     }
 
-    /// The same over TLS.
+    /// [`Self::start`] over TLS.
     pub(crate) fn start_tls(
         config: Arc<ServerConfig>,
         answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
@@ -150,12 +152,12 @@ impl Script {
         heads.iter().map(|head| request_of(head)).collect()
     }
 
-    /// The whole heads of the requests so far.
+    /// The complete heads of the requests so far, in order of arrival.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.log.lock().expect("no test panicked here").clone()
     }
 
-    /// The largest number of connections that were open at a time.
+    /// The largest number of connections that were open at the same time.
     pub(crate) fn most_at_once(&self) -> usize {
         self.most_at_once.load(Ordering::SeqCst)
     }
@@ -185,7 +187,7 @@ fn exchange(
     log.lock().expect("no test panicked here").push(head);
     let response = answer(&request);
     before_end();
-    // The client may have gone.
+    // The client may have closed the connection.
     let _ = match response {
         Answer::Bytes(bytes) => reader.get_mut().write_all(&bytes),
         Answer::Reset => socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)),
@@ -193,14 +195,14 @@ fn exchange(
     };
 }
 
-/// A request's head; nothing if none comes.
+/// Reads the head of a request. Empty if the client sends none.
 pub(crate) fn read_head(reader: &mut BufReader<impl Read>) -> String {
     let mut head = String::new();
     while reader.read_line(&mut head).is_ok_and(|n| n > 0) && !head.ends_with("\r\n\r\n") {}
     head
 }
 
-/// An HTTP response with this status, these extra headers and this body; the connection closes after it.
+/// A response with this status, these additional header fields and this body. It closes the connection.
 pub(crate) fn response(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let length = body.as_ref().len();
     let mut response = format!(
@@ -211,7 +213,7 @@ pub(crate) fn response(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Ve
     response
 }
 
-/// An index page as nginx writes it.
+/// A response with an index page as nginx writes it.
 pub(crate) fn page(hrefs: &[&str]) -> Vec<u8> {
     response(200, "Content-Type: text/html\r\n", index(hrefs))
 }

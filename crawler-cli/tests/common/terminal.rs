@@ -1,9 +1,9 @@
-//! A terminal, as a program sees it and as its user does.
+//! A pseudo-terminal for the program, and the screen that its user would see.
 
 use std::fs::File;
 use std::io::Read as _;
 
-/// A terminal: the end to read from, and the one for a program.
+/// A terminal of 60 columns and 24 rows: the end to read from, and the end for a program.
 pub(crate) fn pseudo_terminal() -> (File, File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -25,11 +25,11 @@ pub(crate) fn pseudo_terminal() -> (File, File) {
     (master.into(), terminal.expect("opens"))
 }
 
-/// Reads what a program writes to a terminal, until no writer is left, and tells each time what its screen shows.
+/// Reads what a program writes to a terminal until no writer is left. Passes the screen to `seen` after each read.
 pub(crate) fn watch(mut master: File, mut seen: impl FnMut(&vt100::Screen)) -> vt100::Parser {
     let mut screen = vt100::Parser::new(24, 60, 1000);
     let mut bytes = [0; 4096];
-    // The end of a terminal is an error.
+    // At the end of a terminal, reading returns an error.
     while let Ok(n @ 1..) = master.read(&mut bytes) {
         screen.process(&bytes[..n]);
         seen(screen.screen());
@@ -37,7 +37,7 @@ pub(crate) fn watch(mut master: File, mut seen: impl FnMut(&vt100::Screen)) -> v
     screen
 }
 
-/// What each row of the screen shows.
+/// The rows of the screen, without trailing blanks.
 pub(crate) fn rows(screen: &vt100::Screen) -> String {
     let rows: Vec<_> = screen
         .rows(0, 60)
