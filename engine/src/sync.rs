@@ -1,6 +1,6 @@
-//! What threads meet on: the standard library's locks, atomics and threads. In unit tests with the feature `models` they
-//! are those of shuttle, which runs the same code in very many orders; these exist inside a model alone, so that only
-//! the models can run then (`client/shared/models.rs`).
+//! Locks, atomics and threads of the standard library. In unit tests with the feature `models` they are shuttle's,
+//! which runs the same code in very many orders of its threads. Shuttle's types work only inside a model, so only the
+//! models can run in such a build (`client/shared/models.rs`).
 
 #[cfg(all(test, feature = "models"))]
 pub(crate) use shuttle::{

@@ -1,19 +1,20 @@
-//! Points in time as the policies and the reactor keep them: in 8 bytes, compared and moved with one instruction, where
-//! [`Instant`] takes 16 and a comparison of two fields. A call passes a dozen of them, and a connection keeps five.
+//! Points in time for the policies and the reactor: 8 bytes that one instruction compares or copies. An [`Instant`]
+//! takes 16 bytes, and its comparison looks at two fields. A call takes about a dozen of them, and a connection keeps
+//! five.
 
 use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds since 292 years before this program first looked at the clock.
+/// Nanoseconds. The first call of [`Time::of`] in this program is [`ORIGIN`](Time::ORIGIN), 292 years after zero.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Time(NonZeroU64);
 
-static FIRST_LOOK: LazyLock<Instant> = LazyLock::new(Instant::now);
+static FIRST_CALL: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Time {
-    /// Of the first look; what is before it counts down from here.
+    /// The time of the first call; earlier times are below it.
     const ORIGIN: u64 = 1 << 63;
 
     #[cfg(test)]
@@ -22,7 +23,7 @@ impl Time {
     }
 
     pub(crate) fn of(instant: Instant) -> Self {
-        let first = *FIRST_LOOK;
+        let first = *FIRST_CALL;
         let nanos = match instant.checked_duration_since(first) {
             Some(after) => Self::ORIGIN.saturating_add(nanos(after)),
             None => Self::ORIGIN.saturating_sub(nanos(first - instant)),
@@ -30,9 +31,9 @@ impl Time {
         Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// For policies that others use as well.
+    /// The same time, for policies that are used outside the engine, too.
     pub(crate) fn instant(self) -> Instant {
-        let (nanos, first) = (self.0.get(), *FIRST_LOOK);
+        let (nanos, first) = (self.0.get(), *FIRST_CALL);
         let instant = match nanos.checked_sub(Self::ORIGIN) {
             Some(after) => first.checked_add(Duration::from_nanos(after)),
             None => first.checked_sub(Duration::from_nanos(Self::ORIGIN - nanos)),
@@ -40,13 +41,13 @@ impl Time {
         instant.unwrap_or(first)
     }
 
-    /// `None` beyond 292 years.
+    /// `None` if the sum is more than 292 years after the origin.
     #[inline]
     pub(crate) fn checked_add(self, by: Duration) -> Option<Self> {
         self.0.checked_add(nanos(by)).map(Self)
     }
 
-    /// How long after `earlier`; zero if it is before that.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     #[inline]
     pub(crate) fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
@@ -56,7 +57,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// At most 292 years.
+    /// Saturates 292 years after the origin.
     #[inline]
     fn add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_the_order_and_the_distances_of_instants() {
+    fn order_and_distances_are_those_of_instants() {
         let now = Instant::now();
         let time = Time::of(now);
         for nanos in [0, 1, 999_999_999, 1_000_000_000, 86_400_000_000_001] {

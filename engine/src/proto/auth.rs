@@ -1,11 +1,12 @@
-//! Basic authentication (RFC 7617) from the user information of a URL (RFC 3986 §3.2.1).
+//! Basic authentication (RFC 7617) from the user information of a URL (RFC 3986 §3.2.1): percent-decoding and base64.
+//! Which request or proxy gets the credentials is decided by the callers.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// A user and a password, decoded. `Debug` shows neither.
+/// A user name and a password, both percent-decoded. `Debug` shows neither.
 ///
 /// ```
 /// use courser::proto::Credentials;
@@ -20,7 +21,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// A user and a password as they are.
+    /// Takes a user name and a password as they are, without decoding.
     pub fn new(user: impl Into<Vec<u8>>, password: impl Into<Vec<u8>>) -> Self {
         Self {
             user: user.into().into(),
@@ -28,7 +29,7 @@ impl Credentials {
         }
     }
 
-    /// From `user:password`, percent-encoded; without a colon, the password is empty.
+    /// Reads `user:password` and decodes its percent-encoding. Without a colon, the password is empty.
     pub fn from_userinfo(userinfo: &str) -> Self {
         let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
         Self {
@@ -37,7 +38,7 @@ impl Credentials {
         }
     }
 
-    /// The user.
+    /// The user name.
     pub fn user(&self) -> &[u8] {
         &self.user
     }
@@ -47,7 +48,8 @@ impl Credentials {
         &self.password
     }
 
-    /// Appends the value of `Authorization` or `Proxy-Authorization`.
+    /// Appends the value of an `Authorization` or `Proxy-Authorization` header: `Basic` and the base64 of
+    /// `user:password`.
     pub fn push_basic(&self, out: &mut Vec<u8>) {
         let parts = [&*self.user, b":", &*self.password];
         push_value(parts.into_iter().flatten().copied(), out);
@@ -60,7 +62,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Appends the value of `Authorization` for the user information of a URL, with no memory but `out`'s.
+/// Appends the value of `Authorization` for the user information of a URL. Allocates only what `out` needs to grow.
 ///
 /// ```
 /// let mut value = Vec::new();
@@ -68,7 +70,7 @@ impl fmt::Debug for Credentials {
 /// assert_eq!(value, b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
 /// ```
 pub fn push_basic(userinfo: &str, out: &mut Vec<u8>) {
-    // The first colon is the one between user and password; a user without one gets it (RFC 7617 §2).
+    // The first colon separates user and password. User information without a colon gets one at its end (RFC 7617 §2).
     let colon = if userinfo.contains(':') { "" } else { ":" };
     push_value(percent_decoded(userinfo).chain(colon.bytes()), out);
 }
@@ -83,7 +85,7 @@ fn push_value(mut bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
             len += 1;
         }
         let mut encoded = [0; GROUP / 3 * 4];
-        // Four characters for each three bytes fit.
+        // `encoded` has room for four characters for each three bytes, so this does not fail.
         let n = STANDARD
             .encode_slice(&group[..len], &mut encoded)
             .unwrap_or_default();
@@ -94,17 +96,17 @@ fn push_value(mut bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     }
 }
 
-/// `%41` becomes `A`; what is no such triple stays.
+/// Decodes percent-encoding: `%41` becomes `A`. A `%` without two hexadecimal digits stays as it is.
 pub(crate) fn percent_decoded(text: &str) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {
-        let (&first, behind) = rest.split_first()?;
-        rest = behind;
+        let (&first, after) = rest.split_first()?;
+        rest = after;
         if first == b'%'
-            && let [high, low, behind @ ..] = behind
+            && let [high, low, after @ ..] = after
             && let (Some(high), Some(low)) = (hex(*high), hex(*low))
         {
-            rest = behind;
+            rest = after;
             return Some(high << 4 | low);
         }
         Some(first)
@@ -115,7 +117,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// A multiple of three, so that only the last group is padded.
+/// Bytes encoded at a time. A multiple of three, so that only the last group is padded.
 const GROUP: usize = 48;
 
 #[cfg(test)]
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_at_every_length() {
+    fn basic_value_at_every_length() {
         for length in 0..200 {
             let password: String = ('a'..='z').cycle().take(length).collect();
             let mut direct = b"x".to_vec();
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_them_is_shown() {
+    fn debug_shows_neither_user_nor_password() {
         let credentials = Credentials::new("user", "secret");
         assert_eq!(format!("{credentials:?}"), "Credentials(***)");
     }

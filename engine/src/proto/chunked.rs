@@ -1,9 +1,9 @@
-//! Chunked transfer decoding (RFC 9112 §7.1) up to the last chunk's size line. Bytes in, byte counts out; no I/O, no
-//! allocation. The trailer section that follows is read by the exchange, with the header limits.
+//! The chunked transfer coding (RFC 9112 §7.1), decoded up to the size line of the last chunk. Bytes in, byte counts
+//! out; no I/O, no allocation. The exchange reads the trailer section that follows, with the limits of headers.
 //!
-//! Line ends are CRLF only here: bare LF and unchecked bytes after the data are how two readers come to see different
-//! bodies. Sizes are hexadecimal digits only. Extensions are checked against their grammar as far as finding their
-//! end needs (quoted strings hide a `;`), bounded, and dropped.
+//! Line ends must be CRLF. Bare LF and unchecked bytes after the data let two readers see different bodies. Sizes are
+//! hexadecimal digits only. Of an extension, only what is needed to find its end is checked (a quoted string can hold a
+//! `;`). Extensions are limited in length and dropped.
 
 use super::Limits;
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
@@ -11,28 +11,28 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 /// The decoder of one chunked body.
 #[derive(Debug)]
 pub(crate) struct ChunkDecoder {
-    state: State,
-    /// Size of the chunk whose line is being read, or bytes left of the one whose data is.
+    state: ChunkState,
+    /// Size of the chunk while its size line is read; bytes that are left while its data is read.
     size: u64,
-    /// Bytes of the current size line so far.
+    /// Bytes of the current size line that have come.
     line: usize,
-    /// Framing bytes so far, line ends included.
+    /// Framing bytes that have come in this body, line ends included.
     overhead: u64,
-    /// Data bytes announced so far.
+    /// Data bytes that the chunks so far have announced.
     data: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    /// The first digit of a size.
+enum ChunkState {
+    /// Expects the first digit of a size.
     Size,
-    /// More digits, or the end of the size.
+    /// Expects another digit, or the end of the size.
     SizeDigits,
-    /// Blanks after the size: only an extension may follow (`BWS ";"`).
+    /// Blanks came after the size: only an extension may follow (`BWS ";"`).
     SizeBlank,
     Extension,
     ExtensionQuoted,
-    /// The byte after a backslash in a quoted string.
+    /// Expects the byte after a backslash in a quoted string.
     ExtensionEscaped,
     LineLf,
     Data,
@@ -41,21 +41,21 @@ enum State {
     Last,
 }
 
-/// What the decoder found next.
+/// What the decoder found.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Chunk {
-    /// That many bytes of data; the position is now behind them.
+    /// So many bytes of data, which end at the new position.
     Data(usize),
-    /// All input is used; the body goes on.
+    /// All input is used; the body continues.
     More,
-    /// The size line of the last chunk is read; the trailer section follows.
+    /// The size line of the last chunk was read; the trailer section follows.
     Last,
 }
 
 impl ChunkDecoder {
     pub(crate) fn new() -> Self {
         Self {
-            state: State::Size,
+            state: ChunkState::Size,
             size: 0,
             line: 0,
             overhead: 0,
@@ -63,8 +63,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Reads on from `input[*pos..]` to the next piece of data, and moves `pos`. `body_limit` is checked against the
-    /// size that a chunk announces, before its data comes.
+    /// Reads `input` from `*pos` on, up to the end of the next piece of data, and advances `pos`. A chunk whose
+    /// announced size would take the body above `body_limit` is refused before its data comes.
     pub(crate) fn next(
         &mut self,
         input: &[u8],
@@ -73,19 +73,19 @@ impl ChunkDecoder {
         body_limit: Option<u64>,
     ) -> Result<Chunk, ErrorKind> {
         loop {
-            if self.state == State::Last {
+            if self.state == ChunkState::Last {
                 return Ok(Chunk::Last);
             }
             let Some(&byte) = input.get(*pos) else {
                 return Ok(Chunk::More);
             };
-            if self.state == State::Data {
+            if self.state == ChunkState::Data {
                 let left = usize::try_from(self.size).unwrap_or(usize::MAX);
                 let n = left.min(input.len() - *pos);
                 *pos += n;
                 self.size -= n as u64;
                 if self.size == 0 {
-                    self.state = State::DataCr;
+                    self.state = ChunkState::DataCr;
                 }
                 return Ok(Chunk::Data(n));
             }
@@ -106,23 +106,30 @@ impl ChunkDecoder {
             return Err(LimitExceeded::ChunkLine(limits.chunk_line).into());
         }
         self.state = match (self.state, byte) {
-            (State::Size | State::SizeDigits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+            (
+                ChunkState::Size | ChunkState::SizeDigits,
+                b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F',
+            ) => {
                 self.push_digit(byte)?;
-                State::SizeDigits
+                ChunkState::SizeDigits
             }
-            (State::SizeDigits | State::Extension, b'\r') => State::LineLf,
-            (State::SizeDigits | State::SizeBlank, b';') => State::Extension,
-            (State::SizeDigits | State::SizeBlank, b' ' | b'\t') => State::SizeBlank,
-            (State::Extension, b'"') => State::ExtensionQuoted,
-            (State::ExtensionQuoted, b'"') => State::Extension,
-            (State::ExtensionQuoted, b'\\') => State::ExtensionEscaped,
-            (State::ExtensionEscaped, b'\t' | b' '..=b'~' | 0x80..) => State::ExtensionQuoted,
-            (State::Extension | State::ExtensionQuoted, b'\t' | b' '..=b'~' | 0x80..) => self.state,
-            (State::LineLf, b'\n') => self.end_line(limits, body_limit)?,
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => {
+            (ChunkState::SizeDigits | ChunkState::Extension, b'\r') => ChunkState::LineLf,
+            (ChunkState::SizeDigits | ChunkState::SizeBlank, b';') => ChunkState::Extension,
+            (ChunkState::SizeDigits | ChunkState::SizeBlank, b' ' | b'\t') => ChunkState::SizeBlank,
+            (ChunkState::Extension, b'"') => ChunkState::ExtensionQuoted,
+            (ChunkState::ExtensionQuoted, b'"') => ChunkState::Extension,
+            (ChunkState::ExtensionQuoted, b'\\') => ChunkState::ExtensionEscaped,
+            (ChunkState::ExtensionEscaped, b'\t' | b' '..=b'~' | 0x80..) => {
+                ChunkState::ExtensionQuoted
+            }
+            (ChunkState::Extension | ChunkState::ExtensionQuoted, b'\t' | b' '..=b'~' | 0x80..) => {
+                self.state
+            }
+            (ChunkState::LineLf, b'\n') => self.end_line(limits, body_limit)?,
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => {
                 self.line = 0;
-                State::Size
+                ChunkState::Size
             }
             _ => return Err(PeerFault::BadChunk.into()),
         };
@@ -141,7 +148,11 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    fn end_line(&mut self, limits: &Limits, body_limit: Option<u64>) -> Result<State, ErrorKind> {
+    fn end_line(
+        &mut self,
+        limits: &Limits,
+        body_limit: Option<u64>,
+    ) -> Result<ChunkState, ErrorKind> {
         self.data = self
             .data
             .checked_add(self.size)
@@ -151,22 +162,22 @@ impl ChunkDecoder {
         {
             return Err(LimitExceeded::BodyBytes(limit).into());
         }
-        // The data of this chunk counts only once it is the previous one's: else a huge announced size would excuse
-        // any extension.
-        let earned = (self.data - self.size).saturating_mul(OVERHEAD_PER_BYTE);
-        if self.overhead > earned.saturating_add(limits.chunk_overhead as u64) {
+        // The data of this chunk does not count yet. Otherwise a huge announced size would permit any length of
+        // extensions.
+        let allowed = (self.data - self.size).saturating_mul(OVERHEAD_PER_BYTE);
+        if self.overhead > allowed.saturating_add(limits.chunk_overhead as u64) {
             return Err(LimitExceeded::ChunkOverhead(limits.chunk_overhead).into());
         }
         self.line = 0;
         Ok(if self.size == 0 {
-            State::Last
+            ChunkState::Last
         } else {
-            State::Data
+            ChunkState::Data
         })
     }
 }
 
-/// Framing bytes that a byte of data may bring: a chunk of one byte has five.
+/// Framing bytes allowed for each byte of data. A chunk of one byte has five.
 const OVERHEAD_PER_BYTE: u64 = 8;
 
 #[cfg(test)]
@@ -229,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_chunks_pass_and_padded_ones_do_not() {
+    fn one_byte_chunks_pass_and_padded_chunks_are_refused() {
         let plain = "1\r\nx\r\n".repeat(100_000) + "0\r\n";
         assert_eq!(
             decode(plain.as_bytes(), 4096, &Limits::default()).map(|b| b.len()),

@@ -1,9 +1,10 @@
-//! Content codings of a response (RFC 9110 §8.4), taken off between the framing and the body: gzip and deflate
-//! (RFC 1950-1952), br (RFC 7932), zstd (RFC 8878, RFC 9659), one upon the other up to five deep. Bytes in, bytes out.
+//! Content codings of a response (RFC 9110 §8.4), decoded between the framing and the body: gzip and deflate (RFC
+//! 1950-1952), br (RFC 7932), zstd (RFC 8878, RFC 9659), and up to five of them applied one after the other. Bytes in,
+//! bytes out.
 //!
-//! A [`Decoder`] works in pieces of bounded size and counts what each layer makes, so that no input gets far beyond a
-//! limit, and stops when the body holds as much as its consumer wants; what is left of its input it keeps until then.
-//! What the codings themselves are is in [`layer`]; when a response is decoded at all is the exchange's matter.
+//! A [`Decoder`] works in pieces of bounded size and counts the output of each layer, so that no input gets far beyond
+//! a limit. It stops when the body is as long as its consumer allows, and keeps the rest of the input until the body
+//! has room. [`layer`] has the codings themselves. The exchange decides whether a response is decoded.
 
 mod layer;
 #[cfg(test)]
@@ -12,15 +13,15 @@ mod tests;
 use std::fmt;
 use std::ops::{BitOr, Range};
 
-use self::layer::Engine;
+use self::layer::LayerDecoder;
 use super::Limits;
 use super::head::list;
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
-/// A set of content codings: those that a request offers in `Accept-Encoding` and wants taken off its response.
+/// A set of content codings: those that a request offers in `Accept-Encoding`, and that are decoded in its response.
 ///
-/// A response keeps what decoding has needed, and a client what streamed bodies have needed (up to a MiB for each): the
-/// next body costs no allocation. Those in `br` do: its decoder cannot be used again.
+/// A response keeps the memory that decoding has needed, and a client keeps that of streamed bodies (up to 1 MiB for
+/// each), so the next body costs no allocation. A body in `br` does cost allocations: its decoder cannot be used again.
 ///
 /// ```
 /// use courser::{Codings, Request};
@@ -34,31 +35,31 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 pub struct Codings(u8);
 
 impl Codings {
-    /// `gzip`, also listed as `x-gzip` (RFC 1952).
+    /// `gzip` (RFC 1952). A response may also call it `x-gzip`.
     pub const GZIP: Self = Self(1);
-    /// `deflate`: zlib's format (RFC 1950), or, as some servers send it, bare deflate (RFC 1951).
+    /// `deflate`: zlib's format (RFC 1950), or bare deflate (RFC 1951), which some servers send.
     pub const DEFLATE: Self = Self(2);
     /// `br` (RFC 7932).
     pub const BR: Self = Self(4);
     /// `zstd` (RFC 8878).
     pub const ZSTD: Self = Self(8);
 
-    /// All of them.
+    /// All codings.
     pub const fn all() -> Self {
         Self(15)
     }
 
-    /// None of them: bodies come as they were sent.
+    /// No coding: bodies are delivered as they were sent.
     pub const fn none() -> Self {
         Self(0)
     }
 
-    /// Whether all of `other` are in this set.
+    /// Whether all codings in `other` are in this set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -73,7 +74,7 @@ impl BitOr for Codings {
 }
 
 impl fmt::Display for Codings {
-    /// As a header's value.
+    /// The value of an `Accept-Encoding` header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "";
         for coding in Coding::ALL {
@@ -125,15 +126,15 @@ impl Coding {
 }
 
 /// The codings of a body in the order in which they were applied; the rest is `None`.
-pub(super) type Stack = [Option<Coding>; MOST_CODINGS];
+pub(super) type Stack = [Option<Coding>; MAX_CODINGS];
 
-/// What the values of all `Content-Encoding` lines come to. Nothing is to be decoded if one of the codings is unknown
-/// or not wanted: the layers below it would be of no use by themselves.
+/// Reads the values of all `Content-Encoding` lines. The result is empty if one of the codings is unknown or not in
+/// `wanted`: the codings applied before that one cannot be decoded without it.
 pub(super) fn stack<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     wanted: Codings,
 ) -> Result<Stack, LimitExceeded> {
-    let (mut stack, mut depth) = ([None; MOST_CODINGS], 0);
+    let (mut stack, mut depth) = ([None; MAX_CODINGS], 0);
     let tokens = values.flat_map(list);
     for token in tokens.filter(|t| !t.is_empty() && !t.eq_ignore_ascii_case(b"identity")) {
         match Coding::parse(token) {
@@ -143,16 +144,16 @@ pub(super) fn stack<'a>(
                 }
                 depth += 1;
             }
-            _ => return Ok([None; MOST_CODINGS]),
+            _ => return Ok([None; MAX_CODINGS]),
         }
     }
-    if depth > MOST_CODINGS {
-        return Err(LimitExceeded::ContentCodings(MOST_CODINGS));
+    if depth > MAX_CODINGS {
+        return Err(LimitExceeded::ContentCodings(MAX_CODINGS));
     }
     Ok(stack)
 }
 
-/// Takes the codings off one body after the other, and keeps its memory in between.
+/// Decodes the content codings of one body after the other. Keeps its memory between bodies.
 pub(crate) struct Decoder {
     /// In the order in which bytes pass them: the coding that was applied last comes first.
     layers: Vec<Layer>,
@@ -161,39 +162,39 @@ pub(crate) struct Decoder {
     /// Input that came while the body was full, from `kept_at` on. Empty unless `held`.
     kept: Vec<u8>,
     kept_at: usize,
-    /// It has stopped because the body was full, and there is more to come without new input.
+    /// Decoding has stopped because the body was full, and can continue without new input.
     held: bool,
     /// Bytes of the coded body that have come.
     received: u64,
-    /// Those of them that the first layer has taken.
+    /// Bytes of the coded body that the first layer has used.
     taken: u64,
-    /// What the spare layers hold in memory.
+    /// Bytes of memory that the spare layers hold.
     idle_memory: usize,
 }
 
 struct Layer {
-    engine: Engine,
+    decoder: LayerDecoder,
     out: Box<[u8]>,
-    /// What of `out` the next layer has still to take; always empty for the last one.
+    /// The part of `out` that the next layer has not used yet; always empty for the last layer.
     ready: Range<usize>,
     made: u64,
-    /// The last step left room: without new input there is no more.
+    /// The last step did not fill the output: without new input, the layer has no more.
     drained: bool,
 }
 
-/// What holds for one body.
+/// The limits of one body.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<'a> {
     pub(super) limits: &'a Limits,
-    /// Of all that a layer makes.
+    /// Bytes that each layer may produce.
     pub(super) decoded: Option<u64>,
-    /// As much as the body may hold at a time.
+    /// The length at which the body counts as full.
     pub(super) hold_at: usize,
 }
 
-/// What a layer did with its input.
+/// How much a layer used and produced in one step.
 #[derive(Clone, Copy, Debug, Default)]
-struct Step {
+struct Progress {
     used: usize,
     made: usize,
 }
@@ -212,27 +213,27 @@ impl Decoder {
         })
     }
 
-    /// Prepares for a new body.
+    /// Prepares for a new body with the codings in `stack`.
     pub(super) fn begin(&mut self, stack: Stack, limits: &Limits) -> Result<(), ErrorKind> {
         for coding in stack.into_iter().rev().flatten() {
-            let at = self.spare.iter().position(|l| l.engine.coding() == coding);
+            let at = self.spare.iter().position(|l| l.decoder.coding() == coding);
             let mut layer = match at {
                 Some(at) => self.spare.swap_remove(at),
                 None => Layer {
-                    engine: Engine::new(coding)?,
+                    decoder: LayerDecoder::new(coding)?,
                     out: vec![0; PIECE].into_boxed_slice(),
                     ready: 0..0,
                     made: 0,
                     drained: true,
                 },
             };
-            layer.engine.prepare(limits)?;
+            layer.decoder.prepare(limits)?;
             self.layers.push(layer);
         }
         Ok(())
     }
 
-    /// Takes in the next piece of the coded body.
+    /// Decodes the next piece of the coded body, and keeps what the body has no room for.
     pub(super) fn handle_input(
         &mut self,
         input: &[u8],
@@ -249,7 +250,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The body has room again.
+    /// Continues to decode: the body has room again.
     pub(super) fn handle_room(
         &mut self,
         body: &mut Vec<u8>,
@@ -265,7 +266,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether there is more to come once the body has room.
+    /// Whether decoding has stopped because the body is full.
     pub(super) fn is_held(&self) -> bool {
         self.held
     }
@@ -275,12 +276,12 @@ impl Decoder {
         self.received
     }
 
-    /// Whether every layer has seen its end.
+    /// Whether every layer has reached the end of its coding.
     pub(super) fn is_complete(&self) -> bool {
-        self.layers.iter().all(|layer| layer.engine.is_complete())
+        self.layers.iter().all(|layer| layer.decoder.is_complete())
     }
 
-    /// Ends the body, and gives back what is not worth keeping, or above `retained` bytes in all.
+    /// Ends the body. Frees layers that are not worth keeping, and those above `retained` bytes in all.
     pub(super) fn reset(&mut self, retained: usize) {
         (self.kept, self.kept_at, self.held) = (Vec::new(), 0, false);
         (self.received, self.taken) = (0, 0);
@@ -289,19 +290,19 @@ impl Decoder {
         self.layers = layers;
         self.idle_memory = 0;
         self.spare.retain(|layer| {
-            let memory = layer.engine.memory() + layer.out.len();
+            let memory = layer.decoder.memory() + layer.out.len();
             let keep = self.idle_memory + memory <= retained;
             self.idle_memory += if keep { memory } else { 0 };
             keep
         });
     }
 
-    /// What it holds in memory between two bodies, in bytes.
+    /// Bytes of memory that the decoder holds between two bodies.
     pub(crate) fn idle_memory(&self) -> usize {
         self.idle_memory
     }
 
-    /// Decodes until the input is used up or the body is full, and tells how much of the input was used.
+    /// Decodes until the input is used up or the body is full. Returns how much of the input was used.
     fn decode(
         &mut self,
         input: &[u8],
@@ -311,18 +312,18 @@ impl Decoder {
         let mut used = 0;
         self.held = false;
         loop {
-            let mut moved = false;
+            let mut progressed = false;
             // The last layer first: each one makes room for the one before it.
             for at in (0..self.layers.len()).rev() {
-                moved |= self.step(at, input, &mut used, body, bounds)?;
+                progressed |= self.step(at, input, &mut used, body, bounds)?;
             }
-            if !moved {
+            if !progressed {
                 return Ok(used);
             }
         }
     }
 
-    /// Lets one layer work, once; false if there was nothing for it to do.
+    /// Lets one layer do one step. Returns false if the layer had nothing to do.
     fn step(
         &mut self,
         at: usize,
@@ -332,7 +333,7 @@ impl Decoder {
         bounds: Bounds<'_>,
     ) -> Result<bool, ErrorKind> {
         let (before, rest) = self.layers.split_at_mut(at);
-        let [layer, behind @ ..] = rest else {
+        let [layer, after @ ..] = rest else {
             return Ok(false);
         };
         let source = match before.last() {
@@ -342,7 +343,7 @@ impl Decoder {
         if !layer.ready.is_empty() || (source.is_empty() && layer.drained) {
             return Ok(false);
         }
-        let room = match behind {
+        let room = match after {
             [] => bounds.hold_at.saturating_sub(body.len()).min(PIECE),
             _ => PIECE,
         };
@@ -350,7 +351,7 @@ impl Decoder {
             self.held = true;
             return Ok(false);
         }
-        let step = layer.engine.step(source, &mut layer.out[..room])?;
+        let step = layer.decoder.step(source, &mut layer.out[..room])?;
         if step.used == 0 && step.made == 0 && !source.is_empty() {
             return Err(PeerFault::BadContentCoding.into());
         }
@@ -366,7 +367,7 @@ impl Decoder {
         let over = bounds
             .decoded
             .map_or(0, |limit| layer.made.saturating_sub(limit));
-        if behind.is_empty() {
+        if after.is_empty() {
             let within = step.made - step.made.min(usize::try_from(over).unwrap_or(usize::MAX));
             body.extend_from_slice(&layer.out[..within]);
         } else {
@@ -386,25 +387,26 @@ impl Decoder {
 }
 
 impl Layer {
-    /// Ready for another body, if its memory is worth keeping.
+    /// Prepares the layer for another body; `None` if its memory is not worth keeping.
     fn reset(mut self) -> Option<Self> {
         (self.ready, self.made, self.drained) = (0..0, 0, true);
-        self.engine.reset().then_some(self)
+        self.decoder.reset().then_some(self)
     }
 }
 
 impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let codings = self.layers.iter().map(|layer| layer.engine.coding());
+        let codings = self.layers.iter().map(|layer| layer.decoder.coding());
         f.debug_list().entries(codings).finish()
     }
 }
 
-/// The most codings that are taken off a body. More than two make no sense; each may multiply the work.
-const MOST_CODINGS: usize = 5;
+/// The most codings that are decoded in one body. More than two are of no use, and each can multiply the work.
+const MAX_CODINGS: usize = 5;
 
-/// What a layer makes at a time. Holds what deflate can refer back to, so that zlib copies no more than it must.
+/// Bytes that a layer produces at a time. As much as deflate can refer back to, so that zlib copies as little as
+/// possible.
 const PIECE: usize = 32 * 1024;
 
-/// The ratio is looked at only beyond so many decoded bytes: a small body does no harm.
+/// The ratio is checked only above so many decoded bytes: a small body does no harm.
 const RATIO_FROM: u64 = 1024 * 1024;

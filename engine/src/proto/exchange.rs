@@ -1,9 +1,9 @@
 //! One request and its response on one connection (RFC 9112 §6, §9), as a state machine over bytes.
 //!
-//! The driver writes what [`poll_send`](Exchange::poll_send) gives, feeds what it reads to
-//! [`handle_read`](Exchange::handle_read), tells of the end of the stream with [`handle_eof`](Exchange::handle_eof),
-//! and stops when [`done`](Exchange::done) says whether the connection may serve another exchange. How the input is
-//! cut into reads never changes the outcome.
+//! The driver writes what [`poll_send`](Exchange::poll_send) returns, passes what it reads to
+//! [`handle_read`](Exchange::handle_read), reports the end of the stream with [`handle_eof`](Exchange::handle_eof), and
+//! stops when [`done`](Exchange::done) says whether the connection may serve another exchange. The outcome never
+//! depends on how the input is split into reads. Connections, time, retries and redirects belong to the layers above.
 //!
 //! Framing of the response, in the order of RFC 9112 §6.3:
 //!
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | to HEAD; 1xx, 204, 304 | none, whatever the headers say |
 //! | 2xx to CONNECT, 101 to an Upgrade | none; the connection is handed over |
-//! | Transfer-Encoding: chunked | chunked; with Content-Length beside it the connection is closed afterwards |
+//! | Transfer-Encoding: chunked | chunked; if there is also a Content-Length, the connection is closed afterwards |
 //! | any other Transfer-Encoding, or any in HTTP/1.0 | error |
 //! | Content-Length | that many bytes |
 //! | neither | until the connection closes |
@@ -27,7 +27,7 @@ use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 use crate::mutation::{self, Mutation};
 
-/// One request and its response.
+/// One request and its response on one connection.
 ///
 /// ```
 /// use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
@@ -52,19 +52,19 @@ use crate::mutation::{self, Mutation};
 /// ```
 #[derive(Debug)]
 pub struct Exchange {
-    send: Send,
-    recv: Recv,
+    send: SendState,
+    recv: RecvState,
     mode: BodyMode,
     kind: RequestKind,
-    /// The request's body is a stream.
+    /// The body of the request is a stream.
     streams: bool,
-    /// Why the connection must close after this exchange, as far as it is known already.
+    /// Why the connection must close after this exchange, if that is known already.
     close: Option<CloseReason>,
     /// `Keep-Alive: timeout=N` of the response, in seconds.
     keep_alive_timeout: Option<u32>,
-    /// What to take off the body.
+    /// The codings that the request offered, to be decoded in the body.
     codings: Codings,
-    /// Of a body whose content codings are taken off, until that is done.
+    /// Decodes the body; present until the decoded body is complete.
     decoder: Option<Box<Decoder>>,
     stream_buffer: usize,
     interim: usize,
@@ -72,23 +72,23 @@ pub struct Exchange {
     received: u64,
 }
 
-/// What becomes of the response's body.
+/// What is done with the body of the response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyMode {
-    /// All of it goes to the response, up to [`Limits::body_bytes`].
+    /// The whole body goes to the response. An error beyond [`Limits::body_bytes`].
     Buffer,
-    /// It goes to the response, and a consumer takes it from there; the driver stops reading when too much waits.
+    /// The body goes to the response, and a consumer takes it from there. The driver stops reading when too much waits.
     Stream,
-    /// It is dropped: nobody wants it, and the connection is to be kept.
+    /// The body is dropped: no caller waits for it, and the connection shall serve again.
     Discard,
 }
 
 /// Whether the connection may serve another exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reuse {
-    /// It may: the end of the message was seen, and neither side said close.
+    /// It may: the end of the message was seen, and neither side announced the end of the connection.
     Keep,
-    /// It may not, and why.
+    /// It may not, for this reason.
     Close(CloseReason),
 }
 
@@ -96,68 +96,68 @@ pub enum Reuse {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The request said `Connection: close`.
+    /// The request had `Connection: close`.
     RequestSaidClose,
-    /// The response said `Connection: close`.
+    /// The response had `Connection: close`.
     ResponseSaidClose,
     /// An HTTP/1.0 response without `Connection: keep-alive` (RFC 9112 §9.3).
     Http10,
-    /// The body ended with the connection.
+    /// The end of the connection was the end of the body.
     UntilClose,
-    /// Length headers that contradict each other, or stand where there is no body to be framed (RFC 9112 §6.3).
+    /// Length headers that contradict each other, or that stand in a response without a body (RFC 9112 §6.3).
     AmbiguousFraming,
-    /// Bytes behind the end of the response.
+    /// The peer sent bytes after the end of the response.
     Surplus,
-    /// The final response came before the request was sent whole.
+    /// The final response came before the whole request was sent.
     EarlyResponse,
-    /// The connection speaks another protocol now (101, or 2xx to CONNECT).
+    /// The connection has switched protocols (101, or 2xx to CONNECT).
     HandedOver,
     /// The call failed, was cancelled or timed out.
     Failed,
-    /// The peer closed it, or sent something, while it was idle.
+    /// While the connection was idle, the peer closed it or sent something.
     PeerClosed,
-    /// Idle for longer than allowed.
+    /// The connection was idle for longer than allowed.
     IdleTimeout,
-    /// Older than allowed, or used often enough.
+    /// The connection is older than allowed, or has served as many requests as allowed.
     WornOut,
-    /// The caller closed it.
+    /// The caller closed the connection.
     Caller,
 }
 
-/// What the sending side wants.
+/// What the driver has to do for the request.
 #[derive(Debug)]
 pub enum SendStep<'a> {
-    /// Write these bytes, the first part before the second, then report the count to [`Exchange::handle_sent`].
+    /// Write these bytes, the first slice before the second, then report the count to [`Exchange::handle_sent`].
     Write([&'a [u8]; 2]),
-    /// The body is held back; for at most this long if nothing comes (see [`Exchange::handle_continue_timeout`]).
+    /// Wait for 100 (Continue) before the body, at most this long. Then call [`Exchange::handle_continue_timeout`].
     AwaitContinue(Duration),
-    /// The body's source has nothing just now.
+    /// Wait until the source of the body has data.
     AwaitSource,
-    /// Nothing more to send.
+    /// Nothing: the whole request is sent.
     Done,
 }
 
 #[derive(Debug)]
-enum Send {
-    /// The encoded head with a small body, and behind it a larger body: so many bytes are left of both.
+enum SendState {
+    /// The encoded head with a small body in one buffer, and a larger body in another: so many bytes of both are left.
     Fixed(usize),
-    /// The head alone, from this offset; the body waits for 100 (Continue).
+    /// The head alone, from this offset. Its body waits for 100 (Continue), at most so long.
     HeadThenAwait(usize, Duration),
     AwaitContinue(Duration),
-    /// A body in one piece, from this offset, after its head was sent alone.
+    /// A body from memory, from this offset, after its head was sent alone.
     Separate(usize),
     /// The head from this offset, then the stream.
     HeadThenStream(usize),
-    /// The stream's current piece, from this offset.
+    /// The current piece of the stream, from this offset.
     Stream(usize),
     Done,
 }
 
 #[derive(Debug)]
-enum Recv {
+enum RecvState {
     Head {
         scan: HeadScan,
-        /// Where this head starts in the response's buffer.
+        /// Where this head begins in the buffer of the response.
         start: usize,
     },
     Length(u64),
@@ -167,12 +167,12 @@ enum Recv {
         line: TrailerLine,
     },
     UntilClose,
-    /// The framing has ended; the decoder has still something to give.
+    /// The framing has ended; the decoder still has output.
     Decoding,
     Done,
 }
 
-/// Where the reader is in the trailer section, whose line ends are CRLF only.
+/// The position of the reader in the trailer section, where lines end only in CRLF.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum TrailerLine {
     Start,
@@ -183,18 +183,19 @@ enum TrailerLine {
 
 impl Exchange {
     /// Begins the exchange of an encoded request.
-    #[inline(always)] // made where it stays, and not moved there
+    #[inline(always)] // so that the value is built in its final place and not copied
     pub fn new(request: &Request, mode: BodyMode) -> Self {
         let outline = request.outline();
         Self {
             send: match outline {
-                Outline { waits: true, .. } => {
-                    Send::HeadThenAwait(0, request.expects().unwrap_or_default())
-                }
-                Outline { streams: true, .. } => Send::HeadThenStream(0),
-                Outline { length, .. } => Send::Fixed(length),
+                Outline {
+                    awaits_continue: true,
+                    ..
+                } => SendState::HeadThenAwait(0, request.expects().unwrap_or_default()),
+                Outline { streams: true, .. } => SendState::HeadThenStream(0),
+                Outline { length, .. } => SendState::Fixed(length),
             },
-            recv: Recv::Head {
+            recv: RecvState::Head {
                 scan: HeadScan::default(),
                 start: 0,
             },
@@ -214,13 +215,13 @@ impl Exchange {
         }
     }
 
-    /// What to send next.
+    /// What the driver has to do next for the request.
     ///
     /// # Errors
-    /// What is wrong with the body's stream.
+    /// The stream of the body failed, or has another length than was declared.
     #[inline]
     pub fn poll_send<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
-        if let Send::Fixed(left @ 1..) = self.send {
+        if let SendState::Fixed(left @ 1..) = self.send {
             return Ok(SendStep::Write(unsent(request, left)));
         }
         self.poll_send_in_steps(request)
@@ -229,87 +230,89 @@ impl Exchange {
     fn poll_send_in_steps<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
         loop {
             match self.send {
-                Send::Fixed(left @ 1..) => return Ok(SendStep::Write(unsent(request, left))),
-                Send::HeadThenAwait(at, _) | Send::HeadThenStream(at)
+                SendState::Fixed(left @ 1..) => return Ok(SendStep::Write(unsent(request, left))),
+                SendState::HeadThenAwait(at, _) | SendState::HeadThenStream(at)
                     if at < request.encoded().len() =>
                 {
                     return Ok(SendStep::Write([&request.encoded()[at..], &[]]));
                 }
-                Send::HeadThenAwait(_, wait) => self.send = Send::AwaitContinue(wait),
-                Send::AwaitContinue(wait) => return Ok(SendStep::AwaitContinue(wait)),
-                Send::HeadThenStream(_) => self.send = Send::Stream(0),
-                Send::Separate(at) if at < request.separate_body().len() => {
+                SendState::HeadThenAwait(_, wait) => self.send = SendState::AwaitContinue(wait),
+                SendState::AwaitContinue(wait) => return Ok(SendStep::AwaitContinue(wait)),
+                SendState::HeadThenStream(_) => self.send = SendState::Stream(0),
+                SendState::Separate(at) if at < request.separate_body().len() => {
                     return Ok(SendStep::Write([&request.separate_body()[at..], &[]]));
                 }
-                Send::Stream(at) if at < request.stream_pending().len() => {
+                SendState::Stream(at) if at < request.stream_pending().len() => {
                     return Ok(SendStep::Write([&request.stream_pending()[at..], &[]]));
                 }
-                Send::Stream(_) => match request.fill_stream()? {
-                    Fill::Filled => self.send = Send::Stream(0),
+                SendState::Stream(_) => match request.fill_stream()? {
+                    Fill::Filled => self.send = SendState::Stream(0),
                     Fill::Pending => return Ok(SendStep::AwaitSource),
-                    Fill::Ended => self.send = Send::Done,
+                    Fill::Ended => self.send = SendState::Done,
                 },
-                Send::Fixed(0) | Send::Separate(_) | Send::Done => {
-                    self.send = Send::Done;
+                SendState::Fixed(0) | SendState::Separate(_) | SendState::Done => {
+                    self.send = SendState::Done;
                     return Ok(SendStep::Done);
                 }
             }
         }
     }
 
-    /// Takes note that `n` bytes of the last [`SendStep::Write`] were written.
+    /// Reports that `n` bytes of the last [`SendStep::Write`] were written.
     #[inline]
     pub fn handle_sent(&mut self, n: usize) {
         self.sent += n as u64;
         match &mut self.send {
-            Send::Fixed(left) => {
+            SendState::Fixed(left) => {
                 *left = left.saturating_sub(n);
                 if *left == 0 {
-                    self.send = Send::Done;
+                    self.send = SendState::Done;
                 }
             }
-            Send::HeadThenAwait(at, _)
-            | Send::Separate(at)
-            | Send::HeadThenStream(at)
-            | Send::Stream(at) => *at += n,
-            Send::AwaitContinue(_) | Send::Done => {}
+            SendState::HeadThenAwait(at, _)
+            | SendState::Separate(at)
+            | SendState::HeadThenStream(at)
+            | SendState::Stream(at) => *at += n,
+            SendState::AwaitContinue(_) | SendState::Done => {}
         }
     }
 
-    /// The request goes out together with others: so much of it is written, and whether that is all.
+    /// Sets how many bytes of the request were written, and whether these are all: for requests that are written
+    /// together with others.
     #[inline]
     pub(crate) fn set_sent(&mut self, bytes: u64, whole: bool) {
         self.sent = bytes;
         if whole {
-            self.send = Send::Done;
+            self.send = SendState::Done;
         }
     }
 
-    /// The server has not answered `Expect: 100-continue` in time: the body goes out anyway (RFC 9110 §10.1.1).
+    /// Reports that the server has not answered `Expect: 100-continue` in time. The body is sent now (RFC 9110
+    /// §10.1.1).
     pub fn handle_continue_timeout(&mut self) {
-        if let Send::AwaitContinue(_) = self.send {
+        if let SendState::AwaitContinue(_) = self.send {
             self.send = self.body_state();
         }
     }
 
-    /// Whether the body is held back.
+    /// Whether the body waits for 100 (Continue).
     pub fn awaits_continue(&self) -> bool {
-        matches!(self.send, Send::AwaitContinue(_))
+        matches!(self.send, SendState::AwaitContinue(_))
     }
 
-    fn body_state(&self) -> Send {
+    fn body_state(&self) -> SendState {
         if self.streams {
-            Send::Stream(0)
+            SendState::Stream(0)
         } else {
-            Send::Separate(0)
+            SendState::Separate(0)
         }
     }
 
-    /// Takes in what was read and returns how much of it belongs to this exchange. Less than all means that the
-    /// response is complete and the rest is surplus (or the new protocol's, after a hand-over).
+    /// Parses what was read, and returns how many bytes of it belong to this exchange. If there are fewer than given,
+    /// the response is complete, and the rest is surplus (or belongs to the new protocol after a hand-over).
     ///
     /// # Errors
-    /// A broken response or an exceeded limit; the connection must be closed.
+    /// A malformed response or an exceeded limit. The connection must be closed.
     #[inline]
     pub fn handle_read(
         &mut self,
@@ -324,7 +327,7 @@ impl Exchange {
         Ok(used)
     }
 
-    /// As [`handle_read`](Self::handle_read), but what is left over is the next exchange's.
+    /// Like [`handle_read`](Self::handle_read), but the bytes that are left over belong to the next exchange.
     #[inline]
     pub(crate) fn handle_own(
         &mut self,
@@ -347,8 +350,8 @@ impl Exchange {
         Ok(used)
     }
 
-    /// One part of the response, or two: nearly always, a head and a body of known length come together. Takes nothing
-    /// only when the framing has ended.
+    /// Parses one part of the response, or a head together with a body of known length, which is the usual case.
+    /// Returns 0 only when the framing has ended.
     fn handle_piece(
         &mut self,
         input: &[u8],
@@ -356,18 +359,18 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         let mut used = 0;
-        if let Recv::Head { .. } = self.recv {
+        if let RecvState::Head { .. } = self.recv {
             used = self.handle_head_bytes(input, response, limits)?;
         }
         match &mut self.recv {
-            Recv::Length(left) if used < input.len() => {
+            RecvState::Length(left) if used < input.len() => {
                 let rest = &input[used..];
                 let n = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
                 *left -= n as u64;
                 let ended = *left == 0;
-                self.keep(&rest[..n], response, limits)?;
+                self.append_body(&rest[..n], response, limits)?;
                 if ended {
-                    self.recv = Recv::Done;
+                    self.recv = RecvState::Done;
                 }
                 Ok(used + n)
             }
@@ -383,9 +386,9 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         match &self.recv {
-            Recv::Chunked(_) => self.handle_chunks(input, response, limits),
-            Recv::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
-            Recv::UntilClose => {
+            RecvState::Chunked(_) => self.handle_chunks(input, response, limits),
+            RecvState::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
+            RecvState::UntilClose => {
                 let before = match &self.decoder {
                     Some(decoder) => decoder.received(),
                     None => response.0.body.len() as u64,
@@ -394,13 +397,16 @@ impl Exchange {
                     && before + input.len() as u64 > limit
                 {
                     let room = (limit - before) as usize;
-                    self.keep(&input[..room], response, limits)?;
+                    self.append_body(&input[..room], response, limits)?;
                     return Err(LimitExceeded::BodyBytes(limit).into());
                 }
-                self.keep(input, response, limits)?;
+                self.append_body(input, response, limits)?;
                 Ok(input.len())
             }
-            Recv::Head { .. } | Recv::Length(_) | Recv::Decoding | Recv::Done => Ok(0),
+            RecvState::Head { .. }
+            | RecvState::Length(_)
+            | RecvState::Decoding
+            | RecvState::Done => Ok(0),
         }
     }
 
@@ -429,8 +435,8 @@ impl Exchange {
         Ok(used)
     }
 
-    /// Takes in a part of a head that is not plain, or does not come in one piece, and parses it when it is complete.
-    /// Returns how much it takes, and whether it is complete.
+    /// Collects a part of a head that is not plain or that does not come in one read, and parses the head once it is
+    /// complete. Returns how many bytes it used, and whether the head is complete.
     #[cold]
     fn gather_head(
         &mut self,
@@ -438,7 +444,7 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(usize, bool), ErrorKind> {
-        let Recv::Head { scan, start } = &mut self.recv else {
+        let RecvState::Head { scan, start } = &mut self.recv else {
             return Ok((0, false));
         };
         let start = *start;
@@ -480,7 +486,7 @@ impl Exchange {
             self.close.get_or_insert(CloseReason::EarlyResponse);
         }
         if self.awaits_continue() {
-            self.send = Send::Done; // the server has answered without the body (RFC 9110 §10.1.1)
+            self.send = SendState::Done; // the server answered before the body (RFC 9110 §10.1.1)
         }
         if !self.codings.is_empty() {
             self.begin_decoding(response, limits)?;
@@ -503,19 +509,20 @@ impl Exchange {
         }
         self.interim += 1;
         if head.status == 100
-            && let Send::AwaitContinue(_) = self.send
+            && let SendState::AwaitContinue(_) = self.send
         {
             self.send = self.body_state();
         }
         response.0.interim.push(head);
-        self.recv = Recv::Head {
+        self.recv = RecvState::Head {
             scan: HeadScan::default(),
             start: response.0.buffer.len(),
         };
         Ok(())
     }
 
-    /// How the body of the final response is framed (RFC 9112 §6.3), and whether the connection can outlive it.
+    /// How the body of the final response is framed (RFC 9112 §6.3). Notes in `close` whether the connection must
+    /// close.
     #[inline(always)] // into its only caller
     fn body_of(
         &mut self,
@@ -523,7 +530,7 @@ impl Exchange {
         version: Version,
         framing: Framing,
         limits: &Limits,
-    ) -> Result<Recv, ErrorKind> {
+    ) -> Result<RecvState, ErrorKind> {
         self.keep_alive_timeout = framing.keep_alive_timeout;
         if framing.close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
@@ -532,7 +539,7 @@ impl Exchange {
         }
         let usual = status == 200 && self.kind == RequestKind::Ordinary;
         if !usual && self.is_bodiless(status, &framing) {
-            return Ok(Recv::Done);
+            return Ok(RecvState::Done);
         }
         match (
             framing.transfer_encoding,
@@ -548,16 +555,16 @@ impl Exchange {
                 if length.is_some() {
                     self.close.get_or_insert(CloseReason::AmbiguousFraming);
                 }
-                Ok(Recv::Chunked(ChunkDecoder::new()))
+                Ok(RecvState::Chunked(ChunkDecoder::new()))
             }
-            (TransferEncoding::Absent, Some(0)) => Ok(Recv::Done),
+            (TransferEncoding::Absent, Some(0)) => Ok(RecvState::Done),
             (TransferEncoding::Absent, Some(length)) => match self.body_limit(limits) {
                 Some(limit) if length > limit => Err(LimitExceeded::BodyBytes(limit).into()),
-                _ => Ok(Recv::Length(length)),
+                _ => Ok(RecvState::Length(length)),
             },
             (TransferEncoding::Absent, None) => {
                 self.close.get_or_insert(CloseReason::UntilClose);
-                Ok(Recv::UntilClose)
+                Ok(RecvState::UntilClose)
             }
         }
     }
@@ -574,10 +581,10 @@ impl Exchange {
         if self.kind != RequestKind::Head && !matches!(status, 204 | 304) {
             return false;
         }
-        let faulty = matches!(framing.content_length, Some(Err(_)))
+        let ambiguous = matches!(framing.content_length, Some(Err(_)))
             || framing.transfer_encoding == TransferEncoding::Unsupported
             || (status == 204 && framing.transfer_encoding != TransferEncoding::Absent);
-        if faulty {
+        if ambiguous {
             self.close.get_or_insert(CloseReason::AmbiguousFraming);
         }
         true
@@ -592,16 +599,16 @@ impl Exchange {
         let limit = self.body_limit(limits);
         let mut pos = 0;
         loop {
-            let Recv::Chunked(decoder) = &mut self.recv else {
+            let RecvState::Chunked(decoder) = &mut self.recv else {
                 return Ok(0);
             };
             match decoder.next(input, &mut pos, limits, limit)? {
-                Chunk::Data(n) => self.keep(&input[pos - n..pos], response, limits)?,
+                Chunk::Data(n) => self.append_body(&input[pos - n..pos], response, limits)?,
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,
             }
         }
-        self.recv = Recv::Trailers {
+        self.recv = RecvState::Trailers {
             start: response.0.buffer.len(),
             line: TrailerLine::Start,
         };
@@ -614,7 +621,7 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
-        let Recv::Trailers { start, line } = &mut self.recv else {
+        let RecvState::Trailers { start, line } = &mut self.recv else {
             return Ok(0);
         };
         for (at, &byte) in input.iter().enumerate() {
@@ -623,7 +630,7 @@ impl Exchange {
                 (TrailerLine::Start, b'\r') => TrailerLine::StartCr,
                 (TrailerLine::StartCr, b'\n') => {
                     let range = *start..response.0.buffer.len();
-                    self.recv = Recv::Done;
+                    self.recv = RecvState::Done;
                     finish_trailers(range, response, limits)?;
                     return Ok(at + 1);
                 }
@@ -641,55 +648,56 @@ impl Exchange {
         Ok(input.len())
     }
 
-    /// Takes in the end of the stream.
+    /// Reports the end of the stream.
     ///
     /// # Errors
     /// The response was not complete.
     pub fn handle_eof(&mut self) -> Result<(), PeerFault> {
         match self.recv {
-            Recv::UntilClose if self.is_held() => {
-                self.recv = Recv::Decoding;
+            RecvState::UntilClose if self.is_held() => {
+                self.recv = RecvState::Decoding;
                 Ok(())
             }
-            // No framing vouches for an empty body here, so an empty coding is a broken one.
-            Recv::UntilClose if self.decoder.as_ref().is_some_and(|d| !d.is_complete()) => {
+            // Here no framing confirms that the body is empty, so an empty coded body counts as broken.
+            RecvState::UntilClose if self.decoder.as_ref().is_some_and(|d| !d.is_complete()) => {
                 Err(PeerFault::BadContentCoding)
             }
-            Recv::UntilClose => {
-                self.recv = Recv::Done;
+            RecvState::UntilClose => {
+                self.recv = RecvState::Done;
                 Ok(())
             }
-            Recv::Decoding | Recv::Done => Ok(()),
-            Recv::Head { .. } if self.received == 0 => Err(PeerFault::Empty),
-            Recv::Length(_) if mutation::on(Mutation::TruncatedBody) => {
-                self.recv = Recv::Done;
+            RecvState::Decoding | RecvState::Done => Ok(()),
+            RecvState::Head { .. } if self.received == 0 => Err(PeerFault::Empty),
+            RecvState::Length(_) if mutation::on(Mutation::TruncatedBody) => {
+                self.recv = RecvState::Done;
                 Ok(())
             }
             _ => Err(PeerFault::Truncated),
         }
     }
 
-    /// How many bytes of body of known length are still to come: a driver can read those into the response itself,
-    /// behind what is there, and report to [`handle_body_appended`](Self::handle_body_appended).
+    /// How many bytes are left of a body of known length. A driver may append these to the body of the response itself
+    /// and report them to [`handle_body_appended`](Self::handle_body_appended). `None` if the body is not of this kind,
+    /// is dropped, or is decoded.
     pub fn body_left(&self) -> Option<u64> {
         match self.recv {
-            Recv::Length(left) if self.mode != BodyMode::Discard && self.decoder.is_none() => {
+            RecvState::Length(left) if self.mode != BodyMode::Discard && self.decoder.is_none() => {
                 Some(left)
             }
             _ => None,
         }
     }
 
-    /// Takes note of `n` bytes that the driver has appended to the response's body. What is more than
-    /// [`body_left`](Self::body_left) is surplus, and is cut off.
+    /// Reports `n` bytes that the driver has appended to the body of the response. Bytes beyond
+    /// [`body_left`](Self::body_left) are surplus and are cut off.
     pub fn handle_body_appended(&mut self, n: usize, response: &mut Response) {
-        let Recv::Length(left) = &mut self.recv else {
+        let RecvState::Length(left) = &mut self.recv else {
             return;
         };
         let own = usize::try_from(*left).map_or(n, |left| left.min(n));
         *left -= own as u64;
         if *left == 0 {
-            self.recv = Recv::Done;
+            self.recv = RecvState::Done;
         }
         self.received += own as u64;
         if own < n {
@@ -698,23 +706,23 @@ impl Exchange {
         }
     }
 
-    /// Sets how many decoded bytes may wait in the response's body in [`BodyMode::Stream`]. With as many there,
-    /// decoding [stops](Self::is_held). Without this, it does not.
+    /// Sets how many decoded bytes may wait in the body of the response in [`BodyMode::Stream`], at least 1. At this
+    /// length, decoding [stops](Self::is_held). By default there is no limit.
     pub fn set_stream_buffer(&mut self, bytes: usize) {
         self.stream_buffer = bytes.max(1);
     }
 
-    /// Whether decoding has stopped because the consumer of the body is behind. The driver then reads no more, and
-    /// calls [`handle_room`](Self::handle_room) when the body has become shorter.
+    /// Whether decoding has stopped because the consumer of the body is slow. The driver then reads no more, and calls
+    /// [`handle_room`](Self::handle_room) once the consumer has taken some of the body.
     #[inline]
     pub fn is_held(&self) -> bool {
         self.decoder.as_ref().is_some_and(|d| d.is_held())
     }
 
-    /// Goes on to decode what has been received: the response's body has room again.
+    /// Continues to decode what was received: the body of the response has room again.
     ///
     /// # Errors
-    /// A broken coding or an exceeded limit; the connection must be closed.
+    /// A malformed coding or an exceeded limit. The connection must be closed.
     pub fn handle_room(
         &mut self,
         response: &mut Response,
@@ -732,24 +740,24 @@ impl Exchange {
         self.mode
     }
 
-    /// Gives up what is left to send; the final response has come.
+    /// Stops sending: the final response has come.
     pub(crate) fn stop_sending(&mut self) {
-        self.send = Send::Done;
+        self.send = SendState::Done;
     }
 
-    /// From now on, drops what comes of the body: the call is over, and the connection is to be kept.
+    /// From now on, drops the body: the call is over, and the connection shall serve again.
     pub fn discard(&mut self) {
         self.mode = BodyMode::Discard;
         self.decoder = None;
-        if matches!(self.recv, Recv::Decoding) {
-            self.recv = Recv::Done;
+        if matches!(self.recv, RecvState::Decoding) {
+            self.recv = RecvState::Done;
         }
     }
 
-    /// Whether the response is complete, and then whether the connection can serve another exchange.
+    /// `Some` if the response is complete: whether the connection can serve another exchange.
     #[inline]
     pub fn done(&self) -> Option<Reuse> {
-        if !matches!(self.recv, Recv::Done) {
+        if !matches!(self.recv, RecvState::Done) {
             return None;
         }
         Some(match self.close {
@@ -758,23 +766,23 @@ impl Exchange {
         })
     }
 
-    /// Whether it is known already that the connection ends with this exchange.
+    /// Whether it is certain already that the connection ends with this exchange.
     pub(crate) fn will_close(&self) -> bool {
         self.close.is_some()
     }
 
     /// Whether the final head has been received.
     pub fn has_head(&self) -> bool {
-        !matches!(self.recv, Recv::Head { .. })
+        !matches!(self.recv, RecvState::Head { .. })
     }
 
-    /// Whether part of the request is still to be sent.
+    /// Whether some of the request is still to be sent.
     #[inline]
     pub fn is_sending(&self) -> bool {
-        !matches!(self.send, Send::Done)
+        !matches!(self.send, SendState::Done)
     }
 
-    /// How far the request has got, should the call fail now.
+    /// How far the exchange has got, for the error if the call fails now.
     pub fn sent(&self) -> Sent {
         match (self.sent, self.received) {
             (_, 1..) => Sent::Partial,
@@ -783,23 +791,23 @@ impl Exchange {
         }
     }
 
-    /// What the exchange is waiting for.
+    /// The phase of the call that the exchange is in.
     #[inline]
     pub fn phase(&self) -> Phase {
         match self.recv {
-            Recv::Head { .. } if self.received == 0 && self.is_sending() => Phase::Send,
-            Recv::Head { .. } if self.received == 0 => Phase::FirstByte,
-            Recv::Head { .. } => Phase::Head,
+            RecvState::Head { .. } if self.received == 0 && self.is_sending() => Phase::Send,
+            RecvState::Head { .. } if self.received == 0 => Phase::FirstByte,
+            RecvState::Head { .. } => Phase::Head,
             _ => Phase::Body,
         }
     }
 
-    /// Bytes of the response received so far.
+    /// Bytes of the response that have come.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The server's `Keep-Alive: timeout=N`, if it gave one.
+    /// The time for which the server keeps an idle connection (`Keep-Alive: timeout=N`), if it was given.
     #[inline]
     pub fn keep_alive_timeout(&self) -> Option<Duration> {
         self.keep_alive_timeout
@@ -807,7 +815,7 @@ impl Exchange {
     }
 
     #[inline]
-    fn keep(
+    fn append_body(
         &mut self,
         bytes: &[u8],
         response: &mut Response,
@@ -848,17 +856,17 @@ impl Exchange {
         }
     }
 
-    /// The final head is there, and the request asked for decoding.
+    /// Begins to decode the body if the final head names codings that the request asked for.
     #[cold]
     fn begin_decoding(
         &mut self,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
-        // The codings are those of the whole representation (RFC 9110 §14.4): a part (206) has neither their beginning
-        // nor their end.
+        // The codings were applied to the whole representation (RFC 9110 §14.4). A part of it (206) has neither their
+        // beginning nor their end.
         if self.mode == BodyMode::Discard
-            || matches!(self.recv, Recv::Done)
+            || matches!(self.recv, RecvState::Done)
             || response.status() == 206
         {
             return Ok(());
@@ -873,36 +881,36 @@ impl Exchange {
         Ok(())
     }
 
-    /// If the framing has ended, sees to it that the codings have, too.
+    /// Once the framing has ended, checks that the codings have ended, too.
     #[cold]
     fn finish_decoding(&mut self, response: &mut Response) -> Result<(), PeerFault> {
-        if !matches!(self.recv, Recv::Done | Recv::Decoding) {
+        if !matches!(self.recv, RecvState::Done | RecvState::Decoding) {
             return Ok(());
         }
         let Some(decoder) = &mut self.decoder else {
             return Ok(());
         };
         if decoder.is_held() {
-            self.recv = Recv::Decoding;
+            self.recv = RecvState::Decoding;
             return Ok(());
         }
         if !decoder.is_complete() && decoder.received() > 0 {
-            self.recv = Recv::Decoding; // never done
+            self.recv = RecvState::Decoding; // never becomes `Done`
             return Err(PeerFault::BadContentCoding);
         }
-        self.recv = Recv::Done;
+        self.recv = RecvState::Done;
         decoder.reset(decoder_cap(response.0.retained));
         response.0.decoder = self.decoder.take();
         Ok(())
     }
 
-    /// Whether there is a decoder that the response has not got back.
+    /// Whether the exchange still has a decoder, which the response is to get back.
     #[inline]
     pub(crate) fn has_decoder(&self) -> bool {
         self.decoder.is_some()
     }
 
-    /// Gives the decoder of a body whose end was that of the connection to the response, for the next body.
+    /// Returns the decoder to the response for its next body, after a body that ended with the connection.
     #[cold]
     pub(crate) fn give_back(&mut self, response: &mut Response) {
         if let Some(mut decoder) = self.decoder.take() {
@@ -919,7 +927,7 @@ impl Exchange {
     }
 }
 
-/// The last `left` bytes of what is in memory.
+/// The last `left` bytes of the request in memory.
 #[inline]
 fn unsent(request: &Request, left: usize) -> [&[u8]; 2] {
     let [head, body] = request.in_memory();

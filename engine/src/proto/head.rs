@@ -1,8 +1,10 @@
-//! Response heads (RFC 9112 §2-5): finding the end across reads, the early check of the status line, and parsing.
+//! Response heads (RFC 9112 §2-5): finding the end over several reads, the early check of the status line, and parsing.
+//! The exchange decides what the head means for the connection.
 //!
-//! A plain head that comes in one read, as nearly all do, is parsed where it is. Else its end is searched with a scanner that
-//! remembers where it was, so that a head dripped byte by byte costs O(n), and `httparse` runs once over the whole.
-//! Lines may end in CRLF or bare LF. A status line that cannot become one is refused at its first impossible byte.
+//! A plain head that comes in one read, as nearly all do, is parsed in place by [`parse_plain`]. Otherwise [`HeadScan`]
+//! looks for the end of the head. It remembers its position, so a head that comes byte by byte costs O(n), and
+//! `httparse` runs once over the whole head. Lines may end in CRLF or in bare LF. A malformed status line is refused at
+//! its first wrong byte.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -17,7 +19,7 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 /// Finds the empty line that ends a head, over any number of pieces.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScan {
-    /// What the bytes seen so far end with.
+    /// What the bytes that have come end with.
     tail: Tail,
 }
 
@@ -30,7 +32,7 @@ enum Tail {
 }
 
 impl HeadScan {
-    /// The offset in `piece` just behind the end of the head, if it is in there.
+    /// The offset in `piece` just after the end of the head, if the head ends in `piece`.
     pub(crate) fn handle_piece(&mut self, piece: &[u8]) -> Option<usize> {
         match (self.tail, piece) {
             (Tail::InLine, _) | (_, []) => {}
@@ -59,7 +61,7 @@ impl HeadScan {
     }
 }
 
-/// Refuses the beginning of a status line that no further byte can mend.
+/// Refuses the beginning of a status line that cannot become a valid one.
 pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
     let fits = |(at, &byte): (usize, &u8)| match at {
         0..7 => byte == b"HTTP/1."[at],
@@ -77,10 +79,10 @@ pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
     }
 }
 
-/// Length of `HTTP/1.1 200 `: what [`check_status_line`] can judge.
+/// Length of `HTTP/1.1 200 `, the part that [`check_status_line`] checks.
 pub(crate) const STATUS_LINE_PREFIX: usize = 13;
 
-/// The headers that decide about the body and the connection (RFC 9112 §6.3, §9.3).
+/// The headers that decide about the body and about the connection (RFC 9112 §6.3, §9.3).
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     pub(crate) content_length: Option<Result<u64, PeerFault>>,
@@ -101,13 +103,14 @@ pub(crate) enum TransferEncoding {
     Unsupported,
 }
 
-/// Parses the head at the start of `input` in one pass, if it is all there and plain: CRLF line ends, one blank in the
-/// status line, nothing folded, within the limits, no more fields than `fields` has slots. It is the first one of its
-/// response, and will stand at the start of its buffer. Returns its length; `None` leaves all else, faults too, to
-/// [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the input is cut.
+/// Parses the head at the start of `input` in one pass, if it is complete and plain: CRLF line ends, one blank in the
+/// status line, no folded lines, within the limits, no more fields than `fields` has slots. It must be the first head
+/// of its response; its ranges count from the start of an empty buffer. Returns its length. `None` leaves everything
+/// else, malformed heads included, to [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the
+/// input is split.
 ///
-/// Accepts nothing that `httparse` does not, and gives the same fields (property-tested); it costs a fifth, because it
-/// neither resumes nor tolerates.
+/// Accepts nothing that `httparse` refuses, and gives the same fields (property-tested). It costs a fifth of that,
+/// because it does not resume and tolerates no variants.
 #[inline(always)] // into its only caller
 pub(super) fn parse_plain(
     input: &[u8],
@@ -123,11 +126,11 @@ pub(super) fn parse_plain(
         false => parse_status_line(input)?,
     };
     let slots = fields.refill();
-    let room = slots.len().min(limits.header_count.min(MOST_HEADERS));
+    let room = slots.len().min(limits.header_count.min(MAX_HEADERS));
     let mut slots = slots[..room].iter_mut();
     let mut at = reason_end + 2;
     loop {
-        // Few values live in this loop, and no call is in it: it stays in the registers.
+        // Keep this loop small: few values and no calls, so that all of it stays in registers.
         while let Some((colon, end)) = usual_line(input, at) {
             if colon == at {
                 return None;
@@ -162,13 +165,13 @@ pub(super) fn parse_plain(
     Some(length)
 }
 
-/// The end of the name and of the value in the line at `at`, if it is like nearly all lines: letters, digits, `-` and
-/// `.` (or nothing), a colon, one blank, visible ASCII characters with blanks between them, CRLF.
+/// The ends of the name and of the value in the line at `at`, if the line is of the usual form: letters, digits, `-`
+/// and `.` (or nothing), a colon, one blank, visible ASCII characters with blanks between them, CRLF.
 #[inline(always)]
 fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let colon = loop {
         let window = window(input, at)?;
-        // At most 16, so that what follows is in the window.
+        // At most 16, so that the bytes after it are in the window.
         let n = (token_stops(window.first_chunk()?) | 0x1_0000).trailing_zeros() as usize;
         at += n;
         if window[n..n + 2] == *b": " && window[n + 2] > b' ' {
@@ -180,7 +183,7 @@ fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
     };
     at += 1;
     loop {
-        // Begins with a byte that is known, so that the one before the CR is in the same window.
+        // Begins one byte early, so that the byte before the CR is in the same window.
         let window = window(input, at)?;
         let stops = text_stops(window.first_chunk()?);
         if stops == 0 {
@@ -195,20 +198,21 @@ fn usual_line(input: &[u8], mut at: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// So many bytes from there on. `input` is no shorter than a window.
+/// The window of `input` at `at`; `None` if it would end after the input. `input` must be at least one window long.
 #[inline(always)]
 fn window(input: &[u8], at: usize) -> Option<&[u8; WINDOW]> {
     if at > input.len() - WINDOW {
-        return None; // the compiler sees that this comparison is enough for the next line
+        return None; // lets the compiler leave out the bounds check below
     }
     input[at..].first_chunk()
 }
 
-/// Sixteen bytes for the vector, and three behind a name that fills them: a colon, a blank and the value's first.
+/// Sixteen bytes for the vector, and three after a name that fills them: a colon, a blank and the first byte of the
+/// value.
 const WINDOW: usize = 19;
 
-/// Any plain line at `at`, and where the next one is. A folded line has no name at its start, and is left to the slower
-/// way like a bad one.
+/// Parses any plain line at `at`, and returns where the next line begins. Folded lines, which have no name at their
+/// start, and malformed lines are left to [`parse_head`].
 #[cold]
 fn other_line(input: &[u8], at: usize, slot: &mut Field) -> Option<usize> {
     let colon = token_end(input, at);
@@ -223,7 +227,7 @@ fn other_line(input: &[u8], at: usize, slot: &mut Field) -> Option<usize> {
     Some(end + 2)
 }
 
-/// A plain status line: version, status, and where the CRLF is.
+/// A plain status line: version, status, and the offset of the CRLF.
 #[cold]
 fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
     let start = input.first_chunk::<STATUS_LINE_PREFIX>()?;
@@ -248,12 +252,12 @@ fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
     (input.get(end..end + 2)? == b"\r\n").then_some((version, status, end))
 }
 
-/// How nearly all heads begin.
+/// The status line of nearly all responses.
 const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Parses the complete head that `buffer` ends with, from `start` on, and appends its headers to `fields`. Folded values are unfolded into
-/// new bytes at the end of `buffer`.
-#[inline(never)] // a large frame
+/// Parses the complete head at `buffer[start..]` and appends its headers to `fields`. Folded values are copied without
+/// their line breaks to the end of `buffer`.
+#[inline(never)] // keeps the large stack frame out of the caller
 pub(super) fn parse_head(
     buffer: &mut Vec<u8>,
     start: usize,
@@ -262,14 +266,14 @@ pub(super) fn parse_head(
 ) -> Result<HeadParts, ErrorKind> {
     let head = &buffer[start..];
     check_status_line(head)?;
-    let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     ParserConfig::default()
         .allow_obsolete_multiline_headers_in_responses(true)
         .parse_response_with_uninit_headers(
             &mut parsed,
             head,
-            &mut slots[..max_headers.min(MOST_HEADERS)],
+            &mut slots[..max_headers.min(MAX_HEADERS)],
         )
         .map_err(|error| match error {
             httparse::Error::TooManyHeaders => LimitExceeded::HeaderCount(max_headers).into(),
@@ -304,16 +308,16 @@ fn version(minor: Option<u8>) -> Version {
     }
 }
 
-/// Parses a complete trailer section at `buffer[range]` and appends the fields that may stand there.
-#[inline(never)] // a large frame
+/// Parses the complete trailer section `buffer[range]`, and appends the fields that may stand in trailers.
+#[inline(never)] // keeps the large stack frame out of the caller
 pub(crate) fn parse_trailers(
     buffer: &[u8],
     range: Range<usize>,
     max_headers: usize,
     fields: &mut Fields,
 ) -> Result<(), ErrorKind> {
-    let mut slots = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let slots = &mut slots[..max_headers.min(MOST_HEADERS)];
+    let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let slots = &mut slots[..max_headers.min(MAX_HEADERS)];
     let section = &buffer[range.clone()];
     match httparse::parse_headers(section, slots) {
         Ok(httparse::Status::Complete((_, headers))) => {
@@ -333,12 +337,13 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
-    /// What the fields of one head, in `buffer`, say.
+    /// What the fields of one head mean for the framing. Their ranges are offsets into `buffer`.
     #[inline]
     pub(crate) fn of(buffer: &[u8], fields: &[Field]) -> Self {
         let mut framing = Self::default();
         for field in fields {
-            // Nearly all other headers are told apart from these by their length.
+            // The lengths of `connection` and `keep-alive`, `content-length`, `transfer-encoding`; few other headers
+            // have them.
             if matches!(field.name_len, 10 | 14 | 17) {
                 framing.handle_header(&buffer[field.name()], &buffer[field.value()]);
             }
@@ -368,8 +373,8 @@ impl Framing {
             }
         } else if is_name(name, b"keep-alive") {
             // Several lines are one list (RFC 9110 §5.3).
-            let told = || list(value).find_map(keep_alive_timeout);
-            self.keep_alive_timeout = self.keep_alive_timeout.or_else(told);
+            let timeout = || list(value).find_map(keep_alive_timeout);
+            self.keep_alive_timeout = self.keep_alive_timeout.or_else(timeout);
         } else if is_name(name, b"transfer-encoding") {
             let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
             self.transfer_encoding = match self.transfer_encoding {
@@ -379,7 +384,7 @@ impl Framing {
         }
     }
 
-    /// Equal values collapse into one, over lists and over lines; anything else is an error (RFC 9112 §6.3 (5)).
+    /// Equal values count as one, in lists and over several lines. Anything else is an error (RFC 9112 §6.3 (5)).
     #[cold]
     fn handle_content_lengths(&mut self, value: &[u8]) {
         for item in value.split(|&byte| byte == b',') {
@@ -396,8 +401,8 @@ impl Framing {
     }
 }
 
-/// Whether a token is that name of lower-case letters and `-`, in any case: no other byte of a token becomes one of
-/// those by the bit that makes letters lower-case. Eight bytes at a time, which overlap.
+/// Whether a token equals the name `lower` (lower-case letters and `-`), ignoring case: no other byte of a token
+/// becomes one of these when the bit for lower case is set. Compares eight bytes at a time; the groups may overlap.
 #[inline(always)]
 fn is_name<const N: usize>(token: &[u8], lower: &[u8; N]) -> bool {
     const { assert!(N >= 8 && N <= 24) };
@@ -418,7 +423,7 @@ fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
     if digits.is_empty() || digits.len() > 19 {
         return parse_long_content_length(digits);
     }
-    let mut value = 0; // so few digits can not overflow it
+    let mut value = 0; // 19 digits cannot overflow it
     for byte in digits {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
@@ -444,12 +449,12 @@ fn keep_alive_timeout(parameter: &[u8]) -> Option<u32> {
         return None;
     }
     if !value.iter().all(u8::is_ascii_digit) {
-        return None; // a sign, which `parse` would take
+        return None; // `parse` would accept a sign
     }
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// The members of a comma-separated list, without blanks around them.
+/// The elements of a comma-separated list, without the whitespace around them.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim)
 }
@@ -458,7 +463,8 @@ fn trim(value: &[u8]) -> &[u8] {
     value.trim_ascii()
 }
 
-/// The reason phrase of the head that starts at `start` in its buffer. `httparse` drops one that is not ASCII.
+/// The reason phrase of the head at `start` of its buffer. Not taken from `httparse`, which drops a phrase that is not
+/// ASCII.
 fn reason(head: &[u8], start: usize) -> Range<u32> {
     let line_end = memchr::memchr(b'\n', head).unwrap_or(head.len());
     let end = match head[..line_end] {
@@ -507,10 +513,10 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// The most headers that a head can have, whatever the limits say.
-const MOST_HEADERS: usize = 1024;
+/// The most headers in one head, whatever the limits say.
+const MAX_HEADERS: usize = 1024;
 
-/// Fields that would change framing, routing or authentication after the fact (RFC 9110 §6.5.1).
+/// Fields that would change framing, routing or authentication after the head was processed (RFC 9110 §6.5.1).
 const FORBIDDEN_TRAILERS: &[&str] = &[
     "authorization",
     "cache-control",
@@ -547,7 +553,7 @@ mod tests {
         format!("{head:?} {fields:?}")
     }
 
-    /// Names and values end at every place of their windows, and the input at every place behind the head.
+    /// Names and values end at every position of their windows, and the input ends at every position after the head.
     #[test]
     fn plain_lines_of_every_length() {
         let (many, limits) = ("x".repeat(40), Limits::default());
@@ -570,7 +576,7 @@ mod tests {
         }
     }
 
-    /// The first long head makes the slots for the next one.
+    /// The first head with many fields allocates the slots for the next one.
     #[test]
     fn more_fields_than_slots() {
         let lines: String = (0..200).map(|n| format!("Name: value {n}\r\n")).collect();
@@ -592,9 +598,10 @@ mod tests {
     }
 
     proptest! {
-        /// What the fast way accepts, `httparse` accepts, with the same result; plain heads are accepted, if not very short.
+        /// What the fast path accepts, `httparse` accepts with the same result. The fast path accepts all plain heads
+        /// that are long enough.
         #[test]
-        fn the_fast_way_agrees_with_httparse(
+        fn the_fast_path_agrees_with_httparse(
             version in "HTTP/1\\.[01] ",
             line in "[1-9][0-9]{2} [ -~\\t\u{e9}]{0,20}",
             headers in prop::collection::vec(("[a-zA-Z0-9-]{1,40}|[!#$%&'*+.^_`|~a-zA-Z0-9-]{0,20}", "[ \\t]{0,2}[ -~\\t\u{e9}]{0,30}| [!-~]{0,50}"), 0..6),

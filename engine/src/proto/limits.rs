@@ -1,6 +1,7 @@
-//! What a peer may make us hold. Each limit has its own error, [`LimitExceeded`](crate::LimitExceeded).
+//! Limits on what one response may make the client hold in memory. Each limit has its own error,
+//! [`LimitExceeded`](crate::LimitExceeded).
 
-/// Limits on a response.
+/// Limits on one response.
 ///
 /// ```
 /// let limits = courser::Limits { body_bytes: Some(1 << 20), ..Default::default() };
@@ -8,31 +9,31 @@
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of all heads of one response, interim (1xx) ones included. Default 64 KiB (Go: 10 MiB, curl: 300 KiB,
-    /// nginx's proxy: 4-8 KiB; large cookies and policies of well-known sites need more than 16 KiB).
+    /// Bytes of all heads of one response, interim (1xx) heads included. Default 64 KiB (Go: 10 MiB, curl: 300 KiB,
+    /// nginx's proxy: 4-8 KiB; well-known sites with large cookies and policies need more than 16 KiB).
     pub head_bytes: usize,
-    /// Header lines in one head, and trailer lines. Default 256; at most 1,024.
+    /// Headers in one head, and trailers in one body. Default 256; at most 1,024.
     pub header_count: usize,
-    /// Bytes of a body that is buffered whole, after transfer decoding; `None` for no limit. Default 64 MiB. Streamed
-    /// bodies are not limited: their consumer is.
+    /// Bytes of a body in memory, after transfer decoding; `None` for no limit. Default 64 MiB. Does not hold for
+    /// streamed bodies, whose consumer limits them.
     pub body_bytes: Option<u64>,
     /// Bytes of one chunk-size line with its extensions. Default 4 KiB.
     pub chunk_line: usize,
-    /// Bytes of chunked framing in one body beyond 8 per byte of data. Default 16 KiB (as Go since CVE-2023-39326).
+    /// Bytes of chunked framing in one body beyond 8 for each byte of data. Default 16 KiB (as in Go since
+    /// CVE-2023-39326).
     pub chunk_overhead: usize,
     /// Bytes of the trailer section. Default 16 KiB.
     pub trailer_bytes: usize,
     /// Interim (1xx) responses before the final one. Default 100.
     pub interim_responses: usize,
-    /// Bytes of a body that is buffered whole, after its content codings are taken off, and of what lies between two
-    /// codings; `None` for no limit. Default 64 MiB.
+    /// Bytes of a body in memory, after its content codings are decoded, and bytes between two codings; `None` for no
+    /// limit. Default 64 MiB. Does not hold for streamed bodies.
     pub decoded_bytes: Option<u64>,
-    /// How many times as large as its coded form a body may become, in any of its codings, beyond the first 1 MiB;
-    /// `None` for no limit. Default 1,000: of what deflate can do at the very most, 1,032, only zeros come near.
-    /// Holds for streamed bodies too.
+    /// By what factor each coding may enlarge a body, beyond the first 1 MiB; `None` for no limit. Default 1,000:
+    /// deflate reaches at most 1,032, and comes near that only with zeros. Holds for streamed bodies, too.
     pub decode_ratio: Option<u32>,
-    /// The window that a zstd frame may ask for, as a power of two from 10 to 30. Default 23: the 8 MiB that RFC 9659
-    /// lets every server use.
+    /// The largest window of a zstd frame, as a power of two from 10 to 30. Default 23: the 8 MiB that RFC 9659 permits
+    /// to every server.
     pub zstd_window_log: u8,
 }
 

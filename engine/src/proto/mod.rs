@@ -1,7 +1,7 @@
-//! The protocol core: HTTP/1.1 for a client (RFC 9110, RFC 9112), bytes in and bytes out.
+//! The protocol core: HTTP/1.1 for a client (RFC 9110, RFC 9112). Bytes in, bytes out.
 //!
-//! No socket, no clock, and no allocation once the buffers have grown to what the traffic needs. A [`Request`] is
-//! encoded once and sent many times; a [`Response`] is parsed into buffers that the caller owns. One request and its
+//! No socket, no clock, and no allocation once the buffers are as large as the traffic needs. A [`Request`] is encoded
+//! once and can be sent many times. A [`Response`] is parsed into buffers that the caller owns. One request and its
 //! response are an [`Exchange`]:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! Both sides run at the same time: a final response that comes while the request is still being sent is delivered,
 //! and the connection is closed.
 //!
-//! Out of scope here: sockets, time, redirects, connection reuse across exchanges.
+//! Out of scope: sockets, time, redirects, the reuse of connections.
 
 mod auth;
 mod chunked;

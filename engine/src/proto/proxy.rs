@@ -1,48 +1,50 @@
-//! What the handshakes with proxies, [`Socks5`](super::Socks5) and [`Tunnel`](super::Tunnel), have in common: how far
-//! they are, and how they fail.
+//! What the handshakes with proxies, [`Socks5`](super::Socks5) and [`Tunnel`](super::Tunnel), have in common: their
+//! progress and their errors.
 
 use std::fmt;
 
 use crate::error::{DnsError, LimitExceeded, Misuse, PeerFault};
 
-/// How far a handshake is.
+/// The progress of a handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Handshake {
     /// There is more to send or to read.
     Pending,
-    /// The way to the target is open.
+    /// The connection to the target is open.
     Done,
 }
 
-/// How a handshake with a proxy failed. The connection is closed after each of these.
+/// How a handshake with a proxy failed. The connection is closed after each of these errors.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyFault {
-    /// The proxy's own name could not be turned into addresses.
+    /// The name of the proxy itself could not be looked up.
     Name(DnsError),
     /// The proxy answered CONNECT with this status. 407 asks for other credentials.
     Status(u16),
-    /// The proxy's answer to CONNECT is no HTTP.
+    /// The proxy's answer to CONNECT is not HTTP.
     Http(PeerFault),
-    /// The proxy's answer to CONNECT passed a limit.
+    /// The proxy's answer to CONNECT exceeds a limit.
     Limit(LimitExceeded),
-    /// The request to the proxy cannot be made.
+    /// The request to the proxy is invalid.
     Request(Misuse),
-    /// The proxy sent bytes before we spoke to the target.
+    /// The proxy sent bytes that answer nothing: before a request, or after its answer.
     Surplus,
-    /// The connection ended inside the handshake.
+    /// The proxy closed the connection during the handshake.
     Closed,
-    /// The proxy does not speak SOCKS5: it began its reply with this byte.
+    /// The proxy does not speak SOCKS5: its reply began with this byte.
     NotSocks5(u8),
-    /// The proxy accepts neither us without credentials nor, if there are any, the user and the password (RFC 1928 §3).
+    /// The proxy accepts neither clients without credentials nor, if there are credentials, user and password (RFC 1928
+    /// §3).
     NoMethod,
-    /// The proxy chose a way of authentication that was not offered (RFC 1928 §3).
+    /// The proxy chose an authentication method that was not offered (RFC 1928 §3).
     UnofferedMethod(u8),
     /// The proxy did not accept the user and the password (RFC 1929 §2).
     Credentials,
-    /// The target's name is empty, or it, the user or the password is over 255 bytes: SOCKS5 cannot express it.
+    /// SOCKS5 cannot express it: the name of the target is empty, or the name, the user or the password is longer than
+    /// 255 bytes.
     Inexpressible,
-    /// The proxy could not reach the target, or would not (RFC 1928 §6).
+    /// The proxy could not connect to the target, or refused to (RFC 1928 §6).
     Socks(SocksReply),
     /// The proxy's reply has an address of unknown type (RFC 1928 §5).
     BadSocksReply,
@@ -57,13 +59,15 @@ impl fmt::Display for ProxyFault {
             Self::Http(fault) => write!(f, "in the proxy's answer to CONNECT: {fault}"),
             Self::Limit(limit) => write!(f, "in the proxy's answer to CONNECT: {limit}"),
             Self::Request(misuse) => write!(f, "in the request to the proxy: {misuse}"),
-            Self::Surplus => f.write_str("the proxy sent bytes that nobody had asked for"),
-            Self::Closed => f.write_str("the proxy closed the connection inside the handshake"),
+            Self::Surplus => f.write_str("the proxy sent bytes that answer nothing"),
+            Self::Closed => f.write_str("the proxy closed the connection during the handshake"),
             Self::NotSocks5(byte) => write!(f, "the proxy does not speak SOCKS5 ({byte:#04x})"),
-            Self::NoMethod => f.write_str("the SOCKS5 proxy asks for other authentication"),
+            Self::NoMethod => {
+                f.write_str("the SOCKS5 proxy asks for another authentication method")
+            }
             Self::UnofferedMethod(method) => write!(
                 f,
-                "the SOCKS5 proxy chose authentication {method:#04x}, which was not offered"
+                "the SOCKS5 proxy chose authentication method {method:#04x}, which was not offered"
             ),
             Self::Credentials => f.write_str("the SOCKS5 proxy refused the user and the password"),
             Self::Inexpressible => f.write_str(
@@ -97,7 +101,7 @@ pub enum SocksReply {
     CommandNotSupported,
     /// 8
     AddressTypeNotSupported,
-    /// Another code, with no meaning in the RFC.
+    /// A code that the RFC does not assign.
     Unassigned(u8),
 }
 

@@ -1,8 +1,9 @@
-//! A request, encoded once into one buffer and sent many times (RFC 9112 §3, §6; RFC 9110 §7.2).
+//! A request, encoded once into one buffer and sent many times (RFC 9112 §3, §6; RFC 9110 §7.2). The exchange sends it;
+//! the client decides about redirects and cookies and sets them here.
 //!
-//! Bytes go out as given: the target is not rewritten, headers keep their order and case. `Host` comes first. What
-//! frames the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) is computed here and nowhere else.
-//! A byte that could end a line early is refused before anything is sent.
+//! Bytes go out as given: the target is not rewritten, and headers keep their order and their case. `Host` comes first.
+//! The headers that frame the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) are computed here
+//! and nowhere else. A byte that could end a line early is refused before anything is sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +16,8 @@ use super::url::redacted;
 use super::{Url, push_basic};
 use crate::error::{Misuse, Part};
 
-/// A reusable request. Setters take any bytes; those that HTTP does not allow are reported when the call is made, as
-/// [`Misuse`](crate::Misuse) with the part's name.
+/// A request that can be used again. Setters take any bytes. Bytes that HTTP does not allow are reported when the call
+/// is made, as [`Misuse`](crate::Misuse) with the name of the part.
 ///
 /// ```
 /// use courser::Request;
@@ -26,7 +27,8 @@ use crate::error::{Misuse, Part};
 /// ```
 pub struct Request(Box<Inner>);
 
-/// What a request holds, in one allocation, so that it moves with calls and completions at the cost of a pointer.
+/// The content of a request, in one allocation, so that moving it with calls and completions costs as much as moving a
+/// pointer.
 struct Inner {
     method: Cow<'static, str>,
     target: String,
@@ -34,12 +36,12 @@ struct Inner {
     user_agent: UserAgent,
     /// Header lines as given, each with its CRLF.
     fields: Vec<u8>,
-    /// Trailer lines as given, each with its CRLF, and their names as a list.
+    /// Trailer lines as given, each with its CRLF; then the names of the trailers as a list.
     trailers: Vec<u8>,
     trailer_names: Vec<u8>,
     body: Body,
     expect: Option<Duration>,
-    /// A header says `Connection: close`.
+    /// A header has `Connection: close`.
     close: bool,
     /// There is an `Upgrade` header.
     upgrade: bool,
@@ -47,43 +49,43 @@ struct Inner {
     authorization: bool,
     /// There is a `Proxy-Authorization` header.
     proxy_authorization: bool,
-    /// Names of headers that are not for every server.
+    /// Names of headers that only the first origin may get.
     sensitive: Vec<Box<str>>,
-    /// The value of `Cookie` from the client's jar; empty for none.
+    /// The value of `Cookie` from the client's cookie jar; empty for none.
     cookies: Vec<u8>,
-    /// Where a redirection has led.
-    detour: Option<Box<Detour>>,
+    /// Where redirects have led.
+    redirected: Option<Box<Redirected>>,
     /// There is an `Accept-Encoding` or a `Range` header.
-    says_coding: bool,
-    /// What to take off the response; `None` leaves it to the defaults.
+    has_coding_header: bool,
+    /// The codings to decode in the response; `None` for the default.
     codings: Option<Codings>,
-    /// The first thing wrong in a header or a trailer.
+    /// The first fault in a header or a trailer.
     invalid: Option<Invalid>,
-    /// Head, and a small body behind it, as they go out.
+    /// The head, then a body if it is small, as they go out.
     encoded: Vec<u8>,
-    /// How much of `encoded` is head.
+    /// Length of the head in `encoded`.
     head_len: usize,
-    /// What an exchange needs to know of it.
+    /// What an exchange needs to know about the request.
     outline: Outline,
-    /// The codings that it was encoded for.
+    /// The codings that `encoded` offers.
     encoded_codings: Codings,
-    /// Which [`Defaults`] `encoded` was made with; 0: must be made.
+    /// The id of the [`Defaults`] that `encoded` was made with; 0: `encoded` is not valid.
     encoded_for: u64,
 }
 
-/// What an exchange needs to know of its request, found out once for many exchanges.
+/// What an exchange needs to know about its request. Computed once for many exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outline {
     pub(super) kind: RequestKind,
-    /// The body's source is a stream.
+    /// The body is a stream.
     pub(super) streams: bool,
     /// The body waits for 100 (Continue).
-    pub(super) waits: bool,
-    /// Bytes of all that is in memory.
+    pub(super) awaits_continue: bool,
+    /// Bytes of the request that are in memory.
     pub(super) length: usize,
 }
 
-/// What the response depends on.
+/// The kind of a request, on which the meaning of the response depends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum RequestKind {
     #[default]
@@ -95,7 +97,7 @@ pub(super) enum RequestKind {
 }
 
 impl Request {
-    /// A request with that method and target. The target is sent byte for byte; an empty one becomes `/`.
+    /// A request with this method and target. The target is sent byte for byte; an empty target becomes `/`.
     pub fn new(method: impl Into<String>, target: impl Into<String>) -> Self {
         Self::from_parts(method.into().into(), target.into())
     }
@@ -117,8 +119,8 @@ impl Request {
             proxy_authorization: false,
             sensitive: Vec::new(),
             cookies: Vec::new(),
-            detour: None,
-            says_coding: false,
+            redirected: None,
+            has_coding_header: false,
             codings: None,
             invalid: None,
             encoded: Vec::new(),
@@ -158,27 +160,27 @@ impl Request {
 
     /// Replaces the method.
     pub fn set_method(&mut self, method: &str) -> &mut Self {
-        self.touch().0.method = method.to_owned().into();
+        self.invalidate().0.method = method.to_owned().into();
         self
     }
 
-    /// Replaces the target, keeping its buffer.
+    /// Replaces the target. Keeps its buffer.
     pub fn set_target(&mut self, target: &str) -> &mut Self {
-        self.touch().0.target.clear();
+        self.invalidate().0.target.clear();
         self.0.target.push_str(target);
         self
     }
 
-    /// Adds a header line behind those there are. `Host` and `User-Agent` replace the defaults instead, in the
-    /// defaults' place; the headers that frame the message are refused.
+    /// Adds a header line after those that are there. `Host` and `User-Agent` take the place of the defaults instead.
+    /// The headers that frame the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) are refused.
     ///
-    /// A client with proxies sends `Proxy-Authorization` to an HTTP proxy that passes the request on, in place of the
-    /// proxy's own credentials, and leaves it out of what goes to a server, directly or through a tunnel: a tunnel is
-    /// opened for many requests, by [the proxy's credentials](crate::Proxy::with_credentials) alone. Without proxies, it
-    /// is a header like any other.
+    /// A client with proxies sends `Proxy-Authorization` to an HTTP proxy that forwards the request, in place of the
+    /// proxy's own credentials. It does not send it to servers, neither directly nor through a tunnel. A tunnel is
+    /// opened for many requests, so only [the proxy's credentials](crate::Proxy::with_credentials) open it. A client
+    /// without proxies sends the header like any other.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
-        self.touch();
+        self.invalidate();
         if name.eq_ignore_ascii_case("host") {
             self.0.host = Some(value.to_vec());
         } else if name.eq_ignore_ascii_case("user-agent") {
@@ -187,21 +189,21 @@ impl Request {
             self.0.invalid.get_or_insert(Invalid::Framing(framing));
         } else {
             let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
-            self.note(checked);
+            self.note_invalid(checked);
             if name.eq_ignore_ascii_case("connection") {
                 self.0.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
             }
             self.0.upgrade |= name.eq_ignore_ascii_case("upgrade");
             self.0.authorization |= name.eq_ignore_ascii_case("authorization");
             self.0.proxy_authorization |= name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
-            self.0.says_coding |=
+            self.0.has_coding_header |=
                 name.eq_ignore_ascii_case("accept-encoding") || name.eq_ignore_ascii_case("range");
             push_line(&mut self.0.fields, name, value);
         }
         self
     }
 
-    /// Adds a header line that is for this server alone: a redirection to another scheme, host or port drops it, as it
+    /// Adds a header line that only this origin may get. A redirect to another scheme, host or port drops it, as it
     /// drops `Authorization`, `Cookie` and `Proxy-Authorization`.
     pub fn sensitive_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         self.0.sensitive.push(name.into());
@@ -210,13 +212,13 @@ impl Request {
 
     /// Sends no `User-Agent`.
     pub fn no_user_agent(&mut self) -> &mut Self {
-        self.touch().0.user_agent = UserAgent::None;
+        self.invalidate().0.user_agent = UserAgent::None;
         self
     }
 
-    /// Removes all headers and trailers, own `Host` and `User-Agent` included.
+    /// Removes all headers and trailers, also `Host` and `User-Agent` that were set here.
     pub fn clear_headers(&mut self) -> &mut Self {
-        self.touch();
+        self.invalidate();
         self.0.host = None;
         self.0.user_agent = UserAgent::Default;
         self.0.fields.clear();
@@ -227,29 +229,29 @@ impl Request {
         self.0.authorization = false;
         self.0.proxy_authorization = false;
         self.0.sensitive.clear();
-        self.0.says_coding = false;
+        self.0.has_coding_header = false;
         self.0.invalid = None;
         self
     }
 
-    /// Sets a body of known bytes.
+    /// Sets a body from memory.
     pub fn body(&mut self, body: impl Into<Vec<u8>>) -> &mut Self {
-        self.touch().0.body = Body::Bytes(body.into());
+        self.invalidate().0.body = Body::Bytes(body.into());
         self
     }
 
-    /// Sets a body that is read from `source` while it is sent: exactly `length` bytes (it is not
-    /// read beyond), or, with `None`, to its end, chunked.
+    /// Sets a body that is read from `source` while it is sent: exactly `length` bytes (not more are read), or, with
+    /// `None`, all bytes to its end, in the chunked coding.
     ///
-    /// The source runs on the thread that drives the client, so it must not block. It may say
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock), and the call goes on after a `resume`. It is read once: a call whose
-    /// stream was begun is never sent again.
+    /// The source runs on the thread that drives the client, so it must not block. It may return
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock); the call continues after `resume`. It is read once: a call that has
+    /// begun to read its stream is never sent again.
     pub fn body_stream(
         &mut self,
         source: impl Read + Send + 'static,
         length: Option<u64>,
     ) -> &mut Self {
-        self.touch().0.body = Body::Stream(Box::new(Stream {
+        self.invalidate().0.body = Body::Stream(Box::new(Stream {
             source: Box::new(source),
             length,
             produced: 0,
@@ -259,18 +261,18 @@ impl Request {
         self
     }
 
-    /// Sends no body.
+    /// Removes the body.
     pub fn no_body(&mut self) -> &mut Self {
-        self.touch().0.body = Body::None;
+        self.invalidate().0.body = Body::None;
         self
     }
 
-    /// Adds a trailer line (RFC 9112 §7.1.2); needs a chunked body. The names are announced in `Trailer`.
+    /// Adds a trailer line (RFC 9112 §7.1.2). Needs a chunked body. The header `Trailer` announces the names.
     pub fn trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
-        self.touch();
+        self.invalidate();
         let checked = check_field(name, value, Part::TrailerName, Part::TrailerValue);
-        self.note(checked);
+        self.note_invalid(checked);
         push_line(&mut self.0.trailers, name, value);
         if !self.0.trailer_names.is_empty() {
             self.0.trailer_names.extend_from_slice(b", ");
@@ -279,23 +281,24 @@ impl Request {
         self
     }
 
-    /// Sends `Expect: 100-continue` and holds the body back until the server asks for it, refuses it with a final
-    /// status, or `wait` has passed (RFC 9110 §10.1.1; 1 s is usual). Without a body it has no effect.
+    /// Sends `Expect: 100-continue`, and sends the body only when the server asks for it or when `wait` has passed (RFC
+    /// 9110 §10.1.1; 1 s is usual). A final response ends the exchange without the body. Has no effect on a request
+    /// without a body.
     pub fn expect_continue(&mut self, wait: Duration) -> &mut Self {
-        self.touch().0.expect = Some(wait);
+        self.invalidate().0.expect = Some(wait);
         self
     }
 
-    /// Takes these content codings off the response's body, instead of those of the client's configuration, and offers
-    /// them in `Accept-Encoding`. A request with an `Accept-Encoding` or a `Range` header of its own offers what that
-    /// says.
+    /// Decodes these content codings in the body of the response, instead of those of the client's configuration, and
+    /// offers them in `Accept-Encoding`. If the request has an `Accept-Encoding` or a `Range` header, nothing is added
+    /// to it.
     ///
-    /// The body then holds the decoded bytes; the headers stay as received. A body with a coding that is not among
-    /// these comes as it was sent, and so does a part of one (206), which cannot be decoded by itself;
-    /// [`Response::decoded`](super::Response::decoded) tells. A coded body that is empty, as its framing says, is no
-    /// error; one that is broken or has no end is. Limits: [`decoded_bytes`](super::Limits::decoded_bytes),
-    /// [`decode_ratio`](super::Limits::decode_ratio), [`zstd_window_log`](super::Limits::zstd_window_log), and 5
-    /// codings.
+    /// The body then holds the decoded bytes; the headers stay as received. A body with a coding that is not in the set
+    /// is delivered as it was sent, and so is a part of a body (206), which cannot be decoded alone.
+    /// [`Response::decoded`](super::Response::decoded) shows whether a body was decoded. An empty coded body is no
+    /// error if its framing says that it is empty. A malformed or incomplete coded body is an error. Limits:
+    /// [`decoded_bytes`](super::Limits::decoded_bytes), [`decode_ratio`](super::Limits::decode_ratio),
+    /// [`zstd_window_log`](super::Limits::zstd_window_log), and 5 codings.
     ///
     /// ```
     /// use courser::{Codings, Request};
@@ -304,29 +307,30 @@ impl Request {
     /// request.decode(Codings::all());
     /// ```
     pub fn decode(&mut self, codings: Codings) -> &mut Self {
-        self.touch().0.codings = Some(codings);
+        self.invalidate().0.codings = Some(codings);
         self
     }
 
-    /// The head as it was last sent, empty line included; empty before the first time.
+    /// The head as it was last encoded, with its empty line; empty if the request was never encoded.
     pub fn encoded_head(&self) -> &[u8] {
         &self.0.encoded[..self.0.head_len]
     }
 
-    /// Checks the request and encodes it, unless that is done already with the same defaults.
+    /// Checks the request and encodes it, unless it is encoded with the same defaults already.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The part of the request that is not valid, or a stream that was read already.
     #[inline]
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        // Identifiers of defaults are not 0.
+        // The id of defaults is never 0.
         if self.0.encoded_for == defaults.id && !self.0.outline.streams {
             return Ok(());
         }
         self.encode_anew(defaults)
     }
 
-    /// The [number](Defaults::id) of the defaults it was encoded with; 0 if it was changed since, or never encoded.
+    /// The [id](Defaults::id) of the defaults that the request was encoded with; 0 if it was changed since, or never
+    /// encoded.
     #[inline]
     pub(crate) fn encoded_for(&self) -> u64 {
         self.0.encoded_for
@@ -343,7 +347,7 @@ impl Request {
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
         out.clear();
-        // Until it is done, the request counts as encoded for nobody: another client may have encoded it before.
+        // Invalid until the encoding succeeds; `encoded` may be that of another client.
         self.0.encoded_for = 0;
         self.0.head_len = 0;
         if let Err(misuse) = self.write_head(&mut out, defaults) {
@@ -358,23 +362,23 @@ impl Request {
             out.extend_from_slice(body);
         }
         self.0.encoded = out;
-        self.0.outline = self.sketch();
+        self.0.outline = self.compute_outline();
         self.0.encoded_for = defaults.id;
         Ok(())
     }
 
-    /// Of the request as it was encoded last.
+    /// The outline of the request as it was encoded last.
     #[inline]
     pub(super) fn outline(&self) -> Outline {
         if self.0.encoded_for != 0 {
             self.0.outline
         } else {
-            self.sketch()
+            self.compute_outline()
         }
     }
 
     #[cold]
-    fn sketch(&self) -> Outline {
+    fn compute_outline(&self) -> Outline {
         Outline {
             kind: match self.method_now() {
                 "HEAD" => RequestKind::Head,
@@ -383,7 +387,7 @@ impl Request {
                 _ => RequestKind::Ordinary,
             },
             streams: self.has_stream(),
-            waits: self.expects().is_some(),
+            awaits_continue: self.expects().is_some(),
             length: self.encoded().len() + self.separate_body().len(),
         }
     }
@@ -400,7 +404,7 @@ impl Request {
         check_token(self.0.method.as_bytes(), Part::Method)?;
         match form {
             TargetForm::AsGiven => self.check_target()?,
-            // Checked when it was split.
+            // Checked when the URL is parsed.
             TargetForm::OfUrl | TargetForm::WholeUrl if self.0.method != "CONNECT" => {}
             TargetForm::OfUrl | TargetForm::WholeUrl => return Err(Misuse::TargetForm),
         }
@@ -428,7 +432,7 @@ impl Request {
     }
 
     fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
-        let own_host = self.0.host.as_deref().filter(|_| !self.is_elsewhere());
+        let own_host = self.0.host.as_deref().filter(|_| !self.is_other_origin());
         let host = own_host.unwrap_or(&defaults.host);
         check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
         out.extend_from_slice(self.method_now().as_bytes());
@@ -461,23 +465,23 @@ impl Request {
             check_value(value, Part::UserAgent)?;
             push_line(out, "User-Agent", value);
         }
-        if !self.0.encoded_codings.is_empty() && !self.0.says_coding {
+        if !self.0.encoded_codings.is_empty() && !self.0.has_coding_header {
             let offer = self.0.encoded_codings.to_string();
             push_line(out, "Accept-Encoding", offer.as_bytes());
         }
-        let own_proxy = self.0.proxy_authorization && !self.is_elsewhere();
+        let own_proxy = self.0.proxy_authorization && !self.is_other_origin();
         if !own_proxy {
             out.extend_from_slice(&defaults.proxy_authorization);
         }
         out.extend_from_slice(&defaults.lines);
-        let withheld = own_proxy && defaults.withholds;
-        if self.0.detour.is_none() && !withheld {
+        let withheld = own_proxy && defaults.omits_proxy_authorization;
+        if self.0.redirected.is_none() && !withheld {
             out.extend_from_slice(&self.0.fields);
         } else {
             self.write_some_fields(withheld, out);
         }
         if let Some(url) = url
-            && (!self.0.authorization || self.is_elsewhere())
+            && (!self.0.authorization || self.is_other_origin())
         {
             self.write_authorization(&url, out);
         }
@@ -489,11 +493,12 @@ impl Request {
         Ok(())
     }
 
-    /// The user information of the URL, or, after a redirection on the same server, of the URL before.
+    /// Writes `Authorization` from the user information of the URL, or, after redirects on the same origin, of the
+    /// first URL.
     fn write_authorization(&self, url: &Url<'_>, out: &mut Vec<u8>) {
         let earlier = Url::parse(&self.0.target)
             .ok()
-            .filter(|_| !self.is_elsewhere())
+            .filter(|_| !self.is_other_origin())
             .and_then(|url| url.userinfo());
         if let Some(userinfo) = url.userinfo().or(earlier) {
             out.extend_from_slice(b"Authorization: ");
@@ -502,7 +507,7 @@ impl Request {
         }
     }
 
-    /// The headers that still hold after a redirection, without those for a proxy if they are `withheld`.
+    /// Writes the headers that still hold after redirects; without `Proxy-Authorization` if `withheld`.
     fn write_some_fields(&self, withheld: bool, out: &mut Vec<u8>) {
         for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
@@ -514,7 +519,7 @@ impl Request {
                     .iter()
                     .any(|own| own.eq_ignore_ascii_case(name))
             };
-            let private = self.is_elsewhere() && (is_credential(name) || marked())
+            let private = self.is_other_origin() && (is_credential(name) || marked())
                 || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
             if private || self.lost_body() && describes_body(name) {
                 continue;
@@ -541,7 +546,8 @@ impl Request {
         }
     }
 
-    /// What to say in `Content-Length`: nothing for a bodiless request, but 0 where a body is usual (RFC 9110 §8.6).
+    /// The value of `Content-Length`. None for a request without a body, but 0 for methods that usually have one (RFC
+    /// 9110 §8.6).
     fn content_length(&self) -> Option<u64> {
         match self.body_now() {
             Body::None => matches!(self.method_now(), "POST" | "PUT" | "PATCH").then_some(0),
@@ -562,7 +568,7 @@ impl Request {
         }
     }
 
-    /// How long to hold the body back, if at all.
+    /// How long the body waits for 100 (Continue); `None` if it does not wait.
     pub(super) fn expects(&self) -> Option<Duration> {
         match self.body_now() {
             Body::None => None,
@@ -571,13 +577,13 @@ impl Request {
         }
     }
 
-    /// As they go out: the encoded head, with a small body behind it, and a larger body.
+    /// The bytes in memory as they go out: the encoded head with a small body, then a larger body.
     #[inline]
     pub(crate) fn in_memory(&self) -> [&[u8]; 2] {
         [self.encoded(), self.separate_body()]
     }
 
-    /// What keeps the request, as it was encoded last, from sharing a connection.
+    /// What prevents the request, as it was encoded last, from being pipelined.
     pub(crate) fn unfit_for_pipeline(&self) -> Option<&'static str> {
         if self.has_stream() {
             Some("a body stream")
@@ -592,12 +598,12 @@ impl Request {
         }
     }
 
-    /// The encoded head, with a small body behind it.
+    /// The encoded head, with the body if it is small.
     pub(super) fn encoded(&self) -> &[u8] {
         &self.0.encoded
     }
 
-    /// The body bytes that go out behind the encoded part.
+    /// The body that goes out after the encoded part, if it is large.
     #[inline]
     pub(super) fn separate_body(&self) -> &[u8] {
         match self.body_now() {
@@ -606,7 +612,7 @@ impl Request {
         }
     }
 
-    /// Frames the next piece of the body's stream; the one before must have been sent.
+    /// Frames the next piece of the body stream. The piece before must have been sent.
     pub(super) fn fill_stream(&mut self) -> Result<Fill, Misuse> {
         match &mut self.0.body {
             Body::Stream(stream) => stream.fill(&self.0.trailers),
@@ -614,7 +620,7 @@ impl Request {
         }
     }
 
-    /// What is framed of the body's stream, and not yet replaced by the next piece.
+    /// The current framed piece of the body stream.
     pub(super) fn stream_pending(&self) -> &[u8] {
         match &self.0.body {
             Body::Stream(stream) => &stream.buffer,
@@ -634,12 +640,12 @@ impl Request {
         self.0.upgrade
     }
 
-    /// What to take off the response to the request as it was encoded last.
+    /// The codings to decode in the response to the request as it was encoded last.
     pub(super) fn codings(&self) -> Codings {
         self.0.encoded_codings
     }
 
-    /// Whether the whole request can be sent again: its stream, if it has one, was not begun.
+    /// Whether the whole request can be sent again: it has no stream, or its stream was not read yet.
     pub(crate) fn is_replayable(&self) -> bool {
         match self.body_now() {
             Body::Stream(stream) => stream.state == StreamState::Fresh,
@@ -647,7 +653,7 @@ impl Request {
         }
     }
 
-    /// Whether sending it twice has the effect of sending it once (RFC 9110 §9.2.2).
+    /// Whether sending the request twice has the effect of sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(
             self.method_now(),
@@ -655,40 +661,45 @@ impl Request {
         )
     }
 
-    // ---- redirections and cookies
+    // ---- redirects and cookies
 
-    /// Leads the request to another URL. The caller's own parts stay as they are, for the next call.
-    /// With a method, it loses its body and what describes it.
-    pub(crate) fn redirect(&mut self, url: String, method: Option<&'static str>, elsewhere: bool) {
-        let before = self.0.detour.take();
+    /// Sends the request to another URL after a redirect. With a `method`, the request loses its body and the headers
+    /// that describe the body. The parts that the caller has set stay for the next call.
+    pub(crate) fn redirect(
+        &mut self,
+        url: String,
+        method: Option<&'static str>,
+        other_origin: bool,
+    ) {
+        let before = self.0.redirected.take();
         let before = before.as_deref();
-        self.touch().0.detour = Some(Box::new(Detour {
+        self.invalidate().0.redirected = Some(Box::new(Redirected {
             method: method.or(before.and_then(|before| before.method)),
-            elsewhere: elsewhere || before.is_some_and(|before| before.elsewhere),
+            other_origin: other_origin || before.is_some_and(|before| before.other_origin),
             url,
         }));
     }
 
-    /// Forgets where an earlier call was led.
+    /// Forgets the redirects of an earlier call.
     pub(crate) fn reset(&mut self) {
-        if self.0.detour.take().is_some() {
-            self.touch();
+        if self.0.redirected.take().is_some() {
+            self.invalidate();
         }
     }
 
     #[cfg(feature = "cookies")]
-    /// Sends that in `Cookie`, beside what the caller has put there; nothing if it is empty.
+    /// Sends these cookies in `Cookie`, in addition to a header that the caller has set; nothing if they are empty.
     pub(crate) fn set_cookies(&mut self, cookies: &[u8]) {
         if self.0.cookies != cookies {
-            self.touch().0.cookies.clear();
+            self.invalidate().0.cookies.clear();
             self.0.cookies.extend_from_slice(cookies);
         }
     }
 
-    /// The URL to ask now: the target, or where a redirection has led.
+    /// The URL to send the request to: the target, or where redirects have led.
     pub(crate) fn url(&self) -> &str {
-        match &self.0.detour {
-            Some(detour) => &detour.url,
+        match &self.0.redirected {
+            Some(redirected) => &redirected.url,
             None => &self.0.target,
         }
     }
@@ -706,27 +717,30 @@ impl Request {
     }
 
     fn new_method(&self) -> Option<&'static str> {
-        self.0.detour.as_ref().and_then(|detour| detour.method)
+        self.0
+            .redirected
+            .as_ref()
+            .and_then(|redirected| redirected.method)
     }
 
     fn lost_body(&self) -> bool {
         self.new_method().is_some()
     }
 
-    /// Whether a redirection has led to another server.
-    fn is_elsewhere(&self) -> bool {
+    /// Whether a redirect has led to another origin.
+    fn is_other_origin(&self) -> bool {
         self.0
-            .detour
+            .redirected
             .as_ref()
-            .is_some_and(|detour| detour.elsewhere)
+            .is_some_and(|redirected| redirected.other_origin)
     }
 
-    fn touch(&mut self) -> &mut Self {
+    fn invalidate(&mut self) -> &mut Self {
         self.0.encoded_for = 0;
         self
     }
 
-    fn note(&mut self, checked: Result<(), Invalid>) {
+    fn note_invalid(&mut self, checked: Result<(), Invalid>) {
         if let Err(invalid) = checked {
             self.0.invalid.get_or_insert(invalid);
         }
@@ -744,13 +758,13 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.0.method)
-            .field("target", &shown(&self.0.target))
+            .field("target", &without_userinfo(&self.0.target))
             .finish_non_exhaustive()
     }
 }
 
-/// A target without a password.
-fn shown(target: &str) -> Cow<'_, str> {
+/// A target for display, without its user information.
+fn without_userinfo(target: &str) -> Cow<'_, str> {
     match Url::parse(target) {
         Ok(url) => url.to_string().into(),
         Err(_) if target.starts_with('/') => target.into(),
@@ -758,7 +772,7 @@ fn shown(target: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a client puts into requests that do not say it themselves.
+/// What a client adds to requests that do not set it themselves.
 ///
 /// ```
 /// use courser::proto::Defaults;
@@ -770,33 +784,33 @@ fn shown(target: &str) -> Cow<'_, str> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Tells apart what a request was encoded with. Never zero.
+    /// Identifies the defaults that a request was encoded with. Never 0.
     id: u64,
     host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
-    /// A line for the next hop, unless the request has its own.
+    /// The line of `Proxy-Authorization` for the next hop, unless the request has its own.
     proxy_authorization: Vec<u8>,
-    /// Header lines for the next hop.
+    /// More header lines for the next hop.
     lines: Vec<u8>,
-    /// The next hop is the origin, and what the caller says to proxies is none of its business.
-    withholds: bool,
+    /// A request's own `Proxy-Authorization` is left out: the next hop is the origin server.
+    omits_proxy_authorization: bool,
     codings: Codings,
 }
 
-/// What the target of a request is, and what is sent of it (RFC 9112 §3.2).
+/// What the target of a request is, and what of it is sent (RFC 9112 §3.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TargetForm {
-    /// It is sent as it is.
+    /// The target is sent as it is.
     AsGiven,
-    /// It is a URL; path and query are sent.
+    /// The target is a URL. Its path and query are sent (origin-form).
     OfUrl,
-    /// It is a URL and sent so, without user information: to a proxy.
+    /// The target is a URL. All of it except the user information is sent to a proxy (absolute-form).
     WholeUrl,
 }
 
 impl Defaults {
-    /// The `Host` of the upstream, and the default `User-Agent`.
+    /// Takes the value of `Host`, and the default `User-Agent`.
     pub fn new(host: impl Into<Vec<u8>>, user_agent: Option<&str>) -> Self {
         Self {
             id: Self::next_id(),
@@ -805,21 +819,20 @@ impl Defaults {
             form: TargetForm::AsGiven,
             proxy_authorization: Vec::new(),
             lines: Vec::new(),
-            withholds: false,
+            omits_proxy_authorization: false,
             codings: Codings::none(),
         }
     }
 
-    /// No two of them have the same; never 0.
+    /// Identifies these defaults: never 0, and different for all defaults except clones.
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Takes these content codings off responses to requests that do not say it themselves with
-    /// [`Request::decode`].
+    /// Decodes these content codings in responses, unless the request sets its own with [`Request::decode`].
     pub fn with_codings(mut self, codings: Codings) -> Self {
-        self.id = Self::next_id(); // what was encoded for a clone is not what these ask for
+        self.id = Self::next_id(); // a request that was encoded for a clone must be encoded again
         self.codings = codings;
         self
     }
@@ -835,8 +848,8 @@ impl Defaults {
         self
     }
 
-    /// Header lines, each with its CRLF, that go out with every request: `authorization` to those alone that bring no
-    /// `Proxy-Authorization` of their own.
+    /// Adds header lines to every request, each with its CRLF. Requests with a `Proxy-Authorization` header do not get
+    /// `authorization`.
     pub(crate) fn with_lines(mut self, authorization: Vec<u8>, lines: Vec<u8>) -> Self {
         self.proxy_authorization = authorization;
         self.lines = lines;
@@ -845,18 +858,19 @@ impl Defaults {
 
     /// Leaves out a request's own `Proxy-Authorization`.
     pub(crate) fn withholding(mut self) -> Self {
-        self.withholds = true;
+        self.omits_proxy_authorization = true;
         self
     }
 }
 
-/// Where a redirection has led.
-struct Detour {
+/// Where redirects have led.
+struct Redirected {
     url: String,
-    /// It has this method and no body from now on.
+    /// Replaces the method; then the request has no body.
     method: Option<&'static str>,
-    /// Another scheme, host or port was met: what was for the first server alone is not sent any more.
-    elsewhere: bool,
+    /// Another scheme, host or port was reached, now or earlier: what only the first origin may get is not sent any
+    /// more.
+    other_origin: bool,
 }
 
 enum UserAgent {
@@ -893,43 +907,43 @@ struct Stream {
     source: Box<dyn Read + Send>,
     length: Option<u64>,
     produced: u64,
-    /// What is read and framed, and not sent yet.
+    /// The current piece, framed; sent in part.
     buffer: Vec<u8>,
     state: StreamState,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StreamState {
-    /// Never read: the request can still be sent from the start.
+    /// Not read yet: the request can still be sent again.
     Fresh,
     Reading,
     Ended,
 }
 
-/// What [`Stream::fill`] found.
+/// The result of [`Stream::fill`].
 pub(super) enum Fill {
-    /// The buffer holds more to send.
+    /// The buffer holds the next piece.
     Filled,
-    /// The source has nothing just now.
+    /// The source has no data at the moment.
     Pending,
-    /// Everything has been framed before.
+    /// The whole stream was framed before.
     Ended,
 }
 
 impl Stream {
-    /// Frames the next piece of the source into the emptied buffer.
+    /// Reads the next piece of the source and frames it in the buffer, whose content was sent.
     fn fill(&mut self, trailers: &[u8]) -> Result<Fill, Misuse> {
         if self.state == StreamState::Ended {
             return Ok(Fill::Ended);
         }
         self.state = StreamState::Reading;
         self.buffer.clear();
-        self.buffer.resize(CHUNK_HEADER + STREAM_PIECE, 0);
+        self.buffer.resize(CHUNK_SIZE_LINE + STREAM_PIECE, 0);
         let room = match self.length {
             Some(declared) => usize::try_from(declared - self.produced).unwrap_or(usize::MAX),
             None => STREAM_PIECE,
         };
-        let piece = &mut self.buffer[CHUNK_HEADER..][..room.min(STREAM_PIECE)];
+        let piece = &mut self.buffer[CHUNK_SIZE_LINE..][..room.min(STREAM_PIECE)];
         let read = loop {
             match self.source.read(piece) {
                 Ok(n) => break n.min(piece.len()),
@@ -942,7 +956,7 @@ impl Stream {
             }
         };
         self.produced += read as u64;
-        self.buffer.truncate(CHUNK_HEADER + read);
+        self.buffer.truncate(CHUNK_SIZE_LINE + read);
         match self.length {
             Some(declared) => self.frame_known(declared, read)?,
             None => self.frame_chunk(read, trailers),
@@ -954,7 +968,7 @@ impl Stream {
     }
 
     fn frame_known(&mut self, declared: u64, read: usize) -> Result<(), Misuse> {
-        self.buffer.drain(..CHUNK_HEADER);
+        self.buffer.drain(..CHUNK_SIZE_LINE);
         let produced = self.produced;
         if read == 0 && produced < declared {
             return Err(Misuse::BodyLength { declared, produced });
@@ -974,8 +988,8 @@ impl Stream {
             self.buffer.extend_from_slice(b"\r\n");
             return;
         }
-        // The size line ends just before the data; leading zeros fill the room (RFC 9112 §7.1 allows them).
-        let mut line = &mut self.buffer[..CHUNK_HEADER];
+        // The size line ends just before the data. Leading zeros fill its place (RFC 9112 §7.1 allows them).
+        let mut line = &mut self.buffer[..CHUNK_SIZE_LINE];
         let written = write!(line, "{read:06x}\r\n");
         debug_assert!(
             written.is_ok() && line.is_empty(),
@@ -985,16 +999,16 @@ impl Stream {
     }
 }
 
-/// Whether a header carries credentials by its name.
+/// Whether this header has credentials.
 fn is_credential(name: &str) -> bool {
     ["authorization", "cookie", PROXY_AUTHORIZATION]
         .iter()
         .any(|credential| credential.eq_ignore_ascii_case(name))
 }
 
-/// Whether a header describes the body, and goes with it (RFC 9110 §15.4).
+/// Whether this header describes the body, and is dropped with it (RFC 9110 §15.4).
 fn describes_body(name: &str) -> bool {
-    // `Content-Type`, `Content-Encoding` and their kin.
+    // `Content-Type`, `Content-Encoding` and others.
     let content = name
         .get(..8)
         .is_some_and(|start| start.eq_ignore_ascii_case("content-"));
@@ -1023,7 +1037,7 @@ fn check_token(bytes: &[u8], part: Part) -> Result<(), Invalid> {
     })
 }
 
-/// A field value (RFC 9110 §5.5): no control but HTAB.
+/// A field value (RFC 9110 §5.5): no control character but HTAB.
 fn check_value(bytes: &[u8], part: Part) -> Result<(), Invalid> {
     check_bytes(bytes, part, |byte| {
         byte == b'\t' || (byte >= b' ' && byte != 0x7f)
@@ -1041,7 +1055,7 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
     }
 }
 
-/// The headers that the engine writes itself.
+/// The headers that only the engine writes.
 const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
 
 const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
@@ -1049,22 +1063,22 @@ const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 /// Those that RFC 9110 names, and digests of the body (RFC 9530).
 const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];
 
-/// Bodies up to this are copied behind the head and leave in the same buffer; longer ones are a second part of the
-/// same write, without a copy.
+/// Bytes. Bodies up to this size are copied after the head and sent in the same buffer. Larger bodies are a second
+/// slice of the same write, without a copy.
 const INLINE_BODY: usize = 4 * 1024;
 
-/// What is read from a body stream at a time.
+/// Bytes that are read from a body stream at a time.
 const STREAM_PIECE: usize = 16 * 1024;
 
-/// Room for six hexadecimal digits and CRLF.
-const CHUNK_HEADER: usize = 8;
+/// Bytes of six hexadecimal digits and CRLF.
+const CHUNK_SIZE_LINE: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn credentials_have_names() {
+    fn headers_that_carry_credentials() {
         for name in ["Authorization", "COOKIE", "proxy-authorization"] {
             assert!(is_credential(name), "{name}");
         }
@@ -1074,21 +1088,21 @@ mod tests {
     }
 
     #[test]
-    fn no_password_is_shown() {
-        for (target, told) in [
+    fn debug_shows_no_password() {
+        for (target, shown) in [
             ("http://user:secret@h/p", "http://h/p"),
             ("http://user:secret@h:port/", "http://***@h:port/"),
             ("user:secret@h/", "***@h/"),
             ("/a@b", "/a@b"),
         ] {
             let debug = format!("{:?}", Request::get(target));
-            assert!(debug.contains(&format!("{told:?}")), "{debug}");
+            assert!(debug.contains(&format!("{shown:?}")), "{debug}");
             assert!(!debug.contains("secret"), "{debug}");
         }
     }
 
     #[test]
-    fn headers_of_the_body_go_with_it() {
+    fn headers_that_describe_the_body() {
         for name in [
             "Content-Type",
             "CONTENT-LENGTH",

@@ -1,5 +1,5 @@
-//! A response in buffers that its owner reuses: one for heads and trailers, one for the body, one for the ranges of
-//! the header fields.
+//! A parsed response (RFC 9110 §3.4) in buffers that its owner reuses: one for heads and trailers, one for the body,
+//! one for the ranges of the header fields. [`Exchange`](super::Exchange) fills it.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +29,8 @@ use super::coding::Decoder;
 /// ```
 pub struct Response(pub(super) Box<Inner>);
 
-/// What a response holds, in one allocation, so that it moves with calls and completions at the cost of a pointer.
+/// The content of a response, in one allocation, so that moving it with calls and completions costs as much as moving a
+/// pointer.
 pub(super) struct Inner {
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
     pub(super) buffer: Vec<u8>,
@@ -37,18 +38,18 @@ pub(super) struct Inner {
     pub(super) fields: Fields,
     pub(super) interim: Vec<HeadParts>,
     pub(super) head: HeadParts,
-    /// In `fields`.
+    /// A range of `fields`.
     pub(super) trailers: Range<u32>,
     pub(super) body: Vec<u8>,
-    /// Content codings were taken off the body.
+    /// Content codings of the body were decoded.
     pub(super) decoded: bool,
-    /// Kept for the next coded body; an exchange has it while it works.
+    /// Kept for the next coded body. While an exchange decodes, the exchange has it.
     pub(super) decoder: Option<Box<Decoder>>,
     pub(super) retained: usize,
 }
 
 impl Response {
-    /// An empty response; status 0.
+    /// An empty response. Its status is 0.
     pub fn new() -> Self {
         Self(Box::new(Inner {
             buffer: Vec::new(),
@@ -73,35 +74,36 @@ impl Response {
         self.0.head.version
     }
 
-    /// The reason phrase as received: blanks, tabs, visible characters and bytes above 127.
+    /// The reason phrase as received. It may hold blanks, tabs, visible ASCII characters and bytes above 127.
     pub fn reason(&self) -> &[u8] {
         &self.0.buffer[range(&self.0.head.reason)]
     }
 
-    /// The headers in the order received, names as sent. Values hold no CR, LF or NUL; folded ones are joined.
+    /// The headers in the order received, their names as sent. Values hold no CR, LF or NUL; folded values are joined
+    /// with one SP.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         fields(&self.0.buffer, &self.0.fields[range(&self.0.head.fields)])
     }
 
-    /// The first header of that name, in any case.
+    /// The value of the first header with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         let mut headers = self.headers();
         headers.find_map(|(candidate, value)| candidate.eq_ignore_ascii_case(name).then_some(value))
     }
 
-    /// Every header of that name, in the order received.
+    /// The values of all headers with this name, ignoring case, in the order received.
     pub fn header_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.headers()
             .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
-    /// The final head as received, status line and empty line included.
+    /// The final head as received, with its status line and its empty line.
     pub fn head(&self) -> &[u8] {
         &self.0.buffer[range(&self.0.head.bytes)]
     }
 
-    /// The trailers of a chunked body, without those that may not stand there (RFC 9110 §6.5.1).
+    /// The trailers of a chunked body, without fields that may not stand there (RFC 9110 §6.5.1).
     pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         fields(&self.0.buffer, &self.0.fields[range(&self.0.trailers)])
     }
@@ -115,24 +117,26 @@ impl Response {
         })
     }
 
-    /// The body: whole in buffered mode, what is not yet read in streaming mode. After a failed call, what came of it.
+    /// The body: the whole body in buffered mode, the part that is not yet read in streaming mode. After a failed call,
+    /// the part that came.
     pub fn body(&self) -> &[u8] {
         &self.0.body
     }
 
-    /// Whether content codings were taken off the body. `Content-Encoding` and `Content-Length` are as received, and
-    /// so speak of the coded body. False where there was none, none was [asked for](super::Request::decode), or one
-    /// was not in the set: then the body is as received, too.
+    /// Whether content codings of the body were decoded. `Content-Encoding` and `Content-Length` stay as received, so
+    /// they describe the coded body. False if the response had no coding, if no decoding was
+    /// [requested](super::Request::decode), or if one of its codings was not in the set; then the body, too, is as
+    /// received.
     pub fn decoded(&self) -> bool {
         self.0.decoded
     }
 
-    /// Takes the body's buffer away, for keeping.
+    /// Takes the body out of the response. The response gets a new, empty buffer for its next body.
     pub fn take_body(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.body)
     }
 
-    /// Forgets the response and keeps the buffers, but for those that have grown above the cap.
+    /// Empties the response. Keeps its buffers, except for the memory above [the cap](Self::set_retained).
     pub fn clear(&mut self) {
         self.0.fields.clear();
         self.0.interim.clear();
@@ -151,7 +155,7 @@ impl Response {
         }
     }
 
-    /// Takes over what `other` holds of a response that is still coming in, trailers included, without its body.
+    /// Copies heads and trailers of `other`, whose body is still coming. The trailers move.
     pub(crate) fn continue_from(&mut self, other: &mut Self) {
         self.clear();
         self.0.buffer.extend_from_slice(&other.0.buffer);
@@ -162,19 +166,18 @@ impl Response {
         self.0.trailers = std::mem::replace(&mut other.0.trailers, 0..0);
     }
 
-    /// What decoding keeps for the next body.
+    /// The decoder that is kept for the next body.
     pub(crate) fn decoder(&mut self) -> &mut Option<Box<Decoder>> {
         &mut self.0.decoder
     }
 
-    /// The buffer of the body, for bytes that come without passing through the exchange.
+    /// The buffer of the body, for bytes that do not pass through the exchange.
     pub(crate) fn body_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0.body
     }
 
-    /// Sets the cap above which [`clear`](Self::clear) gives a buffer's memory back, in bytes for each buffer,
-    /// and twice that for all that decoding keeps.
-    /// Default 2 MiB.
+    /// Sets how many bytes of memory [`clear`](Self::clear) keeps in each buffer, and half of how many it keeps for
+    /// decoding. Default 2 MiB.
     pub fn set_retained(&mut self, bytes: usize) {
         self.0.retained = bytes;
     }
@@ -195,14 +198,7 @@ impl fmt::Debug for Response {
     }
 }
 
-/// An interim response (RFC 9110 §15.2), seen with [`Response::interim`].
-///
-/// ```
-/// # let response = courser::Response::new();
-/// for hint in response.interim().filter(|head| head.status() == 103) {
-///     println!("{:?}", hint.headers().find(|(name, _)| name.eq_ignore_ascii_case("link")));
-/// }
-/// ```
+/// An interim response (RFC 9110 §15.2), from [`Response::interim`].
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
     buffer: &'a [u8],
@@ -216,7 +212,7 @@ impl<'a> Head<'a> {
         self.parts.status
     }
 
-    /// Its headers in the order received.
+    /// The headers in the order received.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         fields(self.buffer, self.fields)
     }
@@ -254,7 +250,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Where the parts of one head are.
+/// Where the parts of one head are in the buffers of the response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeadParts {
     pub(super) status: u16,
@@ -263,11 +259,12 @@ pub(super) struct HeadParts {
     pub(super) bytes: Range<u32>,
     /// In the buffer.
     pub(super) reason: Range<u32>,
-    /// In the fields.
+    /// A range of the fields.
     pub(super) fields: Range<u32>,
 }
 
-/// Header fields in slots that stay when they are not in use: a parser fills them like an array, and never grows it.
+/// Header fields in slots that are kept when they are not in use. A parser fills them like an array and cannot grow
+/// them.
 #[derive(Default)]
 pub(crate) struct Fields {
     slots: Vec<Field>,
@@ -275,7 +272,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Forgets all fields and gives the slots. What is written there counts once [`set_len`](Self::set_len) says so.
+    /// Removes all fields and returns the slots. What is written there counts after [`set_len`](Self::set_len).
     #[inline]
     pub(super) fn refill(&mut self) -> &mut [Field] {
         self.used = 0;
@@ -285,7 +282,7 @@ impl Fields {
         &mut self.slots
     }
 
-    /// The first `n` slots are in use from now on.
+    /// Sets how many of the slots are in use.
     #[inline]
     pub(super) fn set_len(&mut self, n: usize) {
         self.used = n.min(self.slots.len());
@@ -339,7 +336,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// `name` and `value` are slices of `head`, which stands, or will stand, at `base` in the buffer.
+    /// A field with these slices of `head`, which is (or will be) at offset `base` of the buffer.
     pub(super) fn new(head: &[u8], base: usize, name: &[u8], value: &[u8]) -> Self {
         Self {
             name: (base + offset_in(head, name)) as u32,
@@ -369,7 +366,7 @@ impl Field {
     }
 }
 
-/// Where `part`, a slice of `whole`, starts in it; 0 for an empty one, which may be a slice of anything.
+/// The offset of `part`, a slice of `whole`; 0 if it is empty, since an empty slice may point anywhere.
 fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     if part.is_empty() {
         return 0;
@@ -379,7 +376,7 @@ fn offset_in(whole: &[u8], part: &[u8]) -> usize {
 
 fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     fields.iter().map(|field| {
-        // Names are tokens (RFC 9110 §5.6.2), which the parser has checked: ASCII.
+        // Names are tokens (RFC 9110 §5.6.2), so ASCII; the parser has checked this.
         let name = std::str::from_utf8(&buffer[field.name()]).unwrap_or_default();
         (name, &buffer[field.value()])
     })
@@ -389,13 +386,13 @@ fn range(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// What decoding may keep: the usual window of zstd is as large as the default cap itself, and is not all that it needs.
+/// Bytes of memory that decoding may keep. The usual window of zstd alone is as large as the default cap for a buffer.
 pub(super) fn decoder_cap(retained: usize) -> usize {
     retained.saturating_mul(2)
 }
 
-/// Holds the bodies of ordinary pages and API answers, and a 1 MiB download with its growth.
+/// Bytes. Enough for ordinary pages and API answers, and for a download of 1 MiB with the growth of its buffer.
 const DEFAULT_RETAINED: usize = 2 * 1024 * 1024;
 
-/// Nearly all heads have fewer fields.
+/// Slots allocated first. Nearly all heads have fewer fields.
 const FIRST_SLOTS: usize = 16;

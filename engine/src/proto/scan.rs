@@ -1,9 +1,9 @@
-//! How far a text or a token reaches: the inner loops of the head parser, sixteen bytes at a time.
+//! Finds the end of a text or of a token, sixteen bytes at a time: the inner loops of the head parser.
 
 use wide::{i8x16, u8x16};
 
-/// Where the text at `at` ends: at the first byte that can not stand in a field value or a reason phrase, that is, at a
-/// control other than HTAB, or at the end of `input`.
+/// Where the text at `at` ends: at the first byte that cannot stand in a field value or a reason phrase (a control
+/// character other than HTAB), or at the end of `input`.
 pub(super) fn text_end(input: &[u8], mut at: usize) -> usize {
     while at < input.len() {
         let stops = input[at..].first_chunk().map_or(1, text_stops);
@@ -16,7 +16,7 @@ pub(super) fn text_end(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the token at `at` ends, at the latest with `input`.
+/// Where the token at `at` ends: at the first byte that cannot stand in a token, or at the end of `input`.
 pub(super) fn token_end(input: &[u8], mut at: usize) -> usize {
     while at < input.len() {
         let stops = input[at..].first_chunk().map_or(1, token_stops);
@@ -29,15 +29,15 @@ pub(super) fn token_end(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// A bit for each byte, from the lowest on, that is no visible ASCII character and no blank. All that can not stand in a
-/// text is among them, and little else.
+/// One bit for each byte, the lowest bit for the first, set if the byte is neither a visible ASCII character nor a
+/// blank. The set has every byte that cannot stand in a text, and few others.
 #[inline(always)]
 pub(super) fn text_stops(bytes: &[u8; 16]) -> u32 {
     outside(u8x16::new(*bytes), b' ', b'~').to_bitmask()
 }
 
-/// A bit for each byte, from the lowest on, that is no letter, digit, `-` or `.`. All that can not stand in a token is
-/// among them, and little else.
+/// One bit for each byte, the lowest bit for the first, set if the byte is not a letter, a digit, `-` or `.`. The set
+/// has every byte that cannot stand in a token, and few others.
 #[inline(always)]
 pub(super) fn token_stops(bytes: &[u8; 16]) -> u32 {
     let bytes = u8x16::new(*bytes);
@@ -46,8 +46,8 @@ pub(super) fn token_stops(bytes: &[u8; 16]) -> u32 {
     (no_letter & no_digit).to_bitmask()
 }
 
-/// All ones where a byte is not from `first` to `last`: with these moved to the lower end of the signed numbers, one
-/// comparison tells.
+/// All bits set where a byte is not between `first` and `last`. Moving this range to the lower end of the signed
+/// numbers makes one comparison enough.
 #[inline(always)]
 fn outside(bytes: u8x16, first: u8, last: u8) -> i8x16 {
     let moved = (bytes - u8x16::splat(first.wrapping_add(0x80))).cast_signed();
@@ -56,7 +56,7 @@ fn outside(bytes: u8x16, first: u8, last: u8) -> i8x16 {
     ))
 }
 
-/// Which bytes a token is made of (RFC 9110 §5.6.2).
+/// Which bytes a token may have (RFC 9110 §5.6.2).
 pub(super) const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_at_every_place() {
+    fn text_and_token_end_at_every_byte_at_every_offset() {
         for byte in 0..=255u8 {
             for at in 0..40 {
                 let mut bytes = [b'a'; 40];
@@ -86,9 +86,9 @@ mod tests {
         }
     }
 
-    /// What has no stop is all text, or all token, and the usual has none.
+    /// No stops means that all bytes are text (or a token); the usual bytes are no stops.
     #[test]
-    fn every_byte_stops_as_it_must() {
+    fn stops_of_every_byte_at_every_offset() {
         for byte in 0..=255u8 {
             for at in 0..16 {
                 let mut bytes = [b'a'; 16];

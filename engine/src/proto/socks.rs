@@ -1,11 +1,11 @@
-//! The client's side of a SOCKS5 handshake (RFC 1928), with user and password if there are any (RFC 1929).
+//! The client's side of a SOCKS5 handshake (RFC 1928), with authentication by user and password (RFC 1929) if there are
+//! credentials.
 //!
 //! ```text
-//!  Method ─▶ (Auth) ─▶ Reply ─▶ Done          each: send, then await the answer
+//!  Method ─▶ (Auth) ─▶ Reply ─▶ Done          each: send, then wait for the answer
 //! ```
-//!
-//! At most 262 bytes of the proxy's are held. What stands behind its last reply is the target's, who may speak first;
-//! before that, the proxy has to wait for us.
+//! At most 262 bytes of the proxy's answers are kept in memory. Bytes after its last reply come from the target, which
+//! may speak first. Before that reply, bytes without a request are an error.
 
 use std::net::IpAddr;
 
@@ -27,29 +27,29 @@ use super::{Credentials, Handshake, ProxyFault};
 /// ```
 #[derive(Debug)]
 pub struct Socks5 {
-    state: State,
-    /// What is to be sent of the current step, from `sent` on.
+    state: AwaitedAnswer,
+    /// The message of the current step; sent up to `sent`.
     out: Vec<u8>,
     sent: usize,
-    /// The messages of the steps to come.
+    /// The messages of the later steps.
     auth: Option<Vec<u8>>,
     request: Vec<u8>,
-    /// What came of the current answer.
+    /// The part of the current answer that has come.
     answer: Vec<u8>,
 }
 
-/// Where the proxy is to connect to.
+/// The target: where the proxy shall connect to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SocksTarget<'a> {
-    /// A name, which the proxy looks up (`socks5h` in URLs).
+    /// A host name. The proxy looks it up (`socks5h` in URLs).
     Name(&'a str),
     /// An address.
     Ip(IpAddr),
 }
 
-/// Named after the answer that is awaited.
+/// The answer that the client waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
+enum AwaitedAnswer {
     Method,
     Auth,
     Reply,
@@ -57,10 +57,10 @@ enum State {
 }
 
 impl Socks5 {
-    /// Begins a handshake.
+    /// Begins a handshake for a connection to `target` and `port`.
     ///
     /// # Errors
-    /// [`ProxyFault::Inexpressible`].
+    /// [`ProxyFault::Inexpressible`]: the name of the target is empty, or a part is longer than 255 bytes.
     pub fn new(
         target: SocksTarget<'_>,
         port: u16,
@@ -97,7 +97,7 @@ impl Socks5 {
             Some(_) => vec![VERSION, 2, NO_AUTH, USER_PASSWORD],
         };
         Ok(Self {
-            state: State::Method,
+            state: AwaitedAnswer::Method,
             out,
             sent: 0,
             auth,
@@ -106,23 +106,24 @@ impl Socks5 {
         })
     }
 
-    /// What to send now; empty when the proxy is to speak.
+    /// The bytes to send now; empty while the proxy is to answer.
     pub fn poll_send(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// Takes note that `n` bytes of [`poll_send`](Self::poll_send) were written.
+    /// Reports that `n` bytes of [`poll_send`](Self::poll_send) were written.
     pub fn handle_sent(&mut self, n: usize) {
         self.sent = (self.sent + n).min(self.out.len());
     }
 
-    /// Takes in what was read, and returns how much of it belongs to the handshake: all of it, unless it is done.
+    /// Parses what was read, and returns how much of it belongs to the handshake: all of it until the handshake is
+    /// done.
     ///
     /// # Errors
-    /// The handshake failed; the connection must be closed.
+    /// The handshake failed. The connection must be closed.
     pub fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
         for (at, &byte) in input.iter().enumerate() {
-            if self.state == State::Done {
+            if self.state == AwaitedAnswer::Done {
                 return Ok((at, Handshake::Done));
             }
             if !self.poll_send().is_empty() {
@@ -132,42 +133,42 @@ impl Socks5 {
             self.handle_answer()?;
         }
         let progress = match self.state {
-            State::Done => Handshake::Done,
+            AwaitedAnswer::Done => Handshake::Done,
             _ => Handshake::Pending,
         };
         Ok((input.len(), progress))
     }
 
-    /// Looks at the answer after each byte: a wrong one is told at its first wrong byte.
+    /// Checks the answer after each byte, so that a wrong answer fails at its first wrong byte.
     fn handle_answer(&mut self) -> Result<(), ProxyFault> {
         match (self.state, &*self.answer) {
-            // The version of the answer to the credentials is not looked at: some proxies send 5 where the RFC says 1.
-            (State::Method | State::Reply, &[version]) if version != VERSION => {
+            // The version in the answer to the credentials is not checked: some proxies send 5 where the RFC says 1.
+            (AwaitedAnswer::Method | AwaitedAnswer::Reply, &[version]) if version != VERSION => {
                 Err(ProxyFault::NotSocks5(version))
             }
-            (State::Method, &[_, NO_AUTH]) => {
+            (AwaitedAnswer::Method, &[_, NO_AUTH]) => {
                 self.send_request();
                 Ok(())
             }
-            (State::Method, &[_, method]) => match (method, self.auth.take()) {
+            (AwaitedAnswer::Method, &[_, method]) => match (method, self.auth.take()) {
                 (USER_PASSWORD, Some(auth)) => {
-                    self.send(auth, State::Auth);
+                    self.send(auth, AwaitedAnswer::Auth);
                     Ok(())
                 }
                 (NO_METHOD, _) => Err(ProxyFault::NoMethod),
                 _ => Err(ProxyFault::UnofferedMethod(method)),
             },
-            (State::Auth, &[_, 0]) => {
+            (AwaitedAnswer::Auth, &[_, 0]) => {
                 self.send_request();
                 Ok(())
             }
-            (State::Auth, &[_, _]) => Err(ProxyFault::Credentials),
-            (State::Reply, &[_, code]) if code != 0 => Err(ProxyFault::Socks(code.into())),
-            (State::Reply, answer) => {
+            (AwaitedAnswer::Auth, &[_, _]) => Err(ProxyFault::Credentials),
+            (AwaitedAnswer::Reply, &[_, code]) if code != 0 => Err(ProxyFault::Socks(code.into())),
+            (AwaitedAnswer::Reply, answer) => {
                 if let Some(length) = reply_length(answer)?
                     && answer.len() == length
                 {
-                    self.state = State::Done;
+                    self.state = AwaitedAnswer::Done;
                 }
                 Ok(())
             }
@@ -177,10 +178,10 @@ impl Socks5 {
 
     fn send_request(&mut self) {
         let request = std::mem::take(&mut self.request);
-        self.send(request, State::Reply);
+        self.send(request, AwaitedAnswer::Reply);
     }
 
-    fn send(&mut self, message: Vec<u8>, then: State) {
+    fn send(&mut self, message: Vec<u8>, then: AwaitedAnswer) {
         self.out = message;
         self.sent = 0;
         self.answer.clear();
@@ -188,8 +189,8 @@ impl Socks5 {
     }
 }
 
-/// How long the reply is, once that can be told: `VER REP RSV ATYP`, an address, two bytes of port. The address is where
-/// the proxy connected from; it is not used.
+/// The length of the reply, once enough of it has come: `VER REP RSV ATYP`, an address, two bytes of port. The address
+/// is the one that the proxy connects from; it is not used.
 fn reply_length(answer: &[u8]) -> Result<Option<usize>, ProxyFault> {
     Ok(match *answer {
         [_, _, _, IPV4, ..] => Some(4 + 4 + 2),
@@ -201,7 +202,8 @@ fn reply_length(answer: &[u8]) -> Result<Option<usize>, ProxyFault> {
     })
 }
 
-/// One byte of length, and the bytes. The RFC wants no part to be empty; users without a password exist all the same.
+/// Appends one byte of length, then the bytes. The RFC does not allow empty parts, but there are users without a
+/// password.
 fn push_short(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ProxyFault> {
     match u8::try_from(bytes.len()) {
         Ok(length) => out.push(length),
@@ -226,8 +228,9 @@ mod tests {
     use super::super::SocksReply;
     use super::*;
 
-    /// Answers each message of ours with the next of `answers`, cut at `cut`; what we sent, and how it ended.
-    fn talk(
+    /// Answers each message of the client with the next of `answers`, cut at `cut`. Returns what the client sent and
+    /// how the handshake ended.
+    fn run_handshake(
         mut socks: Socks5,
         answers: &[&[u8]],
         cut: usize,
@@ -265,7 +268,7 @@ mod tests {
     const OK: &[u8] = b"\x05\x00\x00\x01\x09\x09\x09\x09\x00\x50";
 
     #[test]
-    fn every_cut_of_every_answer() {
+    fn answers_cut_at_every_offset() {
         for cut in 0..30 {
             for piece in 1..4 {
                 let long_name = [&b"\x05\x00\x00\x03\xff"[..], &[b'x'; 257]].concat();
@@ -276,13 +279,13 @@ mod tests {
                     b"\x05\x00\x77\x03\x00\x00\x50",
                     &long_name,
                 ] {
-                    let (sent, end) = talk(name(), &[b"\x05\x00", reply], cut, piece);
+                    let (sent, end) = run_handshake(name(), &[b"\x05\x00", reply], cut, piece);
                     assert_eq!(sent, b"\x05\x01\x00\x05\x01\x00\x03\x03h.x\x12\x34");
                     let (n, done) = end.unwrap();
                     assert_eq!(done, Handshake::Done, "{reply:?} cut at {cut}");
                     assert_eq!(n, reply.len().saturating_sub(cut), "{reply:?} cut at {cut}");
                 }
-                let (sent, end) = talk(
+                let (sent, end) = run_handshake(
                     with_credentials(),
                     &[b"\x05\x02", b"\x01\x00", OK],
                     cut,
@@ -294,7 +297,7 @@ mod tests {
                 );
                 assert_eq!(end.unwrap().1, Handshake::Done);
                 // Credentials are not sent to a proxy that does not ask for them.
-                let (sent, end) = talk(with_credentials(), &[b"\x05\x00", OK], cut, piece);
+                let (sent, end) = run_handshake(with_credentials(), &[b"\x05\x00", OK], cut, piece);
                 assert_eq!(
                     sent,
                     b"\x05\x02\x00\x02\x05\x01\x00\x01\x01\x02\x03\x04\x00\x50"
@@ -330,7 +333,7 @@ mod tests {
         ];
         for (socks, answers, expected) in cases {
             for cut in 0..5 {
-                let (_, end) = talk(socks(), answers, cut, 100);
+                let (_, end) = run_handshake(socks(), answers, cut, 100);
                 assert_eq!(end, Err(expected.to_string()), "{answers:?} cut at {cut}");
             }
         }
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_reply_is_the_target_s() {
+    fn bytes_after_the_reply_belong_to_the_target() {
         let mut socks = name();
         socks.handle_sent(3);
         socks.handle_read(b"\x05\x00").unwrap();
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn before_we_spoke_nothing_may_come() {
+    fn bytes_before_the_greeting_are_surplus() {
         let mut socks = name();
         socks.handle_sent(2);
         assert!(matches!(
@@ -380,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_said() {
+    fn parts_of_more_than_255_bytes_are_inexpressible() {
         let new = |name: &str, user: &str, password: &str| {
             let credentials = Credentials::new(user, password);
             Socks5::new(SocksTarget::Name(name), 1, Some(&credentials)).is_ok()

@@ -1,5 +1,5 @@
-//! Whole exchanges as bytes. Every input is fed whole, byte by byte and split in two at every offset, and must give
-//! the same events and the same verdict each time.
+//! Whole exchanges as bytes. Every input is fed whole, byte by byte, and split in two at every offset, and must have
+//! the same outcome each time.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::{Misuse, Part};
 
-/// What an exchange came to, in one line: `STATUS reuse "body"`, `error E`, or `incomplete`.
+/// The outcome of an exchange in one line: `STATUS reuse "body"`, `error E`, or `incomplete`.
 fn outcome(request: &mut Request, pieces: &[&[u8]], eof: bool, limits: &Limits) -> String {
     let mut response = Response::new();
     let mut exchange = Exchange::new(request, BodyMode::Buffer);
@@ -61,8 +61,8 @@ fn send_all(exchange: &mut Exchange, request: &mut Request) {
     }
 }
 
-/// The outcome, the same in every segmentation.
-fn outcome_every_way(method: &str, input: &[u8], eof: bool, limits: &Limits) -> String {
+/// The outcome of a response, which must be the same for every segmentation.
+fn outcome_in_every_segmentation(method: &str, input: &[u8], eof: bool, limits: &Limits) -> String {
     let request = &mut match method {
         "UPGRADE" => {
             let mut request = Request::get("/");
@@ -95,11 +95,12 @@ fn outcome_every_way(method: &str, input: &[u8], eof: bool, limits: &Limits) -> 
     whole
 }
 
-/// Runs a table of (method, input, does the connection end, expected outcome); `¶` is CRLF, `%s` stays.
-fn check(table: &[(&str, &str, bool, &str)]) {
+/// Runs a table of (method, input, whether the connection ends, expected outcome). `¶` stands for CRLF, and `…` at the
+/// end of an outcome for any rest.
+fn check_table(table: &[(&str, &str, bool, &str)]) {
     for (method, input, eof, expected) in table {
         let input = input.replace('¶', "\r\n");
-        let got = outcome_every_way(method, input.as_bytes(), *eof, &Limits::default());
+        let got = outcome_in_every_segmentation(method, input.as_bytes(), *eof, &Limits::default());
         assert!(
             got == *expected
                 || (expected.ends_with('…') && got.starts_with(expected.trim_end_matches('…'))),
@@ -108,12 +109,12 @@ fn check(table: &[(&str, &str, bool, &str)]) {
     }
 }
 
-/// The requirements of RFC 9112 and 9110 on a client, by section. `EOF` columns: whether the peer closes.
+/// The requirements of RFC 9112 and RFC 9110 on a client, by section.
 #[test]
-fn rfc_rows() {
+fn requirements_of_the_rfcs() {
     const OPEN: bool = false;
     const EOF: bool = true;
-    check(&[
+    check_table(&[
         // 9112 §2.2: line ends, bare CR, blank-led first line.
         (
             "GET",
@@ -507,7 +508,7 @@ fn rfc_rows() {
             OPEN,
             "200 keep \"\"",
         ),
-        // 9110 §15.2: 101 asked for and not.
+        // 9110 §15.2: 101 with and without a request for it.
         (
             "GET",
             "HTTP/1.1 101 Switching¶Upgrade: h2c¶¶",
@@ -531,10 +532,10 @@ fn rfc_rows() {
 
 /// fasthttp's response tests. Where the verdict differs from fasthttp's, the line says why.
 #[test]
-fn fasthttp_rows() {
+fn responses_of_fasthttp_s_tests() {
     const OPEN: bool = false;
     const EOF: bool = true;
-    check(&[
+    check_table(&[
         (
             "GET",
             "HTTP/1.1 200 OK¶Content-Length: 10¶Content-Type: foo/bar¶¶0123456789",
@@ -584,7 +585,7 @@ fn fasthttp_rows() {
             EOF,
             "200 UntilClose \"zxxxx\"",
         ),
-        // Chunked wins as in fasthttp, but the connection is not trusted again.
+        // Chunked has precedence, as in fasthttp, but the connection does not serve again.
         (
             "GET",
             "HTTP/1.1 200 OK¶Content-Length: 123¶Transfer-Encoding: chunked¶¶4¶test¶0¶Foo4:bar4¶¶",
@@ -633,7 +634,7 @@ fn fasthttp_rows() {
             OPEN,
             "200 keep \"12345\"",
         ),
-        // fasthttp ignores it; RFC 9112 §6.1 calls the framing faulty.
+        // fasthttp ignores Transfer-Encoding here; RFC 9112 §6.1 calls the framing faulty.
         (
             "GET",
             "HTTP/1.0 200 OK¶Transfer-Encoding: deflate¶Content-Length: 5¶¶12345",
@@ -683,7 +684,7 @@ fn fasthttp_rows() {
             OPEN,
             "200 keep \"abc\"",
         ),
-        // A blank inside a name is no token: two readers could see two names.
+        // A name with a blank is not a token: two readers could see two different names.
         (
             "GET",
             "HTTP/1.1 200 OK¶Referrer Policy: x¶Content-Length: 0¶¶",
@@ -714,14 +715,14 @@ fn fasthttp_rows() {
             OPEN,
             "error Peer(UnsupportedTransferEncoding)…",
         ),
-        // Equal lengths collapse (RFC 9112 §6.3); fasthttp refuses them.
+        // Equal lengths count as one (RFC 9112 §6.3); fasthttp refuses them.
         (
             "GET",
             "HTTP/1.1 200 OK¶Content-Length: 1¶Content-Length: 1¶¶x",
             OPEN,
             "200 keep \"x\"",
         ),
-        // What a trailer must not be (RFC 9110 §6.5.1) frames nothing.
+        // A field that must not be a trailer (RFC 9110 §6.5.1) frames nothing.
         (
             "GET",
             "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶Trailer: Foo, Content-Length¶¶3¶abc¶0¶Content-Length: 9¶¶",
@@ -827,41 +828,41 @@ fn fasthttp_rows() {
     ]);
     // A long body to the end of the connection; 100 and 101 interim responses.
     let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_500));
-    let got = outcome_every_way("GET", long.as_bytes(), true, &Limits::default());
+    let got = outcome_in_every_segmentation("GET", long.as_bytes(), true, &Limits::default());
     assert!(got.starts_with("200 UntilClose \"xxx") && got.len() > 100_500);
     let hints = |n: usize| {
         "HTTP/1.1 103 H\r\n\r\n".repeat(n) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     };
     let limits = Limits::default();
     assert!(
-        outcome_every_way("GET", hints(100).as_bytes(), false, &limits)
+        outcome_in_every_segmentation("GET", hints(100).as_bytes(), false, &limits)
             .ends_with("103 200 keep \"\"")
     );
     assert!(
-        outcome_every_way("GET", hints(101).as_bytes(), false, &limits)
+        outcome_in_every_segmentation("GET", hints(101).as_bytes(), false, &limits)
             .starts_with("error Limit(InterimResponses(100))")
     );
 }
 
-/// Responses that other clients' tests agree on; see `tests/data/README.md`.
+/// Responses on which the tests of other clients agree; see `tests/data/README.md`.
 #[test]
-fn exam() {
+fn responses_of_other_clients_tests() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/");
     for file in ["h11-client.jsonl", "llhttp-response.jsonl"] {
         let text = std::fs::read_to_string(format!("{data}{file}")).expect("the test data");
         for line in text.lines() {
             let case: serde_json::Value = serde_json::from_str(line).expect("a case");
-            exam_case(&case);
+            check_case(&case);
         }
     }
 }
 
-fn exam_case(case: &serde_json::Value) {
+fn check_case(case: &serde_json::Value) {
     let field = |value: &serde_json::Value, name: &str| value[name].as_str().map(decode_base64);
     let input = field(case, "response_b64").expect("a response");
     let method = case["request"]["method"].as_str().expect("a method");
     let eof = case["close_after"].as_bool().expect("a bool");
-    let got = outcome_every_way(method, &input, eof, &Limits::default());
+    let got = outcome_in_every_segmentation(method, &input, eof, &Limits::default());
     let matches = |expect: &serde_json::Value| {
         if expect["ok"] == false {
             return got.starts_with("error");
@@ -948,14 +949,14 @@ fn limits() {
         ),
     ] {
         let input = input.replace('¶', "\r\n");
-        let got = outcome_every_way("GET", input.as_bytes(), false, &limits);
+        let got = outcome_in_every_segmentation("GET", input.as_bytes(), false, &limits);
         assert!(got.starts_with(expected), "{input:?}: {got}");
     }
 }
 
-/// A length that is promised costs nothing before bytes come.
+/// A promised length costs no memory before its bytes come.
 #[test]
-fn memory_follows_the_bytes() {
+fn a_promised_length_costs_no_memory() {
     let limits = Limits {
         body_bytes: None,
         ..Limits::default()
@@ -972,9 +973,9 @@ fn memory_follows_the_bytes() {
     assert_eq!(exchange.body_left(), Some(5 << 30));
 }
 
-/// A head dripped byte by byte is scanned once: twice the bytes cost twice the work.
+/// A head that comes byte by byte is scanned once: twice the bytes cost twice the work.
 #[test]
-fn a_dripped_head_is_linear() {
+fn a_head_byte_by_byte_costs_linear_time() {
     let limits = Limits {
         head_bytes: 1 << 22,
         ..Limits::default()
@@ -1025,11 +1026,11 @@ fn folded_and_repeated_headers() {
 // ---- requests
 
 #[test]
-fn the_time_that_a_server_keeps_connections() {
+fn keep_alive_timeout_of_the_server() {
     for (lines, expected) in [
         ("Keep-Alive: timeout=5, max=100", Some(5)),
         ("Keep-Alive: max=100, Timeout=5", Some(5)),
-        // Several lines are one list (9110 §5.3), and the first that says it counts.
+        // Several lines are one list (RFC 9110 §5.3). The first `timeout` counts.
         ("Keep-Alive: timeout=5\r\nKeep-Alive: max=100", Some(5)),
         ("Keep-Alive: timeout=5\r\nKeep-Alive:", Some(5)),
         ("Keep-Alive: timeout=5\r\nKeep-Alive: timeout=9", Some(5)),
@@ -1046,9 +1047,9 @@ fn the_time_that_a_server_keeps_connections() {
         exchange
             .handle_read(head.as_bytes(), &mut Response::new(), &Limits::default())
             .expect("sound");
-        let told = exchange.keep_alive_timeout();
+        let timeout = exchange.keep_alive_timeout();
         assert_eq!(
-            told,
+            timeout,
             expected.map(std::time::Duration::from_secs),
             "{lines}"
         );
@@ -1150,7 +1151,7 @@ fn requests_on_the_wire() {
 }
 
 #[test]
-fn bad_requests_name_the_part() {
+fn invalid_requests_name_the_part() {
     let misuse = |build: fn(&mut Request) -> &mut Request| {
         let mut request = Request::get("/");
         build(&mut request);
@@ -1231,7 +1232,7 @@ fn bad_requests_name_the_part() {
 }
 
 #[test]
-fn an_expected_continue_releases_the_body_and_a_final_status_does_not() {
+fn a_100_releases_the_body_and_a_final_status_does_not() {
     let begin = || {
         let mut request = Request::post("/", "body");
         request.expect_continue(std::time::Duration::from_secs(1));
@@ -1313,9 +1314,9 @@ fn token() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// What a server writes is what the caller sees.
+    /// What a server writes is what the caller gets.
     #[test]
-    fn round_trip(
+    fn parsed_responses_equal_what_was_written(
         status in prop_oneof![200u16..204, 205u16..304, 305u16..1000],
         headers in prop::collection::vec((token(), "[!-~]([ -~]{0,20}[!-~])?"), 0..8),
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..6),
@@ -1343,7 +1344,7 @@ proptest! {
             input.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes());
             input.extend(&body);
         }
-        outcome_every_way("GET", &input, false, &Limits::default());
+        outcome_in_every_segmentation("GET", &input, false, &Limits::default());
         let mut request = Request::get("/");
         let mut exchange = Exchange::new(&request, BodyMode::Buffer);
         send_all(&mut exchange, &mut request);
@@ -1361,9 +1362,9 @@ proptest! {
         }
     }
 
-    /// Damaged responses come to the same end in every segmentation.
+    /// Damaged responses have the same outcome in every segmentation.
     #[test]
-    fn segmentation_never_matters(
+    fn damaged_responses_have_the_same_outcome_in_every_segmentation(
         base in prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=\"y\"\r\nhello\r\n0\r\nA: b\r\n\r\n",
@@ -1381,12 +1382,12 @@ proptest! {
                 _ => drop(input.remove(at)),
             }
         }
-        outcome_every_way("GET", &input, eof, &Limits::default());
+        outcome_in_every_segmentation("GET", &input, eof, &Limits::default());
     }
 
-    /// Heads of all shapes, sound or not, under limits small and large: the way of plain heads and the other agree.
+    /// Heads of all shapes, valid or not, under small and large limits: the fast path and `httparse` agree.
     #[test]
-    fn heads_come_to_the_same_end_in_every_segmentation(
+    fn heads_have_the_same_outcome_in_every_segmentation(
         start in prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.0 200 OK\r\n", "HTTP/1.1 204 No\r\n", "HTTP/1.1 304 \r\n", "HTTP/1.1 200\r\n",
             "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n", "HTTP/1.1  200 OK\r\n", "HTTP/1.1 200 O\tK\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 099 OK\r\n",
@@ -1400,11 +1401,11 @@ proptest! {
     ) {
         let input = [start.as_bytes(), &lines.concat(), b"\r\n", body.as_bytes()].concat();
         let limits = Limits { header_count, head_bytes, ..Limits::default() };
-        outcome_every_way(method, &input, eof, &limits);
+        outcome_in_every_segmentation(method, &input, eof, &limits);
     }
 }
 
-/// A line of a head, mostly sound; bytes above 127 stand alone, as obs-text does.
+/// A line of a head, valid in most cases. Bytes above 127 stand alone, as obs-text allows.
 fn header_line() -> impl Strategy<Value = Vec<u8>> {
     let framing = [
         "Content-Length",

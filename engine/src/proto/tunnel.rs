@@ -1,7 +1,7 @@
-//! The handshake with an HTTP proxy for a tunnel: CONNECT (RFC 9110 §9.3.6), as one [`Exchange`] of the ordinary kind.
+//! The handshake with an HTTP proxy for a tunnel: CONNECT (RFC 9110 §9.3.6), as one [`Exchange`].
 //!
-//! Interim responses are skipped. Only 2xx opens the tunnel; the body of any other response is not read. The target does
-//! not speak before we do (it gets TLS or HTTP next), so bytes behind the head of a 2xx response are an error.
+//! Interim responses are skipped. Only a 2xx status opens the tunnel; the body of any other response is not read. In a
+//! tunnel the client speaks first (TLS or HTTP), so bytes after the head of a 2xx response are an error.
 
 use super::{BodyMode, Credentials, Defaults, Exchange, Handshake, ProxyFault};
 use super::{Limits, Request, Response, SendStep};
@@ -31,7 +31,7 @@ impl Tunnel {
     /// Begins a handshake for a tunnel to `host_port`, in the form of [`push_host_port`](super::Url::push_host_port).
     ///
     /// # Errors
-    /// [`ProxyFault::Request`]: a part cannot be sent.
+    /// [`ProxyFault::Request`]: a part of the request is invalid.
     pub fn new(
         host_port: &str,
         user_agent: Option<&str>,
@@ -40,11 +40,11 @@ impl Tunnel {
         Self::with_headers(host_port, user_agent, credentials, &[])
     }
 
-    /// The same with these headers. A `Proxy-Authorization` among them goes before the credentials, a `User-Agent` and a
-    /// `Host` before the default ones.
+    /// Like [`new`](Self::new), with additional headers. A `Proxy-Authorization` among these replaces the credentials;
+    /// a `User-Agent` or a `Host` replaces the default.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn with_headers(
         host_port: &str,
         user_agent: Option<&str>,
@@ -72,10 +72,10 @@ impl Tunnel {
         })
     }
 
-    /// What to send now; empty when the proxy is to speak.
+    /// The bytes to send now; empty while the proxy is to answer.
     ///
     /// # Errors
-    /// None that is known: the request has no body to go wrong.
+    /// None that is known: the request has no body that could fail.
     pub fn poll_send(&mut self) -> Result<&[u8], ProxyFault> {
         match self.exchange.poll_send(&mut self.request) {
             Ok(SendStep::Write([bytes, _])) => Ok(bytes),
@@ -84,15 +84,15 @@ impl Tunnel {
         }
     }
 
-    /// Takes note that `n` bytes of [`poll_send`](Self::poll_send) were written.
+    /// Reports that `n` bytes of [`poll_send`](Self::poll_send) were written.
     pub fn handle_sent(&mut self, n: usize) {
         self.exchange.handle_sent(n);
     }
 
-    /// Takes in what was read, and returns how much of it belongs to the handshake: all of it.
+    /// Parses what was read, and returns how much of it belongs to the handshake (always all of it).
     ///
     /// # Errors
-    /// The handshake failed; the connection must be closed.
+    /// The handshake failed. The connection must be closed.
     pub fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
         if !self.poll_send()?.is_empty() {
             return Err(ProxyFault::Surplus);
@@ -104,7 +104,7 @@ impl Tunnel {
                 ErrorKind::Peer(fault) => ProxyFault::Http(fault),
                 ErrorKind::Limit(limit) => ProxyFault::Limit(limit),
                 ErrorKind::Misuse(misuse) => ProxyFault::Request(misuse),
-                // An exchange knows no others.
+                // An exchange returns no other errors.
                 _ => ProxyFault::Closed,
             })?;
         if !self.exchange.has_head() {
@@ -122,7 +122,7 @@ impl Tunnel {
         self.request.encoded_head()
     }
 
-    /// The proxy's answer, as far as it came: to tell what it says about a refusal.
+    /// The proxy's answer, as far as it came: it may explain a refusal.
     pub fn response(&self) -> &Response {
         &self.response
     }
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Feeds the answer in two parts; how it ended.
+    /// Feeds the answer in two parts, and returns how the handshake ended.
     fn end(answer: &[u8], cut: usize) -> Result<Handshake, String> {
         let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
         sent(&mut tunnel, 7);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent() {
+    fn connect_requests_on_the_wire() {
         let credentials = Credentials::from_userinfo("Aladdin:open%20sesame");
         for piece in [1, 2, 1000] {
             let mut bare = Tunnel::new("h:443", None, None).unwrap();
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_every_answer() {
+    fn answers_cut_at_every_offset() {
         let interim = [
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\nA: b\r\n\r\n",
             OK,
         ]
         .concat();
-        // Length headers mean nothing here (RFC 9110 §9.3.6).
+        // Length headers have no meaning in an answer to CONNECT (RFC 9110 §9.3.6).
         let lengths = b"HTTP/1.0 204 x\r\nContent-Length: 9\r\n\r\n";
         let chunked = b"HTTP/1.1 299 x\r\nTransfer-Encoding: chunked\r\n\r\n";
         for answer in [OK, &interim, lengths, chunked] {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_answer_is_not_held() {
+    fn an_endless_answer_exceeds_a_limit() {
         let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
         sent(&mut tunnel, 100);
         tunnel.handle_read(b"HTTP/1.1 200 x\r\n").unwrap();
@@ -254,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_has_to_wait() {
+    fn bytes_before_the_request_and_after_the_answer_are_surplus() {
         let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
         tunnel.handle_sent(3);
         assert!(matches!(tunnel.handle_read(OK), Err(ProxyFault::Surplus)));
-        // Nor may it say anything after its answer.
+        // Bytes after the answer are surplus, too.
         let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
         sent(&mut tunnel, 100);
         tunnel.handle_read(OK).unwrap();

@@ -1,10 +1,11 @@
-//! URLs of http and https (RFC 3986 §3, RFC 9110 §4.2), split without allocation, and `Location` resolved against them.
+//! URLs of http and https (RFC 3986 §3, RFC 9110 §4.2): splitting without allocation, and resolving `Location` against
+//! a URL. Name lookup and percent-decoding are done elsewhere.
 //!
 //! The path and the query stay as given: nothing is decoded, normalised or encoded. The host is read strictly, because
-//! programs that read one URL differently are a way past address checks: no percent-encoding, no zone id, and a name
-//! that ends in a number must be a plain dotted quad (`127.1`, `0x7f.1` and `2130706433` are 127.0.0.1 to others, and
-//! an error here). [`resolve`] follows the WHATWG URL standard instead, through the `url` crate, since that is what
-//! servers test their redirects with; what it makes is then read by the same strict rules.
+//! an address check can be bypassed where two programs read one URL differently. No percent-encoding and no zone id are
+//! accepted, and a name that ends in a number must be a plain dotted quad (`127.1`, `0x7f.1` and `2130706433` are
+//! 127.0.0.1 to other programs, and an error here). [`resolve`] follows the WHATWG URL standard instead, through the
+//! `url` crate, since servers test their redirects with browsers. Its result is then read by the same strict rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use memchr::{memchr, memchr3, memrchr};
 
-/// An http or https URL, split.
+/// An http or https URL, split into its parts.
 ///
 /// ```
 /// use courser::proto::{Scheme, Url};
@@ -27,11 +28,11 @@ use memchr::{memchr, memchr3, memrchr};
 pub struct Url<'a> {
     scheme: Scheme,
     userinfo: Option<&'a str>,
-    /// As given, IPv6 in brackets; a name beyond ASCII as Punycode.
+    /// As given, IPv6 in brackets. A name with other characters than ASCII is in Punycode.
     host: Cow<'a, str>,
     ip: Option<IpAddr>,
     port: u16,
-    /// Path and query; empty, or begins with `/` or `?`.
+    /// Path and query: empty, or begins with `/` or `?`.
     target: &'a str,
 }
 
@@ -45,7 +46,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Its name, in lower case.
+    /// The name of the scheme, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -53,7 +54,7 @@ impl Scheme {
         }
     }
 
-    /// The port of URLs that name none.
+    /// The port of URLs without a port.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -72,7 +73,7 @@ impl<'a> Url<'a> {
     /// Splits and checks an absolute URL.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The part that is invalid.
     pub fn parse(text: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = split_scheme(text)?;
         let parts = Parts::parse(rest)?;
@@ -96,12 +97,13 @@ impl<'a> Url<'a> {
         self.scheme
     }
 
-    /// What stands before `@`, as given: `user`, `user:password`, percent-encoded.
+    /// The user information, the part before `@`, as given: `user` or `user:password`, percent-encoded.
     pub fn userinfo(&self) -> Option<&'a str> {
         self.userinfo
     }
 
-    /// The host as given, IPv6 addresses in brackets; a name beyond ASCII as Punycode (RFC 5891).
+    /// The host as given, IPv6 addresses in brackets. A name with other characters than ASCII is in Punycode (RFC
+    /// 5891).
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -111,13 +113,13 @@ impl<'a> Url<'a> {
         self.ip
     }
 
-    /// The port; the scheme's own if the URL names none.
+    /// The port. Without a port in the URL, the default of the scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Path and query in two pieces, which make the origin-form (RFC 9112 §3.2.1) together: the first is `/` where
-    /// the URL has no path, else empty.
+    /// Path and query in two pieces. Together they are the origin-form (RFC 9112 §3.2.1): the first is `/` if the URL
+    /// has no path, otherwise empty.
     pub fn target_parts(&self) -> [&'a str; 2] {
         let slash = if self.target.starts_with('/') {
             ""
@@ -134,9 +136,9 @@ impl<'a> Url<'a> {
         }
     }
 
-    /// Appends what stands in `Host`: the host, and the port unless it is the scheme's (RFC 9110 §7.2). Names in lower
-    /// case and addresses in their usual form, so that all spellings of one host send the same. The dot at the end
-    /// of a name is kept: with it, it is another host.
+    /// Appends the value of `Host`: the host, and the port unless it is the default of the scheme (RFC 9110 §7.2).
+    /// Names are in lower case and addresses in their usual form, so that all spellings of one host give the same
+    /// value. A dot at the end of a name is kept: it makes a different name.
     pub fn push_authority(&self, out: &mut Vec<u8>) {
         self.push_host(out);
         if self.port != self.scheme.default_port() {
@@ -152,7 +154,7 @@ impl<'a> Url<'a> {
 
     fn push_host(&self, out: &mut Vec<u8>) {
         match self.ip {
-            // Only these have several spellings.
+            // Only IPv6 addresses have several spellings.
             Some(IpAddr::V6(ip)) => {
                 use std::io::Write;
                 // Writing to a vector does not fail.
@@ -162,8 +164,8 @@ impl<'a> Url<'a> {
         }
     }
 
-    /// Appends `scheme://host` with the port unless it is the scheme's: the same for all URLs of the
-    /// [same origin](Self::same_origin), and different for others.
+    /// Appends `scheme://host`, with the port unless it is the default of the scheme: equal for all URLs of the [same
+    /// origin](Self::same_origin), different for others.
     pub fn push_origin(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme.as_str().as_bytes());
         out.extend_from_slice(b"://");
@@ -174,12 +176,12 @@ impl<'a> Url<'a> {
     pub fn origin(&self) -> String {
         let mut out = Vec::with_capacity(self.host.len() + 16);
         self.push_origin(&mut out);
-        // All that is pushed is ASCII.
+        // All bytes of an origin are ASCII.
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// Whether both have the same scheme, host and port. Names are compared without regard to case, addresses by
-    /// value. No name is looked up, and `localhost` is not `127.0.0.1`.
+    /// Whether both have the same scheme, host and port. Names are compared ignoring case, addresses by value. No name
+    /// is looked up: `localhost` is not `127.0.0.1`.
     pub fn same_origin(&self, other: &Url<'_>) -> bool {
         let same_host = match (self.ip, other.ip) {
             (None, None) => self.host.eq_ignore_ascii_case(&other.host),
@@ -189,10 +191,10 @@ impl<'a> Url<'a> {
     }
 }
 
-/// What stands behind `://`.
+/// The parts of a URL after `://`.
 pub(crate) struct Parts<'a> {
     pub(crate) userinfo: Option<&'a str>,
-    /// As given, IPv6 in brackets; a name beyond ASCII as Punycode.
+    /// As given, IPv6 in brackets. A name with other characters than ASCII is in Punycode.
     pub(crate) host: Cow<'a, str>,
     pub(crate) ip: Option<IpAddr>,
     pub(crate) port: Option<u16>,
@@ -245,13 +247,13 @@ impl fmt::Debug for Url<'_> {
     }
 }
 
-/// What is wrong with a URL. Holds nothing of its user information.
+/// What is wrong with a URL. Holds nothing of the user information.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// It does not begin with `http://` or `https://`, nor with another scheme.
+    /// The URL does not begin with `http://` or `https://`, nor with another scheme.
     NoScheme,
-    /// A scheme that is not supported here, in lower case.
+    /// The URL has this scheme (in lower case), which is not supported.
     Scheme(Box<str>),
     /// The user information holds a byte that must be percent-encoded (RFC 3986 §3.2.1).
     UserInfo,
@@ -259,19 +261,19 @@ pub enum UrlError {
     NoHost,
     /// The host holds this byte.
     HostByte(u8),
-    /// A label of the host's name is empty or longer than 63 bytes, or all are longer than 253 (RFC 1035 §2.3.4).
+    /// A label of the host name is empty or longer than 63 bytes, or the name is longer than 253 (RFC 1035 §2.3.4).
     HostName,
-    /// The host ends in a number and is no plain dotted quad: others could read it as an address.
+    /// The host ends in a number and is not a plain dotted quad: other programs could read it as an address.
     HostNumber,
-    /// What stands in brackets is no IPv6 address.
+    /// The text in brackets is not an IPv6 address.
     Ipv6,
-    /// The IPv6 address has a zone id, which means nothing to another host (RFC 9110 §4.2.1 leaves them out).
+    /// The IPv6 address has a zone id, which has no meaning on another host (not in the grammar of RFC 9110 §4.2.1).
     ZoneId,
-    /// The name cannot be put into ASCII (RFC 5891).
+    /// The host name cannot be converted to ASCII (RFC 5891).
     Idna,
-    /// The port is no number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     Port,
-    /// A SOCKS proxy has a path.
+    /// The URL of a SOCKS proxy has a path.
     ProxyPath,
     /// The path or the query holds a byte that must be percent-encoded.
     TargetByte {
@@ -308,9 +310,9 @@ impl fmt::Display for UrlError {
 
 impl std::error::Error for UrlError {}
 
-/// The URL that `reference`, the value of `Location`, stands for in a response from `base` (RFC 9110 §10.2.2, RFC 3986
-/// §5). Read as browsers do: spaces and bytes beyond ASCII are percent-encoded, `\` is `/`. Fragments are dropped.
-/// User information stays with relative references only.
+/// Resolves `reference`, the value of `Location` in a response from `base` (RFC 9110 §10.2.2, RFC 3986 §5), as browsers
+/// do: blanks and bytes outside ASCII are percent-encoded, `\` is read as `/`. Fragments are dropped. A relative
+/// reference keeps the user information of `base`.
 ///
 /// ```
 /// use courser::proto::{UrlError, resolve};
@@ -321,7 +323,7 @@ impl std::error::Error for UrlError {}
 /// ```
 ///
 /// # Errors
-/// The result is no http or https URL.
+/// The result is not a valid http or https URL.
 pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     let base = url::Url::parse(base).map_err(UrlError::from)?;
     let mut url = base.join(&to_text(reference)).map_err(UrlError::from)?;
@@ -334,7 +336,7 @@ pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     Ok(url)
 }
 
-/// Bytes that are not UTF-8 have no character to stand for them: each byte beyond ASCII is percent-encoded.
+/// Text that is not UTF-8 has each byte outside ASCII percent-encoded.
 fn to_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -367,28 +369,29 @@ impl From<url::ParseError> for UrlError {
     }
 }
 
-/// The text of a URL for an error message: without what could be user information, and not too long.
+/// The text of a URL for an error message: without anything that could be user information, and cut after some length.
 pub(crate) fn redacted(text: &str) -> String {
-    // A password that should have been encoded may hold any byte, `/` included: only the last `@` is sure to be behind it.
+    // A password with missing percent-encoding may hold any byte, also `/`: only the last `@` is certain to be after
+    // it.
     let start = text.find("://").map_or(0, |at| at + 3);
     let mut shown = match text.rfind('@') {
         Some(at) if at >= start => format!("{}***{}", &text[..start], &text[at..]),
         Some(at) => format!("***{}", &text[at..]),
         None => text.to_owned(),
     };
-    if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+    if let Some((end, _)) = shown.char_indices().nth(MAX_SHOWN_CHARS) {
         shown.truncate(end);
         shown.push_str("...");
     }
     shown
 }
 
-/// The scheme, and what stands behind `://`.
+/// The scheme, and the text after `://`.
 #[inline]
 fn split_scheme(text: &str) -> Result<(Scheme, &str), UrlError> {
     for scheme in [Scheme::Http, Scheme::Https] {
         let name = scheme.as_str();
-        // Bytes, since the text may have no character boundary there.
+        // Compares bytes, since the text may have no character boundary at this offset.
         if let Some((start, rest)) = text.as_bytes().split_at_checked(name.len())
             && start.eq_ignore_ascii_case(name.as_bytes())
             && rest.starts_with(b"://")
@@ -419,7 +422,7 @@ fn scheme_error(text: &str) -> UrlError {
     }
 }
 
-/// Any scheme, and what stands behind `://`, if there is a scheme.
+/// The name of any scheme, and the text after `://`; `None` if the text has no scheme.
 pub(crate) fn split_any_scheme(text: &str) -> Option<(&str, &str)> {
     text.split_once("://").filter(|(name, _)| {
         name.bytes()
@@ -436,7 +439,7 @@ fn check_userinfo(userinfo: &str) -> Result<(), UrlError> {
     }
 }
 
-/// Splits `host:port`; the port is empty if there is none.
+/// Splits `host:port`. The port is empty if there is none.
 #[inline]
 fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
     if text.starts_with('[') {
@@ -453,7 +456,7 @@ fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
     })
 }
 
-/// Digits only: the standard library would take a sign.
+/// Parses digits only: the standard library would accept a sign.
 pub(crate) fn parse_port(digits: &str) -> Option<u16> {
     let port = digits.bytes().try_fold(0u16, |port, byte| {
         let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
@@ -486,7 +489,7 @@ fn parse_ipv6(text: &str) -> Result<Ipv6Addr, UrlError> {
 
 #[cold]
 fn parse_unicode_host(text: &str) -> Result<(Cow<'_, str>, Option<IpAddr>), UrlError> {
-    // `%` would be decoded below.
+    // `Host::parse` would decode percent-encoding.
     if text.contains('%') {
         return Err(UrlError::HostByte(b'%'));
     }
@@ -501,10 +504,10 @@ fn parse_unicode_host(text: &str) -> Result<(Cow<'_, str>, Option<IpAddr>), UrlE
     }
 }
 
-/// Checks a name in ASCII, and reads it if it is an IPv4 address.
+/// Checks a host name in ASCII, and parses it if it is an IPv4 address.
 #[inline]
 fn check_name(name: &str) -> Result<Option<IpAddr>, UrlError> {
-    // A dot at the end is the root's.
+    // A dot at the end stands for the root.
     let labels = name.strip_suffix('.').unwrap_or(name);
     let (mut label, mut last) = (0, 0);
     for (at, byte) in labels.bytes().enumerate() {
@@ -528,7 +531,7 @@ fn check_name(name: &str) -> Result<Option<IpAddr>, UrlError> {
     Ok(None)
 }
 
-/// Whether a label is all digits, or `0x` and hexadecimal digits, if any (the WHATWG's "ends in a number").
+/// Whether a label is all digits, or `0x` and hexadecimal digits or nothing (the "ends in a number" rule of WHATWG).
 #[inline]
 fn is_number(label: &[u8]) -> bool {
     match label {
@@ -540,7 +543,7 @@ fn is_number(label: &[u8]) -> bool {
 
 #[inline]
 fn check_target(target: &str, offset: usize) -> Result<(), UrlError> {
-    // Without an early end, the compiler makes vector instructions of it.
+    // Without an early exit, the compiler vectorises this loop.
     let bad = |byte: u8| !byte.is_ascii_graphic();
     if target.bytes().fold(false, |any, byte| any | bad(byte)) {
         let at = target.bytes().position(bad).unwrap_or_default();
@@ -558,8 +561,8 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
 }
 
-/// How much of a bad URL an error message shows.
-const SHOWN_CHARS: usize = 200;
+/// How many characters of an invalid URL an error message shows.
+const MAX_SHOWN_CHARS: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -577,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn splits() {
+    fn valid_urls_are_split() {
         for (text, expected) in [
             ("http://h", "http - h 80 /"),
             ("https://h", "https - h 443 /"),
@@ -625,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses() {
+    fn invalid_urls_are_refused() {
         use UrlError::*;
         let long_label = format!("http://{}.x/", "a".repeat(64));
         let long_name = format!("http://{}x/", "abcdefg.".repeat(32));
@@ -756,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn no_password_is_shown() {
+    fn display_shows_no_password() {
         let url = Url::parse("http://user:secret@h/x?y").unwrap();
         assert_eq!(format!("{url} {url:?}"), "http://h/x?y Url(http://h/x?y)");
         for (text, expected) in [
@@ -772,7 +775,7 @@ mod tests {
     }
 
     #[test]
-    fn locations() {
+    fn locations_are_resolved() {
         let base = "http://u:p@h:81/a/b?c#d";
         for (location, expected) in [
             ("/x", "http://u:p@h:81/x"),
@@ -820,9 +823,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(https?://)?[a-c.0x@:/?#\\[\\]\\\\%ä -]{0,24}") {
+        fn accepted_urls_agree_with_the_url_crate(text in "(https?://)?[a-c.0x@:/?#\\[\\]\\\\%ä -]{0,24}") {
             let Ok(url) = Url::parse(&text) else { return Ok(()) };
-            // What is accepted is read the same by the WHATWG's rules, up to its normalisation of the path.
+            // The URL crate reads an accepted URL the same way, except for its normalisation of the path.
             let other = url::Url::parse(&text).unwrap();
             prop_assert_eq!(other.scheme(), url.scheme().as_str());
             prop_assert_eq!(other.host_str().unwrap(), url.host().to_ascii_lowercase());
@@ -833,7 +836,7 @@ mod tests {
         }
 
         #[test]
-        fn any_location_resolves_to_what_is_read(location in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn resolved_locations_are_valid_urls(location in proptest::collection::vec(any::<u8>(), 0..40)) {
             if let Ok(resolved) = resolve("https://h/a/b", &location) {
                 prop_assert!(Url::parse(&resolved).is_ok());
             }

@@ -1,11 +1,11 @@
-//! The codings themselves: each an engine that takes some input and makes some output. The formats' inner parts are
-//! `flate2`'s, `brotli_decompressor`'s and `zstd`'s; what frames them, and what may follow their end, is here.
+//! A decoder for each content coding. Libraries (`flate2`, `brotli_decompressor`, `zstd`) decode the compressed data;
+//! this file parses the framing of gzip and deflate, and decides what may follow the end of a coding.
 //!
-//! | coding | behind the end |
+//! | coding | may follow its end |
 //! |---|---|
-//! | gzip | further members, then zeros (as tapes and gzip(1) pad); all else is an error |
+//! | gzip | further members, then zeros (padding, as from tapes and gzip(1)); anything else is an error |
 //! | deflate, br | nothing |
-//! | zstd | further frames, skippable ones included |
+//! | zstd | further frames, skippable frames included |
 
 use std::io;
 
@@ -14,18 +14,18 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
-use super::{Coding, Step};
+use super::{Coding, Progress};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 use crate::proto::Limits;
 
-pub(super) enum Engine {
+pub(super) enum LayerDecoder {
     Gzip(Gzip),
     Deflate(Deflate),
     Br(Br),
     Zstd(Zstd),
 }
 
-impl Engine {
+impl LayerDecoder {
     pub(super) fn new(coding: Coding) -> Result<Self, ErrorKind> {
         Ok(match coding {
             Coding::Gzip => Self::Gzip(Gzip::new()),
@@ -35,7 +35,7 @@ impl Engine {
         })
     }
 
-    /// Takes over what limits there are on the inside of a coding.
+    /// Sets the limits that hold inside a coding.
     pub(super) fn prepare(&mut self, limits: &Limits) -> Result<(), ErrorKind> {
         match self {
             Self::Zstd(zstd) => zstd.prepare(limits.zstd_window_log),
@@ -52,9 +52,9 @@ impl Engine {
         }
     }
 
-    /// Takes some input, or none, and makes some output. If it leaves room in `out`, it has nothing more without
-    /// more input.
-    pub(super) fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, ErrorKind> {
+    /// Uses some input, or none, and produces some output. If there is room left in `out`, the coding has no more
+    /// output without more input.
+    pub(super) fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
         match self {
             Self::Gzip(gzip) => gzip.step(input, out).map_err(ErrorKind::from),
             Self::Deflate(deflate) => deflate.step(input, out).map_err(ErrorKind::from),
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Makes it ready for another body; false if a new one costs as little.
+    /// Prepares for another body. Returns false if a new decoder costs as little.
     pub(super) fn reset(&mut self) -> bool {
         match self {
             Self::Gzip(gzip) => {
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// About what it holds in memory.
+    /// Bytes of memory that the decoder holds, about.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Gzip(_) | Self::Deflate(_) => INFLATE_MEMORY,
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// gzip (RFC 1952): members one behind the other, each with its header, deflated data and a checksum.
+/// gzip (RFC 1952): one or more members, each with a header, deflated data and a checksum.
 pub(super) struct Gzip {
     state: GzipState,
     inflate: Decompress,
@@ -115,7 +115,7 @@ pub(super) struct Gzip {
 /// What is read next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum GzipState {
-    /// The byte at that offset of the ten that every header has.
+    /// The byte at this offset of the ten fixed bytes of a header.
     Fixed(u8),
     ExtraLength,
     ExtraLengthHigh(u8),
@@ -125,11 +125,11 @@ enum GzipState {
     HeaderCrc,
     HeaderCrcHigh(u8),
     Data,
-    /// The byte at that offset of the checksum and the length.
+    /// The byte at this offset of the checksum and the length.
     Trailer(u8),
     /// A member has ended.
     Between,
-    /// Zeros behind the last member.
+    /// Zeros after the last member.
     Padding,
 }
 
@@ -151,11 +151,11 @@ impl Gzip {
         self.data.reset();
     }
 
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, PeerFault> {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
         let mut used = 0;
         while self.state != GzipState::Data {
             let Some(&byte) = input.get(used) else {
-                return Ok(Step { used, made: 0 });
+                return Ok(Progress { used, made: 0 });
             };
             used += 1;
             self.handle_byte(byte)?;
@@ -165,13 +165,13 @@ impl Gzip {
         if ended {
             self.state = GzipState::Trailer(0);
         }
-        Ok(Step {
+        Ok(Progress {
             used: used + step.used,
             made: step.made,
         })
     }
 
-    /// Takes a byte of all that is not deflated data.
+    /// Takes one byte that is not deflated data.
     fn handle_byte(&mut self, byte: u8) -> Result<(), PeerFault> {
         use GzipState::*;
         let before = self.state;
@@ -184,17 +184,17 @@ impl Gzip {
                 Fixed(4)
             }
             (Fixed(0..4), _) => return Err(PeerFault::BadContentCoding),
-            (Fixed(9..), _) => self.behind(FLAG_START),
+            (Fixed(9..), _) => self.state_after(FLAG_START),
             (Fixed(at), _) => Fixed(at + 1),
             (ExtraLength, low) => ExtraLengthHigh(low),
             (ExtraLengthHigh(low), high) => match u16::from_le_bytes([low, high]) {
-                0 => self.behind(FLAG_EXTRA),
+                0 => self.state_after(FLAG_EXTRA),
                 length => Extra(length),
             },
-            (Extra(1), _) => self.behind(FLAG_EXTRA),
+            (Extra(1), _) => self.state_after(FLAG_EXTRA),
             (Extra(left), _) => Extra(left - 1),
-            (Name, 0) => self.behind(FLAG_NAME),
-            (Comment, 0) => self.behind(FLAG_COMMENT),
+            (Name, 0) => self.state_after(FLAG_NAME),
+            (Comment, 0) => self.state_after(FLAG_COMMENT),
             (Name | Comment, _) => before,
             (HeaderCrc, low) if low == self.header.sum() as u8 => HeaderCrcHigh(low),
             (HeaderCrcHigh(_), high) if high == (self.header.sum() >> 8) as u8 => Data,
@@ -224,22 +224,23 @@ impl Gzip {
         Ok(())
     }
 
-    /// What comes behind that part of the header.
-    fn behind(&self, part: u8) -> GzipState {
+    /// The state after this part of the header.
+    fn state_after(&self, part: u8) -> GzipState {
         let parts = [
             (FLAG_EXTRA, GzipState::ExtraLength),
             (FLAG_NAME, GzipState::Name),
             (FLAG_COMMENT, GzipState::Comment),
             (FLAG_HEADER_CRC, GzipState::HeaderCrc),
         ];
-        // The parts stand in this order, which that of their flags is not: the checksum's is the lowest.
+        // The parts stand in this order. Their flags are numbered in another order: the flag of the checksum is the
+        // lowest.
         let from = parts.iter().position(|(flag, _)| *flag == part);
         let later = &parts[from.map_or(0, |from| from + 1)..];
         let next = later.iter().find(|(flag, _)| self.flags & flag != 0);
         next.map_or(GzipState::Data, |(_, state)| *state)
     }
 
-    /// What must stand behind the data.
+    /// The checksum and the length that must stand after the data.
     fn trailer(&self) -> [u8; 8] {
         let [a, b, c, d] = self.data.sum().to_le_bytes();
         let [e, f, g, h] = self.data.amount().to_le_bytes();
@@ -247,8 +248,9 @@ impl Gzip {
     }
 }
 
-/// deflate, as RFC 9110 §8.4.1.2 has it in zlib's format, or bare, as some servers send it. The first two bytes tell:
-/// a bare stream that begins like zlib's header would be a stored block with bits set that encoders leave zero.
+/// deflate in zlib's format, as RFC 9110 §8.4.1.2 defines it, or bare, as some servers send it. The first two bytes
+/// show which: a bare stream that begins like zlib's header would be a stored block with bits set that encoders leave
+/// zero.
 pub(super) struct Deflate {
     state: DeflateState,
     inflate: Decompress,
@@ -257,7 +259,7 @@ pub(super) struct Deflate {
 #[derive(Clone, Copy, Debug)]
 enum DeflateState {
     First,
-    /// The second byte, behind this one.
+    /// Expects the second byte; this is the first one.
     Second(u8),
     Data,
     Ended,
@@ -271,17 +273,17 @@ impl Deflate {
         }
     }
 
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, PeerFault> {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
         let (mut used, Some(&byte)) = (0, input.first()) else {
             return match self.state {
                 DeflateState::Data => self.inflate(input, out),
-                _ => Ok(Step::default()),
+                _ => Ok(Progress::default()),
             };
         };
         match self.state {
             DeflateState::First => {
                 self.state = DeflateState::Second(byte);
-                return Ok(Step { used: 1, made: 0 });
+                return Ok(Progress { used: 1, made: 0 });
             }
             DeflateState::Second(first) => {
                 let is_zlib = first & 0x0f == 8
@@ -289,7 +291,7 @@ impl Deflate {
                     && u16::from_be_bytes([first, byte]) % 31 == 0;
                 self.inflate.reset(is_zlib);
                 self.state = DeflateState::Data;
-                // One byte is too little for any output or end.
+                // One byte is too short for any output or for an end.
                 let (step, _) = inflate(&mut self.inflate, &[first], out)?;
                 if step.used != 1 || step.made != 0 {
                     return Err(PeerFault::BadContentCoding);
@@ -300,13 +302,13 @@ impl Deflate {
         }
         let step = self.inflate(input, out)?;
         used += step.used;
-        Ok(Step {
+        Ok(Progress {
             used,
             made: step.made,
         })
     }
 
-    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, PeerFault> {
+    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
         let (step, ended) = inflate(&mut self.inflate, input, out)?;
         if ended {
             self.state = DeflateState::Ended;
@@ -315,24 +317,25 @@ impl Deflate {
     }
 }
 
-/// One step of deflate, and whether its end was reached.
+/// One step of deflate. Returns also whether the end of the data was reached.
 fn inflate(
     inflate: &mut Decompress,
     input: &[u8],
     out: &mut [u8],
-) -> Result<(Step, bool), PeerFault> {
+) -> Result<(Progress, bool), PeerFault> {
     let (total_in, total_out) = (inflate.total_in(), inflate.total_out());
     let status = inflate
         .decompress(input, out, FlushDecompress::None)
         .map_err(|_| PeerFault::BadContentCoding)?;
-    let step = Step {
+    let step = Progress {
         used: (inflate.total_in() - total_in) as usize,
         made: (inflate.total_out() - total_out) as usize,
     };
     Ok((step, status == Status::StreamEnd))
 }
 
-/// br (RFC 7932), without the large windows that are no part of it: at most 16 MiB, and memory grows with the data.
+/// br (RFC 7932), without the large windows, which are not part of it: the window is at most 16 MiB, and memory grows
+/// with the data.
 pub(super) struct Br {
     state: Box<Brotli>,
     ended: bool,
@@ -349,14 +352,14 @@ impl Br {
         }
     }
 
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, PeerFault> {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
         if self.ended {
             return match input {
-                [] => Ok(Step::default()),
+                [] => Ok(Progress::default()),
                 _ => Err(PeerFault::BadContentCoding),
             };
         }
-        let input = &input[..input.len().min(MOST_BROTLI_INPUT)];
+        let input = &input[..input.len().min(MAX_BROTLI_INPUT)];
         let (mut in_left, mut used) = (input.len(), 0);
         let (mut out_left, mut made, mut total) = (out.len(), 0, 0);
         let result = BrotliDecompressStream(
@@ -374,11 +377,11 @@ impl Br {
             BrotliResult::ResultSuccess => self.ended = true,
             BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {}
         }
-        Ok(Step { used, made })
+        Ok(Progress { used, made })
     }
 }
 
-/// zstd (RFC 8878): frames one behind the other.
+/// zstd (RFC 8878): one or more frames.
 pub(super) struct Zstd {
     context: DCtx<'static>,
     state: ZstdState,
@@ -390,7 +393,7 @@ enum ZstdState {
     /// Before the first frame.
     Start,
     InFrame,
-    /// A frame has ended, and all of it was given out.
+    /// A frame has ended, and all its data was delivered.
     Between,
 }
 
@@ -405,15 +408,15 @@ impl Zstd {
     }
 
     fn prepare(&mut self, window_log: u8) -> Result<(), ErrorKind> {
-        self.window_log = window_log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG);
+        self.window_log = window_log.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG);
         let parameter = DParameter::WindowLogMax(u32::from(self.window_log));
         let set = self.context.set_parameter(parameter);
         set.map_err(|code| self.error(code)).map(|_| ())
     }
 
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, ErrorKind> {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
         if input.is_empty() && self.state != ZstdState::InFrame {
-            return Ok(Step::default());
+            return Ok(Progress::default());
         }
         let mut input = InBuffer::around(input);
         let mut out = OutBuffer::around(out);
@@ -422,13 +425,13 @@ impl Zstd {
             Ok(_) => ZstdState::InFrame,
             Err(code) => return Err(self.error(code)),
         };
-        Ok(Step {
+        Ok(Progress {
             used: input.pos(),
             made: out.pos(),
         })
     }
 
-    /// The library's errors are the negatives of its codes.
+    /// The library returns an error code as its negative.
     fn error(&self, code: usize) -> ErrorKind {
         const WINDOW: usize = ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize;
         const MEMORY: usize = ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize;
@@ -440,7 +443,7 @@ impl Zstd {
     }
 }
 
-/// Before the optional parts of a gzip header.
+/// Stands before the optional parts of a gzip header.
 const FLAG_START: u8 = 0;
 const FLAG_HEADER_CRC: u8 = 1 << 1;
 const FLAG_EXTRA: u8 = 1 << 2;
@@ -449,12 +452,12 @@ const FLAG_COMMENT: u8 = 1 << 4;
 /// "Must be zero" (RFC 1952 §2.3.1.2).
 const FLAGS_RESERVED: u8 = 0b1110_0000;
 
-/// State and window of deflate.
+/// Bytes of deflate's state and window, about.
 const INFLATE_MEMORY: usize = 48 * 1024;
 
-/// The decoder of br counts its input in 32 bits.
-const MOST_BROTLI_INPUT: usize = 1 << 30;
+/// The br decoder counts its input in 32 bits.
+const MAX_BROTLI_INPUT: usize = 1 << 30;
 
-/// What the library takes for a window limit, on machines of 32 bits too.
-const LEAST_WINDOW_LOG: u8 = 10;
-const MOST_WINDOW_LOG: u8 = 30;
+/// The limits on the window that the library accepts, also on 32-bit machines.
+const MIN_WINDOW_LOG: u8 = 10;
+const MAX_WINDOW_LOG: u8 = 30;

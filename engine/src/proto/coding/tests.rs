@@ -1,5 +1,5 @@
-//! Coded bodies through whole exchanges. Each is fed whole, byte by byte and split in two at many offsets, under each
-//! framing, buffered and streamed with a small buffer, and must come to the same every time.
+//! Coded bodies through whole exchanges. Each body is fed whole, byte by byte, and split in two at many offsets, under
+//! each framing, buffered and streamed with a small buffer. The outcome must be the same each time.
 
 use std::io::Write;
 
@@ -43,7 +43,7 @@ fn bare(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// With a checksum, so that no damage goes unseen; the window is the level's own if `window_log` is 0.
+/// With a checksum, so that all damage is detected. The window is that of the level if `window_log` is 0.
 fn zstd_frame(data: &[u8], window_log: u32) -> Vec<u8> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
     encoder.include_checksum(true).unwrap();
@@ -54,13 +54,13 @@ fn zstd_frame(data: &[u8], window_log: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Applies codings in that order, as they are listed in `Content-Encoding`.
+/// Applies the codings in the order in which `Content-Encoding` lists them.
 fn encode_all(codings: &[&str], data: &[u8]) -> Vec<u8> {
     let coded = data.to_vec();
     codings.iter().fold(coded, |data, c| encode(c, &data))
 }
 
-/// Text that compresses, but not to nothing.
+/// Text that compresses moderately.
 fn text(length: usize) -> Vec<u8> {
     let words = (0u32..).flat_map(|n| {
         let word = n.wrapping_mul(2_654_435_761) >> 20;
@@ -109,11 +109,11 @@ struct Outcome {
     result: Result<Reuse, String>,
     body: Vec<u8>,
     decoded: bool,
-    /// The most that the body held at a time.
-    most: usize,
+    /// The longest that the body was at any time.
+    longest: usize,
 }
 
-/// Feeds the pieces as a reactor would: while decoding is held, the consumer takes what there is, and nothing is read.
+/// Feeds the pieces as the reactor does: while decoding has stopped, the consumer takes the body, and nothing is read.
 fn run(
     request: &mut Request,
     pieces: &[&[u8]],
@@ -134,9 +134,9 @@ fn run(
         let n = a.len() + b.len();
         exchange.handle_sent(n);
     }
-    let (mut body, mut most) = (Vec::new(), 0);
+    let (mut body, mut longest) = (Vec::new(), 0);
     let mut take = |response: &mut Response| {
-        most = most.max(response.body().len());
+        longest = longest.max(response.body().len());
         if stream.is_some() {
             body.append(response.body_buffer());
         }
@@ -145,7 +145,7 @@ fn run(
     for piece in pieces {
         result = exchange.handle_read(piece, response, limits).map(|_| ());
         while result.is_ok() && exchange.is_held() {
-            assert!(exchange.done().is_none(), "done with decoding to do");
+            assert!(exchange.done().is_none(), "done before decoding ended");
             take(response);
             result = exchange.handle_room(response, limits);
         }
@@ -168,7 +168,7 @@ fn run(
         result,
         body,
         decoded: response.decoded(),
-        most,
+        longest,
     }
 }
 
@@ -178,8 +178,8 @@ fn decoding(codings: Codings) -> Request {
     request
 }
 
-/// The outcome of a response, in every segmentation and both modes. What came before an error may differ.
-fn every_way(input: &[u8], limits: &Limits) -> Outcome {
+/// The outcome of a response, in every segmentation and both modes. The bytes before an error may differ.
+fn outcome_in_every_segmentation(input: &[u8], limits: &Limits) -> Outcome {
     let request = &mut decoding(Codings::all());
     let response = &mut Response::new();
     let whole = run(request, &[input], None, limits, response);
@@ -198,7 +198,11 @@ fn every_way(input: &[u8], limits: &Limits) -> Outcome {
             if whole.result.is_ok() {
                 assert!(other.body == whole.body, "{}", context());
             }
-            assert!(other.most <= stream.unwrap_or(usize::MAX), "{}", context());
+            assert!(
+                other.longest <= stream.unwrap_or(usize::MAX),
+                "{}",
+                context()
+            );
         }
     }
     whole
@@ -207,7 +211,7 @@ fn every_way(input: &[u8], limits: &Limits) -> Outcome {
 /// The outcome of a coded body under one framing.
 fn decode(listed: &str, framed: Framed, body: &[u8]) -> Outcome {
     let lines = format!("Content-Encoding: {listed}\r\n");
-    every_way(&reply(&lines, framed, body), &Limits::default())
+    outcome_in_every_segmentation(&reply(&lines, framed, body), &Limits::default())
 }
 
 const BROKEN: &str = "Peer(BadContentCoding)";
@@ -238,7 +242,7 @@ fn every_coding_under_every_framing() {
 }
 
 #[test]
-fn larger_bodies() {
+fn bodies_larger_than_a_piece() {
     let data = text(200_000);
     for coding in ["gzip", "deflate", "bare deflate", "br", "zstd"] {
         let lines = format!(
@@ -269,14 +273,15 @@ fn stacks_over_lists_and_lines() {
         "Content-Encoding: identity, gzip\r\nContent-Encoding:\r\nContent-Encoding: br, Identity, zstd\r\n",
     ] {
         for framed in [Framed::Length, Framed::Chunked] {
-            let outcome = every_way(&reply(lines, framed, &coded), &Limits::default());
+            let outcome =
+                outcome_in_every_segmentation(&reply(lines, framed, &coded), &Limits::default());
             assert_decoded(&outcome, &data);
         }
     }
 }
 
 #[test]
-fn five_deep_and_no_deeper() {
+fn five_codings_and_no_more() {
     let data = text(100);
     let five = ["gzip", "deflate", "br", "zstd", "gzip"];
     let outcome = decode(&five.join(", "), Framed::Length, &encode_all(&five, &data));
@@ -288,7 +293,7 @@ fn five_deep_and_no_deeper() {
 }
 
 #[test]
-fn what_is_unknown_or_unwanted_comes_as_it_was_sent() {
+fn unknown_or_unwanted_codings_are_not_decoded() {
     let coded = gzip(b"hello");
     let request = |codings| {
         let mut request = Request::get("/");
@@ -350,9 +355,9 @@ fn headers_stay_as_received() {
     assert_eq!(response.header("content-length"), Some(length.as_bytes()));
 }
 
-/// Responses that have no body of their own to decode, or only a part of one.
+/// Responses without a body, or with a part of a body.
 #[test]
-fn bodies_that_are_none() {
+fn responses_without_a_whole_body_are_not_decoded() {
     let check = |mut request: Request, input: &str, decoded, body: &str| {
         let limits = &Limits::default();
         for size in [1, input.len()] {
@@ -409,7 +414,7 @@ fn bodies_that_are_none() {
         false,
         "part",
     );
-    // Interim responses have no say.
+    // Headers of interim responses have no effect.
     let interim = format!("HTTP/1.1 103 Early Hints\r\n{gzip}\r\n");
     check(
         get(),
@@ -419,9 +424,9 @@ fn bodies_that_are_none() {
     );
 }
 
-/// Where only the end of the connection frames an empty body, nothing tells it from a lost one.
+/// Only the end of the connection frames this body, so an empty one cannot be told from a lost one.
 #[test]
-fn an_empty_body_until_close_is_a_broken_one() {
+fn an_empty_coded_body_until_close_is_an_error() {
     for coding in ["gzip", "deflate", "br", "zstd"] {
         let outcome = decode(coding, Framed::UntilClose, b"");
         assert_eq!(outcome.result.unwrap_err(), BROKEN);
@@ -498,7 +503,7 @@ fn gzip_headers_members_and_padding() {
 }
 
 #[test]
-fn nothing_may_follow_deflate_and_br() {
+fn bytes_after_deflate_and_br_are_an_error() {
     for coding in ["deflate", "bare deflate", "br"] {
         let listed = coding.trim_start_matches("bare ");
         for tail in [&b"\0"[..], b"x", &encode(coding, b"again")] {
@@ -512,7 +517,7 @@ fn nothing_may_follow_deflate_and_br() {
 }
 
 #[test]
-fn zstd_frames_one_behind_the_other() {
+fn several_zstd_frames() {
     let (a, b) = (zstd_frame(b"hello ", 0), zstd_frame(b"world", 0));
     let skippable = b"\x5a\x2a\x4d\x18\x03\0\0\0abc";
     for coded in [
@@ -534,7 +539,7 @@ fn zstd_frames_one_behind_the_other() {
 
 // ---- broken bodies
 
-/// Cut anywhere, under whatever framing that is itself whole: an error, and never a short body.
+/// A coded body that is cut anywhere, under any framing that is itself complete, is an error and never a short body.
 #[test]
 fn truncated_at_every_byte() {
     let data = text(200);
@@ -567,18 +572,18 @@ fn truncated_at_every_byte() {
     }
 }
 
-/// A framing that is cut is the framing's error, however the coding stands.
+/// If the framing is cut, the error is that of the framing, whatever the state of the coding.
 #[test]
-fn a_cut_framing_is_truncated() {
+fn cut_framing_is_a_truncated_response() {
     let coded = gzip(b"hello");
     for framed in [Framed::Length, Framed::Chunked] {
         let input = reply("Content-Encoding: gzip\r\n", framed, &coded);
-        let outcome = every_way(&input[..input.len() - 1], &Limits::default());
+        let outcome = outcome_in_every_segmentation(&input[..input.len() - 1], &Limits::default());
         assert_eq!(outcome.result.unwrap_err(), "Peer(Truncated)");
     }
 }
 
-/// Damage at every byte: the same data or an error, and no panic.
+/// Damage at every byte gives the same data or an error, and no panic.
 #[test]
 fn corrupted_at_every_byte() {
     let data = text(300);
@@ -611,7 +616,7 @@ fn corrupted_at_every_byte() {
 
 // ---- limits
 
-/// A body of zeros, as members of 1 MiB each.
+/// A body of zeros, as gzip members of 1 MiB each.
 fn zeros(length: usize) -> Vec<u8> {
     gzip(&vec![0; 1 << 20]).repeat(length >> 20)
 }
@@ -629,7 +634,7 @@ fn a_bomb_stops_at_the_limits() {
         decoded_bytes,
         ..Limits::default()
     };
-    for (limits, error, most) in [
+    for (limits, error, longest) in [
         (
             limit(Some(1000), Some(64 << 20)),
             "Limit(DecodeRatio(1000))",
@@ -646,11 +651,11 @@ fn a_bomb_stops_at_the_limits() {
             let mut response = Response::new();
             let outcome = run(request, &pieces, None, &limits, &mut response);
             assert_eq!(outcome.result.unwrap_err(), error);
-            assert!(outcome.body.len() <= most, "{}", outcome.body.len());
-            assert!(response.take_body().capacity() <= 4 * most);
+            assert!(outcome.body.len() <= longest, "{}", outcome.body.len());
+            assert!(response.take_body().capacity() <= 4 * longest);
         }
     }
-    // Streamed, only the ratio counts; and without it, no more waits than the consumer wants.
+    // In a streamed body, only the ratio is limited. Without that limit, no more waits than the consumer allows.
     let pieces: Vec<&[u8]> = input.chunks(65_536).collect();
     let limits = limit(Some(1000), Some(1));
     let outcome = run(
@@ -661,7 +666,7 @@ fn a_bomb_stops_at_the_limits() {
         &mut Response::new(),
     );
     assert_eq!(outcome.result.unwrap_err(), "Limit(DecodeRatio(1000))");
-    assert!(outcome.most <= 10_000);
+    assert!(outcome.longest <= 10_000);
 }
 
 #[test]
@@ -686,7 +691,7 @@ fn the_decoded_limit_is_exact() {
     }
 }
 
-/// What lies between two codings counts, too: the last one may make nothing of it but work.
+/// Output between two codings is limited, too: the last coding may produce nothing from it.
 #[test]
 fn a_bomb_inside_a_stack_stops_at_the_limits() {
     let nothing = gzip(b"").repeat(1 << 17);
@@ -726,7 +731,7 @@ fn the_coded_form_has_its_limit_too() {
 fn a_zstd_window_above_the_limit_is_refused() {
     let data = text(100);
     let lines = "Content-Encoding: zstd\r\n";
-    for (log, most, good) in [
+    for (log, max_log, good) in [
         (23, 23, true),
         (24, 23, false),
         (24, 24, true),
@@ -734,22 +739,22 @@ fn a_zstd_window_above_the_limit_is_refused() {
     ] {
         let input = reply(lines, Framed::Chunked, &zstd_frame(&data, log));
         let limits = Limits {
-            zstd_window_log: most,
+            zstd_window_log: max_log,
             ..Limits::default()
         };
-        let outcome = every_way(&input, &limits);
+        let outcome = outcome_in_every_segmentation(&input, &limits);
         if good {
             assert_decoded(&outcome, &data);
         } else {
             assert_eq!(
                 outcome.result.unwrap_err(),
-                format!("Limit(ZstdWindow({most}))")
+                format!("Limit(ZstdWindow({max_log}))")
             );
         }
     }
 }
 
-/// The large windows of brotli's own tools are no part of RFC 7932.
+/// The large windows of brotli's own tools are not part of RFC 7932.
 #[test]
 fn a_large_window_of_br_is_refused() {
     let params = brotli::enc::BrotliEncoderParams {
@@ -765,7 +770,7 @@ fn a_large_window_of_br_is_refused() {
 
 // ---- memory
 
-/// A response keeps what it takes to decode the next one, within its cap, and nothing of one body gets into another.
+/// A response keeps the memory of decoding within its cap, and no state of one body gets into the next.
 #[test]
 fn decoders_are_used_again() {
     let limits = &Limits::default();
@@ -802,7 +807,7 @@ fn decoders_are_used_again() {
     assert!(response.0.decoder.is_none());
 }
 
-/// Responses travel between threads with what they keep.
+/// Responses with their decoders move between threads.
 #[test]
 fn decoders_can_be_sent() {
     fn is_send<T: Send>() {}
@@ -813,7 +818,7 @@ fn decoders_can_be_sent() {
 // ---- the request
 
 #[test]
-fn what_requests_offer() {
+fn accept_encoding_of_requests() {
     let head = |request: &mut Request, defaults: &Defaults| {
         request.encode(defaults).unwrap();
         String::from_utf8(request.encoded_head().to_vec()).unwrap()
@@ -823,7 +828,7 @@ fn what_requests_offer() {
     let start = "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: ua\r\n";
     let mut request = Request::get("/");
     assert_eq!(head(&mut request, &plain), format!("{start}\r\n"));
-    // The same request, encoded again for other defaults.
+    // The same request, encoded again with other defaults.
     let offer = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
     assert_eq!(head(&mut request, &all), format!("{start}{offer}\r\n"));
     assert_eq!(request.codings(), Codings::all());
@@ -833,7 +838,7 @@ fn what_requests_offer() {
     request.decode(Codings::BR | Codings::GZIP);
     let offer = "Accept-Encoding: gzip, br\r\n";
     assert_eq!(head(&mut request, &plain), format!("{start}{offer}\r\n"));
-    // Own words go before, and a range is one of what the caller sees.
+    // The caller's own headers have precedence, and a range refers to the coded body that the caller gets.
     for (name, value) in [("accept-encoding", "br;q=1"), ("Range", "bytes=0-9")] {
         request.header(name, value);
         assert_eq!(
@@ -867,10 +872,10 @@ proptest! {
         let outcome = run(request, &pieces, stream, &limits, &mut Response::new());
         prop_assert!(outcome.result.is_ok(), "{:?}", outcome.result);
         prop_assert!(outcome.body == data);
-        prop_assert!(outcome.most <= stream.unwrap_or(usize::MAX));
+        prop_assert!(outcome.longest <= stream.unwrap_or(usize::MAX));
     }
 
-    /// Whatever the bytes are, they are decoded or refused.
+    /// Any bytes are decoded or refused.
     #[test]
     fn any_bytes(
         body in prop::collection::vec(any::<u8>(), 0..200),
