@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::client::{CallId, Report};
     use crate::proto::{Request, Response};
-    use crate::reactor::Marks;
+    use crate::reactor::Timestamps;
     use crate::time::Time;
 
     fn completion(tag: u64) -> Completion {
@@ -147,7 +147,7 @@ mod tests {
             outcome: Ok(()),
             request: Request::default(),
             response: Response::new(),
-            report: Report::new(Marks::new(now), 0, now),
+            report: Report::new(Timestamps::new(now), 0, now),
             body: None,
         }
     }

@@ -40,7 +40,7 @@ use crate::policy::{
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{
-    ActiveCall, Armed, ByteRates, CallKey, HeadState, Place, Reactor, Settings, Slab, of,
+    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Reactor, Settings, Slab, of,
 };
 use crate::time::Time;
 
@@ -217,7 +217,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Goes on with a call of another client.
     pub(super) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
-        call.place = Place::New;
+        call.state = CallState::New;
         call.host = None;
         call.armed = Armed::default();
         self.heed(call.overrides.as_deref());
@@ -256,7 +256,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn is_body_read(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_some_and(|call| {
-            call.taken == call.response.body().len() && matches!(call.place, Place::Ended)
+            call.taken == call.response.body().len() && matches!(call.state, CallState::Ended)
         })
     }
 
@@ -444,15 +444,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
-        let error =
-            match (call.place, call.head) {
-                (Place::Ended, HeadState::Awaited) => return false,
-                (Place::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
-                (Place::Ended, _) => None,
-                (Place::New | Place::Waiting { .. } | Place::Pausing { .. }, _) => Some(
-                    Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing),
-                ),
-            };
+        let error = match (call.state, call.head) {
+            (CallState::Ended, HeadState::Awaited) => return false,
+            (CallState::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
+            (CallState::Ended, _) => None,
+            (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => Some(
+                Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing),
+            ),
+        };
         let error =
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
@@ -461,7 +460,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
-                if !matches!(call.place, Place::Ended) {
+                if !matches!(call.state, CallState::Ended) {
                     call.end(Err(error));
                     self.note_end(id.0);
                 }
@@ -472,7 +471,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Some((HeadState::Ready, call)) => {
                 // It completes with the error instead of the head.
                 call.head = HeadState::Awaited;
-                let was_over = matches!(call.place, Place::Ended);
+                let was_over = matches!(call.state, CallState::Ended);
                 call.end(Err(error));
                 if !was_over {
                     self.note_end(id.0);
@@ -559,11 +558,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             return Ok(Read::Data(n));
         }
-        if !matches!(call.place, Place::Ended) {
+        if !matches!(call.state, CallState::Ended) {
             return Ok(Read::Pending);
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
-        let report = Report::new(call.marks, call.attempts, self.reactor.now());
+        let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
         self.reactor.put_streamed(call.request, &mut call.response);
         call.outcome?;
         Ok(Read::End {
@@ -574,7 +573,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     fn has_body_news(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_none_or(|call| {
-            call.taken < call.response.body().len() || matches!(call.place, Place::Ended)
+            call.taken < call.response.body().len() || matches!(call.state, CallState::Ended)
         })
     }
 
@@ -583,7 +582,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let reactor = &self.reactor;
         let id = self.readable.pop(|id| reactor.call_ref(id.0).is_some())?;
         if let Some(call) = self.reactor.call(id.0) {
-            call.told = false;
+            call.notified = false;
         }
         Some(id)
     }

@@ -47,7 +47,7 @@ pub(crate) struct Host {
     pub(crate) defaults: Defaults,
     pub(crate) addresses: Addresses,
     /// The handshakes of a new connection.
-    pub(crate) set_up: Arc<[Step]>,
+    pub(crate) handshakes: Arc<[Step]>,
     /// The first of these handshakes is told an address of that name, which we look up; the port is what it is for.
     pub(crate) socks_target: Option<(Box<str>, u16)>,
     /// Through which it is reached; kept because its place in memory is part of the host's name.
@@ -144,7 +144,7 @@ impl Hosts {
         pool: PoolConfig,
         defaults: Defaults,
         addresses: Addresses,
-        set_up: Arc<[Step]>,
+        handshakes: Arc<[Step]>,
     ) -> HostKey {
         let key = self.hosts.insert(Host {
             name,
@@ -154,7 +154,7 @@ impl Hosts {
             }),
             defaults,
             addresses,
-            set_up,
+            handshakes,
             socks_target: None,
             proxy: None,
             breaker: None,

@@ -49,7 +49,7 @@ use crate::net::Address;
 use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{Overrides, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
-use crate::reactor::{CallKey, Marks};
+use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
 pub use crate::reactor::Hop;
@@ -195,8 +195,8 @@ impl CallId {
     const UNBEGUN: Self = Self(CallKey::UNBEGUN);
 
     /// Its place among the calls that a client has at a time.
-    fn place(self) -> usize {
-        self.0.place()
+    fn index(self) -> usize {
+        self.0.index()
     }
 }
 
@@ -233,7 +233,7 @@ impl Completion {
             outcome: Err(error),
             request,
             response,
-            report: Report::new(Marks::new(now), 0, now),
+            report: Report::new(Timestamps::new(now), 0, now),
             body: None,
         }
     }
@@ -253,15 +253,15 @@ impl Completion {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Report {
-    marks: Marks,
+    timestamps: Timestamps,
     attempts: u32,
     now: Time,
 }
 
 impl Report {
-    fn new(marks: Marks, attempts: u32, now: Time) -> Self {
+    fn new(timestamps: Timestamps, attempts: u32, now: Time) -> Self {
         Self {
-            marks,
+            timestamps,
             attempts,
             now,
         }
@@ -269,23 +269,23 @@ impl Report {
 
     /// Times since the client took up the call.
     pub fn timings(&self) -> Timings {
-        Timings::of(&self.marks, self.now)
+        Timings::of(&self.timestamps, self.now)
     }
 
     /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
     pub fn redirects(&self) -> &[Hop] {
-        self.marks.hops()
+        self.timestamps.hops()
     }
 
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.
     pub fn reused(&self) -> bool {
-        self.marks.reused
+        self.timestamps.reused
     }
 
     /// Whether it waited for a rate ([`HostConfig::rate`], [`Config::rate`]) or until fewer requests were in flight
     /// ([`HostConfig::concurrency`]), and not just for a connection.
     pub fn held(&self) -> bool {
-        self.marks.held
+        self.timestamps.held
     }
 
     /// How often the request was begun to be sent.
@@ -295,33 +295,36 @@ impl Report {
 
     /// What TLS has agreed on, if this call is the first one on its connection and that has TLS.
     pub fn tls(&self) -> Option<&TlsInfo> {
-        self.marks.opened.as_ref()?.tls_info.as_ref()
+        self.timestamps.opened.as_ref()?.tls_info.as_ref()
     }
 
     /// The status of the proxy's answer to CONNECT, if this call is the first one on a connection that has a tunnel.
     pub fn proxy_status(&self) -> Option<u16> {
-        let answer = self.marks.opened.as_ref()?.proxy_answer.as_ref()?;
+        let answer = self.timestamps.opened.as_ref()?.proxy_answer.as_ref()?;
         Some(answer.0)
     }
 
     /// Bytes of HTTP sent, all attempts together.
     pub fn bytes_out(&self) -> u64 {
-        self.marks.bytes_out
+        self.timestamps.bytes_out
     }
 
     /// Bytes of HTTP received, all attempts together.
     pub fn bytes_in(&self) -> u64 {
-        self.marks.bytes_in
+        self.timestamps.bytes_in
     }
 
     /// The address of the server; `None` when the call had no connection.
     pub fn remote(&self) -> Option<&Address> {
-        self.marks.ends.as_deref().map(|ends| &ends.remote)
+        self.timestamps
+            .endpoints
+            .as_deref()
+            .map(|endpoints| &endpoints.remote)
     }
 
     /// Our address on that connection.
     pub fn local(&self) -> Option<&Address> {
-        self.marks.ends.as_deref()?.local.as_ref()
+        self.timestamps.endpoints.as_deref()?.local.as_ref()
     }
 }
 
@@ -352,20 +355,23 @@ pub struct Timings {
 }
 
 impl Timings {
-    fn of(marks: &Marks, now: Time) -> Self {
-        let begun = marks.begun;
-        let opened = marks.opened.as_deref();
+    fn of(timestamps: &Timestamps, now: Time) -> Self {
+        let begun = timestamps.begun;
+        let opened = timestamps.opened.as_deref();
         let since = |at: Option<Time>| at.map(|at| at.saturating_duration_since(begun));
         Self {
-            queued: since(marks.assigned),
+            queued: since(timestamps.assigned),
             resolve: opened.and_then(|opened| opened.resolve),
             connect: opened.map(|opened| opened.connect),
             proxy: opened.and_then(|opened| opened.proxy),
             tls: opened.and_then(|opened| opened.tls),
-            sent: since(marks.sent),
-            in_front: since(marks.in_front),
-            first_byte: since(marks.first_byte),
-            total: marks.ended.unwrap_or(now).saturating_duration_since(begun),
+            sent: since(timestamps.sent),
+            in_front: since(timestamps.in_front),
+            first_byte: since(timestamps.first_byte),
+            total: timestamps
+                .ended
+                .unwrap_or(now)
+                .saturating_duration_since(begun),
         }
     }
 }

@@ -175,7 +175,7 @@ impl<O, C> Slot<O, C> {
 pub(crate) struct SlotId(u32);
 
 impl SlotId {
-    pub(crate) fn place(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }

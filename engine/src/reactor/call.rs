@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Armed, CallKey, ConnKey, Ends, HostKey, Opened, Owner, Reactor, Settings};
+use super::{Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Reactor, Settings, TimerOwner};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::policy::{Leave, Overrides, Timeouts, WaitId};
@@ -15,15 +15,15 @@ pub(crate) struct ActiveCall {
     pub(crate) response: Response,
     pub(crate) tag: u64,
     pub(crate) mode: BodyMode,
-    /// Whose pool serves it; `None` before that is known.
+    /// The host whose pool serves it; `None` before the host is known.
     pub(crate) host: Option<HostKey>,
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
-    pub(crate) place: Place,
+    pub(crate) state: CallState,
     /// Once it has ended.
     pub(crate) outcome: Result<(), Error>,
-    pub(crate) marks: Marks,
+    pub(crate) timestamps: Timestamps,
     /// How often its request was begun to be sent.
     pub(crate) attempts: u32,
     /// Which of the calls of its connection it is, if it shares one.
@@ -46,7 +46,7 @@ pub(crate) struct ActiveCall {
     /// Of a streamed body: how much of the response's body the consumer has taken.
     pub(crate) taken: usize,
     /// Of a streamed body: the consumer has been told that there is something to take.
-    pub(crate) told: bool,
+    pub(crate) notified: bool,
     pub(crate) armed: Armed,
 }
 
@@ -62,9 +62,9 @@ impl ActiveCall {
             host: None,
             overrides: None,
             deadline: None,
-            place: Place::New,
+            state: CallState::New,
             outcome: Ok(()),
-            marks: Marks::new(now),
+            timestamps: Timestamps::new(now),
             attempts: 0,
             number: 0,
             failures: 0,
@@ -76,7 +76,7 @@ impl ActiveCall {
             head: HeadState::Awaited,
             rerouted: false,
             taken: 0,
-            told: false,
+            notified: false,
             armed: Armed::default(),
         }
     }
@@ -87,13 +87,13 @@ impl ActiveCall {
     }
 
     pub(crate) fn end(&mut self, outcome: Result<(), Error>) {
-        self.place = Place::Ended;
+        self.state = CallState::Ended;
         self.outcome = outcome;
     }
 
     /// Whether it is to be sent, for the first time or to where it has been redirected.
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self.place, Place::New)
+        matches!(self.state, CallState::New)
     }
 
     /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
@@ -112,7 +112,7 @@ impl ActiveCall {
 
 /// Where a call is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum CallState {
     /// Submitted, and not yet taken up.
     New,
     Waiting {
@@ -140,7 +140,7 @@ pub(crate) enum HeadState {
 
 /// When a call passed its stations, and on which connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Marks {
+pub(crate) struct Timestamps {
     pub(crate) begun: Time,
     hops: Hops,
     pub(crate) assigned: Option<Time>,
@@ -158,10 +158,10 @@ pub(crate) struct Marks {
     /// It waited for something else than a connection.
     pub(crate) held: bool,
     /// Of the connection; `None` if there was none.
-    pub(crate) ends: Option<Arc<Ends>>,
+    pub(crate) endpoints: Option<Arc<Endpoints>>,
 }
 
-impl Marks {
+impl Timestamps {
     pub(crate) fn new(begun: Time) -> Self {
         Self {
             begun,
@@ -176,7 +176,7 @@ impl Marks {
             bytes_in: 0,
             reused: false,
             held: false,
-            ends: None,
+            endpoints: None,
         }
     }
 
@@ -191,13 +191,13 @@ impl Marks {
 
     /// The call has a connection.
     #[inline]
-    pub(super) fn begin_attempt(&mut self, now: Time, reused: bool, ends: &Arc<Ends>) {
+    pub(super) fn begin_attempt(&mut self, now: Time, reused: bool, endpoints: &Arc<Endpoints>) {
         self.assigned = Some(now);
         self.sent = None;
         self.in_front = None;
         self.first_byte = None;
         self.reused = reused;
-        self.ends = Some(Arc::clone(ends));
+        self.endpoints = Some(Arc::clone(endpoints));
     }
 }
 
@@ -252,23 +252,24 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        call.place = Place::Waiting {
+        call.state = CallState::Waiting {
             id,
             since: self.now,
         };
-        call.marks.reused = false;
+        call.timestamps.reused = false;
         let timeouts = call.timeouts(&self.settings);
         let due = timeouts.due(Phase::Queue, self.now, call.deadline);
         if let Some((at, _)) = due {
-            self.timers.arm(Owner::Call(key), &mut call.armed, at);
+            self.timers.arm(TimerOwner::Call(key), &mut call.armed, at);
         }
     }
 
     /// A call waits for its next attempt.
     pub(crate) fn pause(&mut self, key: CallKey, until: Time, fresh: bool) {
         if let Some(call) = self.calls.get_mut(key) {
-            call.place = Place::Pausing { until, fresh };
-            self.timers.arm(Owner::Call(key), &mut call.armed, until);
+            call.state = CallState::Pausing { until, fresh };
+            self.timers
+                .arm(TimerOwner::Call(key), &mut call.armed, until);
         }
     }
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::handshake::SetUp;
+use super::handshake::Handshakes;
 use super::meter::MeteredStream;
-use super::pipeline::Pipe;
-use super::{Armed, CallKey, ConnKey, Happened, HostKey, OpeningKey, Owner, Reactor};
+use super::pipeline::Pipeline;
+use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::tls::TlsInfo;
@@ -20,15 +20,15 @@ use crate::time::Time;
 
 pub(super) struct Conn<S> {
     pub(super) stream: Transport<S>,
-    pub(super) at: At,
-    pub(super) state: State,
-    pub(super) ends: Arc<Ends>,
+    pub(super) slot: PoolSlot,
+    pub(super) state: ConnState,
+    pub(super) endpoints: Arc<Endpoints>,
     /// For the first call.
     pub(super) opened: Option<Box<Opened>>,
     /// Its place among the idle connections of all hosts.
     pub(super) idle_ticket: Option<Ticket>,
     /// It has been idle or has served before, so that it may have died unseen.
-    pub(super) kept: bool,
+    pub(super) reused: bool,
     /// When the present wait began or made progress last.
     pub(super) since: Time,
     /// Of a held-back body: when to send it unasked.
@@ -36,20 +36,20 @@ pub(super) struct Conn<S> {
     /// Of the call that it serves.
     pub(super) deadline: Option<Time>,
     /// That call, or its host, may have limits of its own.
-    pub(super) hurried: bool,
+    pub(super) has_own_limits: bool,
     /// The longest wait for a first byte, by what is usual for the host.
-    pub(super) patience: Option<Duration>,
+    pub(super) first_byte_limit: Option<Duration>,
     /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
-    pub(super) unread: Option<Unread>,
+    pub(super) read_pause: Option<ReadPause>,
     /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
-    pub(super) set_up: bool,
+    pub(super) needs_handshakes: bool,
     /// It is in `Reactor::unsent`.
-    pub(super) unsent: bool,
+    pub(super) send_deferred: bool,
     /// The peer has closed its side, or the connection has failed.
     pub(super) closed: bool,
     pub(super) write_error: Option<io::Error>,
     /// Of a client that has several calls on a connection.
-    pub(super) pipe: Option<Box<Pipe>>,
+    pub(super) pipeline: Option<Box<Pipeline>>,
     pub(super) armed: Armed,
 }
 
@@ -59,43 +59,43 @@ impl<S> Conn<S> {
     pub(super) fn is_armed_by(&self, soonest: Time) -> bool {
         let soonest = self.deadline.map_or(soonest, |at| at.min(soonest));
         let soonest = match self.state {
-            State::Draining(_, _, until) => soonest.min(until),
+            ConnState::Draining(_, _, until) => soonest.min(until),
             _ => soonest,
         };
-        self.armed.is_by(soonest) && self.continue_at.is_none() && !self.hurried
+        self.armed.is_by(soonest) && self.continue_at.is_none() && !self.has_own_limits
     }
 }
 
-pub(super) enum State {
+pub(super) enum ConnState {
     /// For an opening, which is to hear of it at that time if it is not up by then.
     Connecting(OpeningKey, Option<Time>),
     /// In the handshakes with proxies and in TLS's.
-    SettingUp(Box<SetUp>),
+    Handshaking(Box<Handshakes>),
     /// Between two states, until the client has decided.
-    Settled,
+    AwaitingDecision,
     Idle(Time),
     Busy(Exchange, CallKey),
     Draining(Exchange, Response, Time),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Unread {
+pub(super) enum ReadPause {
     /// Until the consumer has taken some.
     Consumer,
     /// Until the next turn.
-    Turn,
+    Budget,
 }
 
 /// A connection's place: in which pool, and where in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct At {
+pub(crate) struct PoolSlot {
     pub(crate) host: HostKey,
-    pub(crate) slot: SlotId,
+    pub(crate) id: SlotId,
 }
 
 /// The addresses of a connection, which its calls share: they would be a third of what a call moves.
 #[derive(Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Endpoints {
     pub(crate) remote: Address,
     pub(crate) local: Option<Address>,
 }
@@ -126,50 +126,51 @@ impl<N: Net> Reactor<N> {
     /// All idle connections.
     pub(crate) fn idle_conns(&self) -> Vec<ConnKey> {
         self.conns
-            .keys_of(|conn| matches!(conn.state, State::Idle(_)))
+            .keys_of(|conn| matches!(conn.state, ConnState::Idle(_)))
     }
 
     pub(crate) fn remote(&self, conn: ConnKey) -> Option<&Address> {
-        self.conns.get(conn).map(|conn| &conn.ends.remote)
+        self.conns.get(conn).map(|conn| &conn.endpoints.remote)
     }
 
     /// Whether a connection has been kept idle or has served before.
     pub(crate) fn has_served(&self, conn: ConnKey) -> bool {
-        self.conns.get(conn).is_some_and(|conn| conn.kept)
+        self.conns.get(conn).is_some_and(|conn| conn.reused)
     }
 
     pub(crate) fn local(&self, conn: ConnKey) -> Option<&Address> {
-        self.conns.get(conn)?.ends.local.as_ref()
+        self.conns.get(conn)?.endpoints.local.as_ref()
     }
 
     pub(crate) fn opened(&self, conn: ConnKey) -> Option<&Opened> {
         self.conns.get(conn)?.opened.as_deref()
     }
 
-    pub(crate) fn place(&self, conn: ConnKey) -> Option<At> {
-        self.conns.get(conn).map(|conn| conn.at)
+    pub(crate) fn slot(&self, conn: ConnKey) -> Option<PoolSlot> {
+        self.conns.get(conn).map(|conn| conn.slot)
     }
 
     /// Limits waits for first bytes on a connection, unless the call has a limit of its own.
-    pub(crate) fn set_patience(&mut self, conn: ConnKey, limit: Duration) {
+    pub(crate) fn set_first_byte_limit(&mut self, conn: ConnKey, limit: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {
-            conn.patience = Some(limit);
+            conn.first_byte_limit = Some(limit);
         }
     }
 
     /// Leaves a connection idle until then, watched.
     pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
-            conn.state = State::Idle(until);
-            if !std::mem::replace(&mut conn.kept, true) {
+            conn.state = ConnState::Idle(until);
+            if !std::mem::replace(&mut conn.reused, true) {
                 conn.opened = None; // its first call will not have opened it
             }
             if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
                 conn.idle_ticket = Some(order.push_back(key));
             }
-            self.timers.arm(Owner::Conn(key), &mut conn.armed, until);
+            self.timers
+                .arm(TimerOwner::Conn(key), &mut conn.armed, until);
             // What came along with the connection: a call may come for it before the next turn looks.
-            if conn.unread == Some(Unread::Turn) {
+            if conn.read_pause == Some(ReadPause::Budget) {
                 self.check_idle(key);
             }
         }
@@ -184,21 +185,21 @@ impl<N: Net> Reactor<N> {
             None => {}
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {
-                if let Some(at) = self.close(key) {
-                    self.happened.push_back(Happened::Lost(at));
+                if let Some(slot) = self.close(key) {
+                    self.reactor_events.push_back(ReactorEvent::Lost(slot));
                 }
             }
         }
     }
 
-    pub(crate) fn close(&mut self, key: ConnKey) -> Option<At> {
+    pub(crate) fn close(&mut self, key: ConnKey) -> Option<PoolSlot> {
         let conn = self.remove_conn(key)?;
         conn.stream.close(&mut self.net);
-        if let State::Draining(_, response, _) = conn.state {
+        if let ConnState::Draining(_, response, _) = conn.state {
             self.put_spare(response);
         }
-        self.disband(conn.pipe, &conn.ends.remote);
-        Some(conn.at)
+        self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
+        Some(conn.slot)
     }
 
     /// Takes a connection out of the engine, for another protocol. One with TLS is closed: its session is ours.
@@ -220,29 +221,39 @@ impl<N: Net> Reactor<N> {
             return;
         };
         conn.stream.close(&mut self.net);
-        let pipe = conn.pipe.take();
-        if pipe.as_ref().is_some_and(|pipe| pipe.is_broken_by(&kind)) {
-            self.happened.push_back(Happened::PipeBroken);
+        let pipeline = conn.pipeline.take();
+        if pipeline
+            .as_ref()
+            .is_some_and(|pipeline| pipeline.is_broken_by(&kind))
+        {
+            self.reactor_events
+                .push_back(ReactorEvent::PipeliningBroken);
         }
         match conn.state {
-            State::Busy(_, call) if pipe.as_ref().is_some_and(|pipe| pipe.is_front_unsent()) => {
-                self.happened.push_back(Happened::Lost(conn.at));
+            ConnState::Busy(_, call)
+                if pipeline
+                    .as_ref()
+                    .is_some_and(|pipeline| pipeline.is_front_unsent()) =>
+            {
+                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
                 // A connection that never served counts as an attempt, or there would be no end of them.
-                let never_served = pipe.as_ref().is_some_and(|pipe| !pipe.has_served());
+                let never_served = pipeline
+                    .as_ref()
+                    .is_some_and(|pipeline| !pipeline.has_served());
                 let error = never_served.then(|| {
                     Error::new(kind, Phase::Send, Sent::Nothing)
-                        .with_remote(Some(conn.ends.remote.clone()))
+                        .with_remote(Some(conn.endpoints.remote.clone()))
                 });
-                self.happened.push_back(Happened::Unanswered {
+                self.reactor_events.push_back(ReactorEvent::Unanswered {
                     call,
                     sent: Sent::Nothing,
                     error,
                 });
             }
-            State::Busy(exchange, call) => {
+            ConnState::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
                 if exchange.has_head() && exchange.mode() == BodyMode::Stream {
-                    self.happened.push_back(Happened::Head(call));
+                    self.reactor_events.push_back(ReactorEvent::Head(call));
                 }
                 // A write error is the cause of the end that followed it.
                 let kind = match (conn.write_error.take(), kind) {
@@ -252,30 +263,31 @@ impl<N: Net> Reactor<N> {
                     (_, kind) => kind,
                 };
                 let error = Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.ends.remote.clone()));
-                self.happened.push_back(Happened::Failed {
-                    at: conn.at,
+                    .with_remote(Some(conn.endpoints.remote.clone()));
+                self.reactor_events.push_back(ReactorEvent::Failed {
+                    slot: conn.slot,
                     call,
                     error,
                 });
             }
-            State::Draining(_, response, _) => {
+            ConnState::Draining(_, response, _) => {
                 self.put_spare(response);
-                self.happened.push_back(Happened::Lost(conn.at));
+                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
             }
-            State::SettingUp(set_up) => {
-                let error = Error::new(kind, set_up.phase(), Sent::Nothing)
-                    .with_remote(Some(conn.ends.remote.clone()));
-                self.happened.push_back(Happened::SetUpFailed {
-                    opening: set_up.opening,
-                    error,
-                });
+            ConnState::Handshaking(handshakes) => {
+                let error = Error::new(kind, handshakes.phase(), Sent::Nothing)
+                    .with_remote(Some(conn.endpoints.remote.clone()));
+                self.reactor_events
+                    .push_back(ReactorEvent::HandshakeFailed {
+                        opening: handshakes.opening,
+                        error,
+                    });
             }
-            State::Connecting(..) | State::Settled | State::Idle(_) => {
-                self.happened.push_back(Happened::Lost(conn.at));
+            ConnState::Connecting(..) | ConnState::AwaitingDecision | ConnState::Idle(_) => {
+                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
             }
         }
-        self.disband(pipe, &conn.ends.remote);
+        self.report_unanswered(pipeline, &conn.endpoints.remote);
     }
 
     pub(super) fn remove_conn(&mut self, key: ConnKey) -> Option<Conn<MeteredStream<N::Stream>>> {

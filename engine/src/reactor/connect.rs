@@ -4,48 +4,48 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conn::{Conn, State, Unread};
-use super::{Armed, At, ConnKey, Ends, Happened, OpeningKey, Owner, Reactor};
+use super::conn::{Conn, ConnState, ReadPause};
+use super::{Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
 use crate::net::transport::Transport;
 use crate::net::{Address, Net, Token};
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
-    /// Begins to connect to an address, as part of an opening. `set_up`: handshakes follow.
+    /// Begins to connect to an address, as part of an opening. `handshakes`: whether handshakes follow.
     pub(crate) fn connect(
         &mut self,
-        at: At,
+        slot: PoolSlot,
         opening: OpeningKey,
         address: &Address,
-        set_up: bool,
+        handshakes: bool,
     ) -> io::Result<ConnKey> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self
             .net
-            .connect_for(at.host, token, address, &self.settings.socket)?;
+            .connect_for(slot.host, token, address, &self.settings.socket)?;
         Ok(self.conns.insert(Conn {
             stream: Transport::new(stream),
-            at,
-            state: State::Connecting(opening, None),
-            ends: Arc::new(Ends {
+            slot,
+            state: ConnState::Connecting(opening, None),
+            endpoints: Arc::new(Endpoints {
                 remote: address.clone(),
                 local: None,
             }),
             opened: None,
             idle_ticket: None,
-            kept: false,
+            reused: false,
             since: self.now,
             continue_at: None,
             deadline: None,
-            hurried: false,
-            patience: None,
-            unread: None,
-            set_up,
+            has_own_limits: false,
+            first_byte_limit: None,
+            read_pause: None,
+            needs_handshakes: handshakes,
             closed: false,
             write_error: None,
-            unsent: false,
-            pipe: None,
+            send_deferred: false,
+            pipeline: None,
             armed: Armed::default(),
         }))
     }
@@ -53,10 +53,10 @@ impl<N: Net> Reactor<N> {
     /// When the opening of a connection that is not up yet is to hear of it.
     pub(crate) fn set_connect_due(&mut self, key: ConnKey, at: Time) {
         if let Some(conn) = self.conns.get_mut(key)
-            && let State::Connecting(_, due) = &mut conn.state
+            && let ConnState::Connecting(_, due) = &mut conn.state
         {
             *due = Some(at);
-            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+            self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
         }
     }
 
@@ -67,15 +67,15 @@ impl<N: Net> Reactor<N> {
         match self.net.connected(conn.stream.stream()) {
             Ok(false) => {}
             Ok(true) => {
-                let State::Connecting(opening, _) = conn.state else {
+                let ConnState::Connecting(opening, _) = conn.state else {
                     return;
                 };
                 // No call has it yet.
-                if let Some(ends) = Arc::get_mut(&mut conn.ends) {
-                    ends.local = self.net.local_address(conn.stream.stream());
+                if let Some(endpoints) = Arc::get_mut(&mut conn.endpoints) {
+                    endpoints.local = self.net.local_address(conn.stream.stream());
                 }
                 // This event is over: nothing else will tell of what came along with the connection.
-                if readable && !conn.set_up {
+                if readable && !conn.needs_handshakes {
                     self.net.set_free(true);
                     let read = conn.stream.read(&mut self.net, &mut self.buffer);
                     self.net.set_free(false);
@@ -83,14 +83,14 @@ impl<N: Net> Reactor<N> {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
                         Ok(0) | Err(_) => {
-                            conn.unread = Some(Unread::Turn);
-                            self.unread.push(key);
+                            conn.read_pause = Some(ReadPause::Budget);
+                            self.deferred_reads.push(key);
                         }
                     }
                 }
-                conn.state = State::Settled;
-                self.happened
-                    .push_back(Happened::Connected { opening, conn: key });
+                conn.state = ConnState::AwaitingDecision;
+                self.reactor_events
+                    .push_back(ReactorEvent::Connected { opening, conn: key });
             }
             Err(error) => self.connect_failed(key, error.into()),
         }
@@ -101,12 +101,12 @@ impl<N: Net> Reactor<N> {
             return;
         };
         conn.stream.close(&mut self.net);
-        if let State::Connecting(opening, _) = conn.state {
-            self.happened.push_back(Happened::ConnectFailed {
+        if let ConnState::Connecting(opening, _) = conn.state {
+            self.reactor_events.push_back(ReactorEvent::ConnectFailed {
                 opening,
                 conn: key,
                 error: Error::new(kind, Phase::Connect, Sent::Nothing)
-                    .with_remote(Some(conn.ends.remote.clone())),
+                    .with_remote(Some(conn.endpoints.remote.clone())),
             });
         }
     }

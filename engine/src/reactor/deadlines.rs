@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::conn::{Conn, State, Unread};
-use super::timers::{Armed, Owner};
-use super::{CallKey, ConnKey, Happened, MeteredStream, Place, Reactor};
+use super::conn::{Conn, ConnState, ReadPause};
+use super::timers::{Armed, TimerOwner};
+use super::{CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
 use crate::error::{Phase, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -12,14 +12,18 @@ use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
     /// Tells the client at that time.
-    pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
-        self.timers.alarm(owner, at);
+    pub(crate) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
+        self.timers.set(owner, at);
     }
 
     /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
-    pub(crate) fn tidy_alarms(&mut self, owners: usize, counts: impl FnMut(Owner, Time) -> bool) {
-        if self.timers.has_old_alarms(owners) {
-            self.timers.tidy_alarms(counts);
+    pub(crate) fn tidy_timers(
+        &mut self,
+        owners: usize,
+        counts: impl FnMut(TimerOwner, Time) -> bool,
+    ) {
+        if self.timers.has_old_client_entries(owners) {
+            self.timers.tidy_client_entries(counts);
         }
     }
 
@@ -32,34 +36,34 @@ impl<N: Net> Reactor<N> {
         let (held, called_at) = self.net.held(conn.stream.stream());
         let after = |since: Time| called_at.map_or(since, |at| at.max(since));
         match &conn.state {
-            State::Idle(until) => Some((*until, None)),
-            State::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
-            State::Connecting(_, due) => due.map(|at| (at, None)),
-            State::SettingUp(_) if held => None,
-            State::SettingUp(set_up) => {
-                let due = self
-                    .settings
-                    .timeouts
-                    .due(set_up.phase(), after(set_up.since), None);
+            ConnState::Idle(until) => Some((*until, None)),
+            ConnState::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
+            ConnState::Connecting(_, due) => due.map(|at| (at, None)),
+            ConnState::Handshaking(_) if held => None,
+            ConnState::Handshaking(handshakes) => {
+                let due =
+                    self.settings
+                        .timeouts
+                        .due(handshakes.phase(), after(handshakes.since), None);
                 due.map(|(at, limit)| (at, Some(limit)))
             }
-            State::Settled => None,
-            State::Busy(exchange, call) => {
+            ConnState::AwaitingDecision => None,
+            ConnState::Busy(exchange, call) => {
                 let deadline = conn
                     .deadline
                     .filter(|_| !mutation::on(Mutation::MissedDeadline));
-                let timed = match (conn.unread, conn.continue_at) {
+                let timed = match (conn.read_pause, conn.continue_at) {
                     // The peer is not to blame for the consumer's pace.
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
-                    (Some(Unread::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
+                    (Some(ReadPause::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
                     _ => {
-                        let own = self.calls.get(*call).filter(|_| conn.hurried);
+                        let own = self.calls.get(*call).filter(|_| conn.has_own_limits);
                         let timeouts = match own {
                             Some(call) => call.timeouts(&self.settings),
                             None => &self.settings.timeouts,
                         };
                         let due = timeouts.due(exchange.phase(), after(conn.since), deadline);
-                        match conn.patience {
+                        match conn.first_byte_limit {
                             Some(patience)
                                 if exchange.phase() == Phase::FirstByte
                                     && own.is_none_or(|call| !call.has_own_first_byte()) =>
@@ -91,7 +95,7 @@ impl<N: Net> Reactor<N> {
         if let Some((at, _)) = self.conn_due(conn)
             && let Some(conn) = self.conns.get_mut(key)
         {
-            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+            self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
         }
     }
 
@@ -100,22 +104,22 @@ impl<N: Net> Reactor<N> {
         if self.timers.is_untidy(owners) {
             let (conns, calls) = (&self.conns, &self.calls);
             self.timers.tidy(|owner| match owner {
-                Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
-                Owner::Call(key) => calls.get(key).map(|call| call.armed),
-                Owner::Opening(_) | Owner::Host(_) | Owner::FairQueue => None,
+                TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
+                TimerOwner::Opening(_) | TimerOwner::Host(_) | TimerOwner::FairQueue => None,
             });
         }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
-            let claim = |owner: Owner| match owner {
-                Owner::Conn(key) => conns.get(key).map(|conn| conn.armed),
-                Owner::Call(key) => calls.get(key).map(|call| call.armed),
-                Owner::Opening(_) | Owner::Host(_) | Owner::FairQueue => None,
+            let claim = |owner: TimerOwner| match owner {
+                TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
+                TimerOwner::Opening(_) | TimerOwner::Host(_) | TimerOwner::FairQueue => None,
             };
             match self.timers.pop(self.now, claim) {
-                Some(Owner::Conn(key)) => self.handle_conn_timer(key),
-                Some(Owner::Call(key)) => self.handle_call_timer(key),
-                Some(owner) => self.happened.push_back(Happened::Alarm(owner)),
+                Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),
+                Some(TimerOwner::Call(key)) => self.handle_call_timer(key),
+                Some(owner) => self.reactor_events.push_back(ReactorEvent::Timer(owner)),
                 None => return,
             }
         }
@@ -126,13 +130,15 @@ impl<N: Net> Reactor<N> {
             return;
         };
         call.armed = Armed::default();
-        let since = match call.place {
-            Place::Waiting { since, .. } => since,
-            Place::Pausing { until, .. } if until <= self.now => {
-                return self.happened.push_back(Happened::PauseOver(key));
+        let since = match call.state {
+            CallState::Waiting { since, .. } => since,
+            CallState::Pausing { until, .. } if until <= self.now => {
+                return self.reactor_events.push_back(ReactorEvent::PauseOver(key));
             }
-            Place::Pausing { until, .. } => {
-                return self.timers.arm(Owner::Call(key), &mut call.armed, until);
+            CallState::Pausing { until, .. } => {
+                return self
+                    .timers
+                    .arm(TimerOwner::Call(key), &mut call.armed, until);
             }
             _ => {
                 if self.settings.batching.is_some() {
@@ -144,9 +150,10 @@ impl<N: Net> Reactor<N> {
         let timeouts = call.timeouts(&self.settings);
         match timeouts.due(Phase::Queue, since, call.deadline) {
             Some((at, limit)) if at <= self.now => {
-                self.happened.push_back(Happened::WaitOver(key, limit));
+                self.reactor_events
+                    .push_back(ReactorEvent::WaitOver(key, limit));
             }
-            Some((at, _)) => self.timers.arm(Owner::Call(key), &mut call.armed, at),
+            Some((at, _)) => self.timers.arm(TimerOwner::Call(key), &mut call.armed, at),
             None => {}
         }
     }
@@ -163,7 +170,7 @@ impl<N: Net> Reactor<N> {
             if let Some(conn) = self.conns.get_mut(key)
                 && !mutation::on(Mutation::LostTimer)
             {
-                self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+                self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
             }
             return;
         }
@@ -171,32 +178,32 @@ impl<N: Net> Reactor<N> {
             return;
         };
         match (&mut conn.state, limit) {
-            (State::SettingUp(_), _) => self.fail(key, TimeLimit::Handshake.into()),
-            (State::Idle(_), _) => self.happened.push_back(Happened::IdleDue(key)),
-            (State::Draining(_, _, until), _) if *until > self.now => self.check_deadlines(key),
-            (State::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
-            (State::Busy(..), Some(TimeLimit::Total)) if conn.pipe.is_some() => {
+            (ConnState::Handshaking(_), _) => self.fail(key, TimeLimit::Handshake.into()),
+            (ConnState::Idle(_), _) => self.reactor_events.push_back(ReactorEvent::IdleDue(key)),
+            (ConnState::Draining(_, _, until), _) if *until > self.now => self.check_deadlines(key),
+            (ConnState::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
+            (ConnState::Busy(..), Some(TimeLimit::Total)) if conn.pipeline.is_some() => {
                 self.check_deadlines(key);
             }
-            (State::Busy(_, call), Some(limit)) => {
+            (ConnState::Busy(_, call), Some(limit)) => {
                 let call = *call;
-                self.happened.push_back(Happened::Late {
+                self.reactor_events.push_back(ReactorEvent::TimedOut {
                     conn: key,
                     call,
                     limit,
                 });
             }
-            (State::Busy(exchange, _), None) => {
+            (ConnState::Busy(exchange, _), None) => {
                 exchange.handle_continue_timeout();
                 conn.continue_at = None;
                 self.drive_send(key);
                 self.arm_conn(key);
             }
-            (&mut State::Connecting(opening, _), _) => {
-                self.happened
-                    .push_back(Happened::Alarm(Owner::Opening(opening)));
+            (&mut ConnState::Connecting(opening, _), _) => {
+                self.reactor_events
+                    .push_back(ReactorEvent::Timer(TimerOwner::Opening(opening)));
             }
-            (State::Settled, _) => {}
+            (ConnState::AwaitingDecision, _) => {}
         }
     }
 }

@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{At, CallKey, ConnKey, Ends, OpeningKey, Owner, Said};
+use super::{CallKey, ConnKey, Endpoints, OpeningKey, PoolSlot, ProxyMessage, TimerOwner};
 use crate::error::{Error, Sent, TimeLimit};
 use crate::proto::Reuse;
 
 /// Something that the client must decide about.
 #[derive(Debug)]
-pub(crate) enum Happened {
+pub(crate) enum ReactorEvent {
     /// A connection of that opening is up.
     Connected { opening: OpeningKey, conn: ConnKey },
     /// A connection of that opening has done its handshakes.
     Ready { opening: OpeningKey, conn: ConnKey },
     /// Somebody said something about a tunnel.
-    Tunnel { ends: Arc<Ends>, said: Said },
+    Tunnel {
+        endpoints: Arc<Endpoints>,
+        message: ProxyMessage,
+    },
     /// A handshake failed; the connection is gone.
-    SetUpFailed { opening: OpeningKey, error: Error },
+    HandshakeFailed { opening: OpeningKey, error: Error },
     /// An address was not reached; the connection is gone.
     ConnectFailed {
         opening: OpeningKey,
@@ -34,7 +37,7 @@ pub(crate) enum Happened {
     },
     /// A call is answered, unless nobody waited for it, and others on its connection go on.
     Answered {
-        at: At,
+        slot: PoolSlot,
         conn: ConnKey,
         call: Option<CallKey>,
     },
@@ -46,15 +49,19 @@ pub(crate) enum Happened {
         error: Option<Error>,
     },
     /// The server does not cope with several requests at a time.
-    PipeBroken,
+    PipeliningBroken,
     /// A call failed; its connection is gone.
-    Failed { at: At, call: CallKey, error: Error },
+    Failed {
+        slot: PoolSlot,
+        call: CallKey,
+        error: Error,
+    },
     /// The head of a streamed response is there.
     Head(CallKey),
     /// A consumer that had taken everything can go on.
     BodyReady(CallKey),
     /// An idle or draining connection is gone.
-    Lost(At),
+    Lost(PoolSlot),
     /// A connection has been idle for as long as it was told.
     IdleDue(ConnKey),
     /// A call has waited for as long as it may.
@@ -62,11 +69,11 @@ pub(crate) enum Happened {
     /// A call's next attempt is due.
     PauseOver(CallKey),
     /// A call on a connection has run out of time.
-    Late {
+    TimedOut {
         conn: ConnKey,
         call: CallKey,
         limit: TimeLimit,
     },
     /// A time has come that the client asked for.
-    Alarm(Owner),
+    Timer(TimerOwner),
 }

@@ -1,7 +1,7 @@
 //! The exchange of a call: from when the call gets a connection until the response is complete or given up.
 
-use super::conn::{State, Unread};
-use super::{CallKey, ConnKey, Owner, Place, Reactor};
+use super::conn::{ConnState, ReadPause};
+use super::{CallKey, CallState, ConnKey, Reactor, TimerOwner};
 use crate::error::{Error, ErrorKind};
 use crate::net::Net;
 use crate::proto::{BodyMode, Exchange};
@@ -14,25 +14,25 @@ impl<N: Net> Reactor<N> {
         else {
             return;
         };
-        call.place = Place::OnConn(conn_key);
+        call.state = CallState::OnConn(conn_key);
         call.attempts += 1;
-        let marks = &mut call.marks;
-        marks.begin_attempt(self.now, conn.kept, &conn.ends);
-        if !conn.kept {
-            marks.opened = conn.opened.take();
-        } else if marks.opened.is_some() {
-            marks.opened = None; // of an earlier attempt
+        let timestamps = &mut call.timestamps;
+        timestamps.begin_attempt(self.now, conn.reused, &conn.endpoints);
+        if !conn.reused {
+            timestamps.opened = conn.opened.take();
+        } else if timestamps.opened.is_some() {
+            timestamps.opened = None; // of an earlier attempt
         }
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
         }
-        conn.kept = true;
+        conn.reused = true;
         conn.since = self.now;
         conn.continue_at = None;
         conn.deadline = call.deadline;
-        conn.hurried = call.overrides.is_some() || conn.patience.is_some();
-        conn.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
-        if let (BodyMode::Stream, State::Busy(exchange, _)) = (call.mode, &mut conn.state) {
+        conn.has_own_limits = call.overrides.is_some() || conn.first_byte_limit.is_some();
+        conn.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
+        if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
             let decoder = call.response.decoder();
             if decoder.is_none() {
@@ -40,7 +40,7 @@ impl<N: Net> Reactor<N> {
             }
         }
         if self.settings.batching.is_some() {
-            return self.start_pipe(conn_key, call_key);
+            return self.start_pipeline(conn_key, call_key);
         }
         match conn.send(call, &mut self.net, &mut self.buffer, self.now) {
             Ok(()) if conn.is_armed_by(self.soonest) => {}
@@ -58,10 +58,10 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get(key) else {
             return false;
         };
-        let State::Busy(exchange, _) = &conn.state else {
+        let ConnState::Busy(exchange, _) = &conn.state else {
             return false;
         };
-        if exchange.is_sending() || conn.unread == Some(Unread::Consumer) {
+        if exchange.is_sending() || conn.read_pause == Some(ReadPause::Consumer) {
             return false;
         }
         self.drop_answer(key, until);
@@ -74,15 +74,15 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match std::mem::replace(&mut conn.state, State::Settled) {
-            State::Busy(mut exchange, call) => {
+        match std::mem::replace(&mut conn.state, ConnState::AwaitingDecision) {
+            ConnState::Busy(mut exchange, call) => {
                 exchange.discard();
                 if let Some(call) = self.calls.get_mut(call) {
                     response.continue_from(&mut call.response);
                 }
-                conn.state = State::Draining(exchange, response, until);
+                conn.state = ConnState::Draining(exchange, response, until);
                 let due = conn.draining_due(until);
-                self.timers.arm(Owner::Conn(key), &mut conn.armed, due);
+                self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, due);
             }
             other => conn.state = other,
         }
@@ -92,28 +92,28 @@ impl<N: Net> Reactor<N> {
     pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;
         match &conn.state {
-            State::Busy(exchange, _) => Some(
+            ConnState::Busy(exchange, _) => Some(
                 Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.ends.remote.clone())),
+                    .with_remote(Some(conn.endpoints.remote.clone())),
             ),
             _ => None,
         }
     }
 
     /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
-    /// else false. When it is complete, [`Happened::Finished`] tells as ever, and [`Happened::Failed`] when
+    /// else false. When it is complete, [`ReactorEvent::Finished`] tells as ever, and [`ReactorEvent::Failed`] when
     /// the connection fails, or has failed already.
     pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;
         };
-        let Place::OnConn(key) = call.place else {
+        let CallState::OnConn(key) = call.state else {
             return false;
         };
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
-        let State::Busy(exchange, _) = &mut conn.state else {
+        let ConnState::Busy(exchange, _) = &mut conn.state else {
             return true;
         };
         if exchange.body_left().is_none_or(|left| left > most) {

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conn::{State, Unread};
-use super::{ConnKey, Happened, Opened, OpeningKey, Owner, Reactor};
+use super::conn::{ConnState, ReadPause};
+use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{ErrorKind, Phase};
 use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
@@ -41,7 +41,7 @@ type Header = (Box<str>, Box<[u8]>);
 
 /// The head of a message about a tunnel.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum ProxyMessage {
     Request(Box<[u8]>),
     /// With its status.
     Answer(u16, Box<[u8]>),
@@ -62,7 +62,7 @@ impl Step {
 
 /// The handshakes of one connection.
 #[derive(Debug)]
-pub(crate) struct SetUp {
+pub(crate) struct Handshakes {
     pub(super) opening: OpeningKey,
     steps: Arc<[Step]>,
     /// Which step it is at.
@@ -74,7 +74,7 @@ pub(crate) struct SetUp {
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
     /// What nobody has been told of.
-    news: Vec<Said>,
+    messages: Vec<ProxyMessage>,
 }
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ enum Machine {
     Done,
 }
 
-impl SetUp {
+impl Handshakes {
     pub(super) fn new(opening: OpeningKey, steps: Arc<[Step]>, now: Time) -> Self {
         Self {
             opening,
@@ -97,7 +97,7 @@ impl SetUp {
             proxy: Duration::ZERO,
             tls: None,
             proxy_answer: None,
-            news: Vec::new(),
+            messages: Vec::new(),
         }
     }
 
@@ -129,7 +129,8 @@ impl SetUp {
                     credentials.as_ref(),
                     headers,
                 )?;
-                self.news.push(Said::Request(tunnel.request_head().into()));
+                self.messages
+                    .push(ProxyMessage::Request(tunnel.request_head().into()));
                 Machine::Tunnel(tunnel.into())
             }
             None => Machine::Done,
@@ -155,7 +156,8 @@ impl SetUp {
                     let response = tunnel.response();
                     if !matches!(driven, Ok(false)) && response.status() > 0 {
                         let (status, head) = (response.status(), response.head());
-                        self.news.push(Said::Answer(status, head.into()));
+                        self.messages
+                            .push(ProxyMessage::Answer(status, head.into()));
                         self.proxy_answer = Some((status, head.into()));
                     }
                     driven?
@@ -184,8 +186,8 @@ impl SetUp {
     }
 
     /// What was said about a tunnel since this was asked last.
-    pub(super) fn news(&mut self) -> Vec<Said> {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_messages(&mut self) -> Vec<ProxyMessage> {
+        std::mem::take(&mut self.messages)
     }
 
     /// Notes how long the steps took.
@@ -199,43 +201,49 @@ impl SetUp {
 
 impl<N: Net> Reactor<N> {
     /// Begins the handshakes of a connection that is up.
-    pub(crate) fn set_up(&mut self, key: ConnKey, opening: OpeningKey, steps: Arc<[Step]>) {
+    pub(crate) fn begin_handshakes(
+        &mut self,
+        key: ConnKey,
+        opening: OpeningKey,
+        steps: Arc<[Step]>,
+    ) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let mut set_up = Box::new(SetUp::new(opening, steps, self.now));
-        let begun = set_up.begin(&mut conn.stream);
-        conn.state = State::SettingUp(set_up);
+        let mut handshakes = Box::new(Handshakes::new(opening, steps, self.now));
+        let begun = handshakes.begin(&mut conn.stream);
+        conn.state = ConnState::Handshaking(handshakes);
         match begun {
-            Ok(()) => self.drive_set_up(key),
+            Ok(()) => self.drive_handshakes(key),
             Err(kind) => self.fail(key, kind),
         }
     }
 
-    pub(super) fn drive_set_up(&mut self, key: ConnKey) {
+    pub(super) fn drive_handshakes(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let State::SettingUp(set_up) = &mut conn.state else {
+        let ConnState::Handshaking(handshakes) = &mut conn.state else {
             return;
         };
-        let driven = set_up.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
-        for said in set_up.news() {
-            let ends = Arc::clone(&conn.ends);
-            self.happened.push_back(Happened::Tunnel { ends, said });
+        let driven = handshakes.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
+        for message in handshakes.take_messages() {
+            let endpoints = Arc::clone(&conn.endpoints);
+            self.reactor_events
+                .push_back(ReactorEvent::Tunnel { endpoints, message });
         }
         match driven {
             Ok(true) => {
-                let opening = set_up.opening;
+                let opening = handshakes.opening;
                 let opened = conn.opened.get_or_insert_default();
-                set_up.note(opened);
+                handshakes.note(opened);
                 opened.tls_info = conn.stream.info();
-                conn.state = State::Settled;
+                conn.state = ConnState::AwaitingDecision;
                 // What came behind the last byte of the handshake has no event of its own any more.
-                conn.unread = Some(Unread::Turn);
-                self.unread.push(key);
-                self.happened
-                    .push_back(Happened::Ready { opening, conn: key });
+                conn.read_pause = Some(ReadPause::Budget);
+                self.deferred_reads.push(key);
+                self.reactor_events
+                    .push_back(ReactorEvent::Ready { opening, conn: key });
             }
             Ok(false) => self.arm_handshake(key),
             Err(kind) => self.fail(key, kind),
@@ -245,14 +253,14 @@ impl<N: Net> Reactor<N> {
     fn arm_handshake(&mut self, key: ConnKey) {
         let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
         if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
-            self.timers.arm(Owner::Conn(key), &mut conn.armed, at);
+            self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
         }
     }
 
     /// What a connection in its handshakes waits for.
-    pub(crate) fn set_up_phase(&self, key: ConnKey) -> Option<Phase> {
+    pub(crate) fn handshake_phase(&self, key: ConnKey) -> Option<Phase> {
         match &self.conns.get(key)?.state {
-            State::SettingUp(set_up) => Some(set_up.phase()),
+            ConnState::Handshaking(handshakes) => Some(handshakes.phase()),
             _ => None,
         }
     }

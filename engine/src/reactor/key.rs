@@ -46,7 +46,7 @@ impl<T> Key<T> {
     }
 
     /// The slot, which another key may name too, at another time.
-    pub(crate) fn place(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index as usize
     }
 

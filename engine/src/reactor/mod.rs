@@ -1,7 +1,7 @@
 //! The event loop: connections, timers and calls in flight, over any [`Net`].
 //!
 //! It moves bytes and time between the network, the exchanges and the policies, and decides nothing: what needs a
-//! decision becomes a [`Happened`], which the client above takes with [`Reactor::next`] and answers with a command
+//! decision becomes a [`ReactorEvent`], which the client above takes with [`Reactor::next_event`] and answers with a command
 //! (`start`, `idle`, `close`, ...). A reactor belongs to one thread; there is no lock and no atomic on the path of a
 //! request.
 //!
@@ -28,18 +28,18 @@ use std::io;
 use std::time::Duration;
 
 pub use call::Hop;
-pub(crate) use call::{ActiveCall, HeadState, Marks, Place};
-pub(crate) use conn::{At, Ends, Opened};
-use conn::{Conn, State};
-pub(crate) use event::Happened;
-pub(crate) use handshake::{Said, Step};
+pub(crate) use call::{ActiveCall, CallState, HeadState, Timestamps};
+use conn::{Conn, ConnState};
+pub(crate) use conn::{Endpoints, Opened, PoolSlot};
+pub(crate) use event::ReactorEvent;
+pub(crate) use handshake::{ProxyMessage, Step};
 pub(crate) use key::{CallKey, ConnKey, HostKey, OpeningKey, of};
 pub(crate) use meter::ByteRates;
 use meter::{Metered, MeteredStream};
-pub(crate) use pipeline::{Batching, GivenUp};
+pub(crate) use pipeline::{Batching, GiveUpOutcome};
 pub(crate) use slab::Slab;
 use timers::Timers;
-pub(crate) use timers::{Armed, Owner};
+pub(crate) use timers::{Armed, TimerOwner};
 
 use crate::net::{Event, Net, SocketOptions, Waker};
 use crate::policy::Timeouts;
@@ -53,11 +53,11 @@ pub(crate) struct Reactor<N: Net> {
     calls: Slab<ActiveCall, of::Call>,
     timers: Timers,
     events: Vec<Event>,
-    happened: VecDeque<Happened>,
+    reactor_events: VecDeque<ReactorEvent>,
     /// Connections that have more to read than one turn allows.
-    unread: NextTurn,
+    deferred_reads: Deferred,
     /// Connections that have more to send than one turn allows.
-    unsent: NextTurn,
+    deferred_sends: Deferred,
     /// Connections whose requests gather before they go out.
     unflushed: Vec<ConnKey>,
     buffer: Box<[u8]>,
@@ -79,13 +79,13 @@ pub(crate) struct Reactor<N: Net> {
 
 /// Connections that go on in the next turn.
 #[derive(Default)]
-struct NextTurn {
+struct Deferred {
     keys: Vec<ConnKey>,
     /// Those of the last turn, emptied: its room is used again.
     spare: Vec<ConnKey>,
 }
 
-impl NextTurn {
+impl Deferred {
     fn push(&mut self, key: ConnKey) {
         self.keys.push(key);
     }
@@ -135,9 +135,9 @@ impl<N: Net> Reactor<N> {
             calls: Slab::new(),
             timers: Timers::default(),
             events: Vec::new(),
-            happened: VecDeque::new(),
-            unread: NextTurn::default(),
-            unsent: NextTurn::default(),
+            reactor_events: VecDeque::new(),
+            deferred_reads: Deferred::default(),
+            deferred_sends: Deferred::default(),
             unflushed: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
@@ -167,7 +167,7 @@ impl<N: Net> Reactor<N> {
 
     /// Reads the clock, for a new turn; tells whether so much time has passed since the last poll that idle
     /// connections may have died unseen.
-    pub(crate) fn begin_turn(&mut self) -> bool {
+    pub(crate) fn begin_iteration(&mut self) -> bool {
         self.read_clock();
         self.now.saturating_duration_since(self.polled_at) > STALE_AFTER
     }
@@ -188,8 +188,8 @@ impl<N: Net> Reactor<N> {
         self.net.waker()
     }
 
-    pub(crate) fn next(&mut self) -> Option<Happened> {
-        self.happened.pop_front()
+    pub(crate) fn next_event(&mut self) -> Option<ReactorEvent> {
+        self.reactor_events.pop_front()
     }
 
     pub(crate) fn take_spare(&mut self) -> Response {
@@ -229,14 +229,14 @@ impl<N: Net> Reactor<N> {
         if !self.unflushed.is_empty() {
             until = until.into_iter().chain(self.flush_due()).min();
         }
-        if !self.unread.is_empty() || !self.unsent.is_empty() {
+        if !self.deferred_reads.is_empty() || !self.deferred_sends.is_empty() {
             until = Some(self.now);
         }
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        let unread = self.unread.begin();
-        let unsent = self.unsent.begin();
+        let unread = self.deferred_reads.begin();
+        let unsent = self.deferred_sends.begin();
         let polled = self.net.poll(&mut events, timeout);
         self.read_clock();
         self.polled_at = self.now;
@@ -247,12 +247,12 @@ impl<N: Net> Reactor<N> {
         self.read_on(unread);
         for &key in &unsent {
             if let Some(conn) = self.conns.get_mut(key) {
-                conn.unsent = false;
+                conn.send_deferred = false;
             }
             self.drive_send(key);
             self.arm_conn(key);
         }
-        self.unsent.end(unsent);
+        self.deferred_sends.end(unsent);
         self.handle_timers();
         polled
     }
@@ -266,15 +266,20 @@ impl<N: Net> Reactor<N> {
         };
         conn.closed |= event.closed;
         match &conn.state {
-            State::Busy(..) | State::Draining(..) if conn.pipe.is_some() => {
-                if event.writable && conn.pipe.as_ref().is_some_and(|pipe| pipe.is_stuck()) {
-                    self.send_pipe(key);
+            ConnState::Busy(..) | ConnState::Draining(..) if conn.pipeline.is_some() => {
+                if event.writable
+                    && conn
+                        .pipeline
+                        .as_ref()
+                        .is_some_and(|pipeline| pipeline.is_stuck())
+                {
+                    self.send_pipeline(key);
                 }
                 if event.readable {
                     self.drive_read(key);
                 }
             }
-            State::Busy(exchange, _) => {
+            ConnState::Busy(exchange, _) => {
                 if event.writable && exchange.is_sending() {
                     self.drive_send(key);
                     self.arm_conn(key);
@@ -283,11 +288,11 @@ impl<N: Net> Reactor<N> {
                     self.drive_read(key);
                 }
             }
-            State::Draining(..) if event.readable => self.drive_read(key),
-            State::Connecting(..) => self.check_connected(key, event.readable),
-            State::Idle(_) if event.readable => self.check_idle(key),
-            State::SettingUp(_) => self.drive_set_up(key),
-            State::Draining(..) | State::Idle(_) | State::Settled => {}
+            ConnState::Draining(..) if event.readable => self.drive_read(key),
+            ConnState::Connecting(..) => self.check_connected(key, event.readable),
+            ConnState::Idle(_) if event.readable => self.check_idle(key),
+            ConnState::Handshaking(_) => self.drive_handshakes(key),
+            ConnState::Draining(..) | ConnState::Idle(_) | ConnState::AwaitingDecision => {}
         }
     }
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use super::conn::{State, Unread};
-use super::{CallKey, ConnKey, Happened, Place, Reactor};
+use super::conn::{ConnState, ReadPause};
+use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
 use crate::error::ErrorKind;
 use crate::net::Net;
 use crate::net::tls::TlsFault;
@@ -16,14 +16,14 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get(call) else {
             return;
         };
-        let Place::OnConn(key) = call.place else {
+        let CallState::OnConn(key) = call.state else {
             return;
         };
         if let Some(conn) = self.conns.get_mut(key)
-            && conn.unread == Some(Unread::Consumer)
+            && conn.read_pause == Some(ReadPause::Consumer)
             && call.response.body().len() - call.taken < self.settings.stream_buffer
         {
-            conn.unread = None;
+            conn.read_pause = None;
             conn.since = self.now;
             self.drive_read(key);
         }
@@ -40,7 +40,7 @@ impl<N: Net> Reactor<N> {
 
     /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
     pub(super) fn drive_read(&mut self, key: ConnKey) {
-        for _ in 0..READS_PER_TURN {
+        for _ in 0..READS_PER_ITERATION {
             match self.read_once(key) {
                 Ok(Progress::More) => {}
                 Ok(Progress::Drained) => {
@@ -52,10 +52,10 @@ impl<N: Net> Reactor<N> {
             }
         }
         if let Some(conn) = self.conns.get_mut(key)
-            && conn.unread.is_none()
+            && conn.read_pause.is_none()
         {
-            conn.unread = Some(Unread::Turn);
-            self.unread.push(key);
+            conn.read_pause = Some(ReadPause::Budget);
+            self.deferred_reads.push(key);
             self.arm_conn(key);
         }
     }
@@ -64,15 +64,15 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
-        if conn.unread == Some(Unread::Consumer) {
+        if conn.read_pause == Some(ReadPause::Consumer) {
             return Ok(Progress::Stop);
         }
-        if conn.pipe.is_some() {
-            return self.read_pipe(key);
+        if conn.pipeline.is_some() {
+            return self.read_pipeline(key);
         }
         let mut limits = &self.settings.limits;
         let (exchange, mut call, response) = match &mut conn.state {
-            State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
+            ConnState::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
                 Some(call) => {
                     if let Some(own) = call
                         .overrides
@@ -81,19 +81,22 @@ impl<N: Net> Reactor<N> {
                     {
                         limits = own;
                     }
-                    (exchange, Some(&mut call.marks), &mut call.response)
+                    (exchange, Some(&mut call.timestamps), &mut call.response)
                 }
                 None => return Ok(Progress::Stop),
             },
-            State::Draining(exchange, response, _) => (exchange, None, response),
-            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => {
+            ConnState::Draining(exchange, response, _) => (exchange, None, response),
+            ConnState::Connecting(..)
+            | ConnState::Handshaking(_)
+            | ConnState::AwaitingDecision
+            | ConnState::Idle(_) => {
                 return Ok(Progress::Stop);
             }
         };
         let had_head = exchange.has_head();
         if exchange.is_held() {
             exchange.handle_room(response, limits)?;
-            return Ok(self.settle_held(key));
+            return Ok(self.resume_held(key));
         }
         let (read, room) = match exchange.body_left() {
             Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
@@ -115,8 +118,8 @@ impl<N: Net> Reactor<N> {
             _ => {
                 let read = conn.stream.read(&mut self.net, &mut self.buffer);
                 if let Ok(n @ 1..) = read {
-                    if let Some(marks) = &mut call {
-                        marks.first_byte.get_or_insert(self.now);
+                    if let Some(timestamps) = &mut call {
+                        timestamps.first_byte.get_or_insert(self.now);
                     }
                     let input = &self.buffer[..n];
                     let used = exchange.handle_read(input, response, limits)?;
@@ -130,8 +133,8 @@ impl<N: Net> Reactor<N> {
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
             return Ok(Progress::Drained);
         };
-        if let Some(marks) = &mut call {
-            marks.bytes_in += n as u64;
+        if let Some(timestamps) = &mut call {
+            timestamps.bytes_in += n as u64;
         }
         conn.since = self.now;
         let closed = conn.closed;
@@ -163,9 +166,9 @@ impl<N: Net> Reactor<N> {
     }
 
     /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
-    fn settle_held(&mut self, key: ConnKey) -> Progress {
+    fn resume_held(&mut self, key: ConnKey) -> Progress {
         let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
-            State::Busy(exchange, _) => exchange.done(),
+            ConnState::Busy(exchange, _) => exchange.done(),
             _ => None,
         });
         match done {
@@ -193,7 +196,7 @@ impl<N: Net> Reactor<N> {
             return;
         };
         let (exchange, call) = match &mut conn.state {
-            State::Busy(exchange, call) => {
+            ConnState::Busy(exchange, call) => {
                 if exchange.has_decoder()
                     && let Some(call) = self.calls.get_mut(*call)
                 {
@@ -201,25 +204,28 @@ impl<N: Net> Reactor<N> {
                 }
                 (exchange, Some(*call))
             }
-            State::Draining(exchange, _, _) => (exchange, None),
-            State::Connecting(..) | State::SettingUp(_) | State::Settled | State::Idle(_) => return,
+            ConnState::Draining(exchange, _, _) => (exchange, None),
+            ConnState::Connecting(..)
+            | ConnState::Handshaking(_)
+            | ConnState::AwaitingDecision
+            | ConnState::Idle(_) => return,
         };
         if let Some(call) = call
             && !had_head
             && exchange.mode() == BodyMode::Stream
         {
-            self.happened.push_back(Happened::Head(call));
+            self.reactor_events.push_back(ReactorEvent::Head(call));
         }
-        self.happened.push_back(Happened::Finished {
+        self.reactor_events.push_back(ReactorEvent::Finished {
             conn: key,
             call,
             reuse,
             keep_alive: exchange.keep_alive_timeout(),
         });
         if call.is_some() {
-            conn.state = State::Settled;
-        } else if let State::Draining(_, response, _) =
-            std::mem::replace(&mut conn.state, State::Settled)
+            conn.state = ConnState::AwaitingDecision;
+        } else if let ConnState::Draining(_, response, _) =
+            std::mem::replace(&mut conn.state, ConnState::AwaitingDecision)
         {
             self.put_spare(response);
         }
@@ -230,7 +236,7 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
-        let State::Busy(exchange, call_key) = &mut conn.state else {
+        let ConnState::Busy(exchange, call_key) = &mut conn.state else {
             return false;
         };
         let call_key = *call_key;
@@ -244,12 +250,13 @@ impl<N: Net> Reactor<N> {
         let waiting = call.response.body().len() - call.taken;
         let pause = waiting >= self.settings.stream_buffer || exchange.is_held();
         if pause {
-            conn.unread = Some(Unread::Consumer);
+            conn.read_pause = Some(ReadPause::Consumer);
         }
         if !had_head {
-            self.happened.push_back(Happened::Head(call_key));
-        } else if !call.told {
-            self.happened.push_back(Happened::BodyReady(call_key));
+            self.reactor_events.push_back(ReactorEvent::Head(call_key));
+        } else if !call.notified {
+            self.reactor_events
+                .push_back(ReactorEvent::BodyReady(call_key));
         }
         pause
     }
@@ -267,16 +274,16 @@ impl<N: Net> Reactor<N> {
     pub(super) fn read_on(&mut self, keys: Vec<ConnKey>) {
         for &key in &keys {
             if let Some(conn) = self.conns.get_mut(key)
-                && conn.unread == Some(Unread::Turn)
+                && conn.read_pause == Some(ReadPause::Budget)
             {
-                conn.unread = None;
+                conn.read_pause = None;
                 match conn.state {
-                    State::Idle(_) => self.check_idle(key),
+                    ConnState::Idle(_) => self.check_idle(key),
                     _ => self.drive_read(key),
                 }
             }
         }
-        self.unread.end(keys);
+        self.deferred_reads.end(keys);
     }
 }
 
@@ -331,4 +338,4 @@ const DIRECT_READ: u64 = 16 * 1024;
 const MOST_DIRECT: usize = 1024 * 1024;
 
 /// Reads on one connection before the others have their turn.
-const READS_PER_TURN: usize = 16;
+const READS_PER_ITERATION: usize = 16;

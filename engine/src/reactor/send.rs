@@ -2,8 +2,8 @@
 
 use std::io::{self, IoSlice};
 
-use super::conn::{Conn, State};
-use super::{ActiveCall, CallKey, ConnKey, Place, Reactor};
+use super::conn::{Conn, ConnState};
+use super::{ActiveCall, CallKey, CallState, ConnKey, Reactor};
 use crate::error::Misuse;
 use crate::net::Net;
 use crate::policy::later;
@@ -19,11 +19,11 @@ impl<S> Conn<S> {
         net: &mut N,
         scratch: &mut [u8],
         now: Time,
-    ) -> Result<(), Stop> {
-        let State::Busy(exchange, _) = &mut self.state else {
+    ) -> Result<(), SendStop> {
+        let ConnState::Busy(exchange, _) = &mut self.state else {
             return Ok(());
         };
-        for _ in 0..WRITES_PER_TURN {
+        for _ in 0..WRITES_PER_ITERATION {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
                 Ok(SendStep::AwaitContinue(wait)) => {
@@ -32,11 +32,11 @@ impl<S> Conn<S> {
                 }
                 Ok(SendStep::AwaitSource) => return Ok(()),
                 Ok(SendStep::Done) => {
-                    call.marks.sent = Some(now);
+                    call.timestamps.sent = Some(now);
                     self.since = now;
                     return Ok(());
                 }
-                Err(misuse) => return Err(Stop::Misuse(misuse)),
+                Err(misuse) => return Err(SendStop::Misuse(misuse)),
             };
             let length = parts[0].len() + parts[1].len();
             let slices = [IoSlice::new(parts[0]), IoSlice::new(parts[1])];
@@ -44,34 +44,34 @@ impl<S> Conn<S> {
             match self.stream.write(net, scratch, &slices[..used]) {
                 Ok(n) => {
                     exchange.handle_sent(n);
-                    call.marks.bytes_out += n as u64;
+                    call.timestamps.bytes_out += n as u64;
                     self.since = now;
                     if n < length {
                         return Ok(());
                     }
                     if !exchange.is_sending() {
-                        call.marks.sent = Some(now);
+                        call.timestamps.sent = Some(now);
                         return Ok(());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     self.write_error = Some(error);
-                    return Err(Stop::Broken);
+                    return Err(SendStop::Broken);
                 }
             }
         }
-        if std::mem::replace(&mut self.unsent, true) {
+        if std::mem::replace(&mut self.send_deferred, true) {
             return Ok(());
         }
-        Err(Stop::Turn)
+        Err(SendStop::Budget)
     }
 }
 
 /// Why sending has stopped, other than to wait.
-pub(super) enum Stop {
+pub(super) enum SendStop {
     /// Others have their turn now.
-    Turn,
+    Budget,
     Misuse(Misuse),
     /// A write has failed; the connection keeps the error.
     Broken,
@@ -80,7 +80,7 @@ pub(super) enum Stop {
 impl<N: Net> Reactor<N> {
     /// A body's source that had nothing has something again.
     pub(crate) fn resume_send(&mut self, call: CallKey) {
-        if let Some(Place::OnConn(conn)) = self.calls.get(call).map(|call| call.place) {
+        if let Some(CallState::OnConn(conn)) = self.calls.get(call).map(|call| call.state) {
             self.drive_send(conn);
             self.arm_conn(conn);
         }
@@ -90,10 +90,10 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        if conn.pipe.is_some() {
-            return self.send_pipe(key);
+        if conn.pipeline.is_some() {
+            return self.send_pipeline(key);
         }
-        let State::Busy(_, call_key) = conn.state else {
+        let ConnState::Busy(_, call_key) = conn.state else {
             return;
         };
         let Some(call) = self.calls.get_mut(call_key) else {
@@ -107,15 +107,15 @@ impl<N: Net> Reactor<N> {
 
     /// Sending has not just come to a wait.
     #[cold]
-    pub(super) fn stop_sending(&mut self, key: ConnKey, stop: Stop) {
+    pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
         match stop {
-            Stop::Turn => self.unsent.push(key),
-            Stop::Misuse(misuse) => self.fail(key, misuse.into()),
+            SendStop::Budget => self.deferred_sends.push(key),
+            SendStop::Misuse(misuse) => self.fail(key, misuse.into()),
             // The response may be there already: a server that refuses a body answers and closes.
-            Stop::Broken => self.drive_read(key),
+            SendStop::Broken => self.drive_read(key),
         }
     }
 }
 
 /// Writes on one connection before the others have their turn.
-pub(super) const WRITES_PER_TURN: usize = 16;
+pub(super) const WRITES_PER_ITERATION: usize = 16;

@@ -13,7 +13,7 @@ use crate::policy::room;
 
 /// What wakes up.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Owner {
+pub(crate) enum TimerOwner {
     Conn(ConnKey),
     Call(CallKey),
     /// An opening, or a host, of the client above, which judges by itself whether the time still matters.
@@ -23,7 +23,7 @@ pub(crate) enum Owner {
     FairQueue,
 }
 
-impl Owner {
+impl TimerOwner {
     fn is_client(self) -> bool {
         matches!(self, Self::Opening(_) | Self::Host(_) | Self::FairQueue)
     }
@@ -31,9 +31,9 @@ impl Owner {
 
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Time, Owner)>>,
+    heap: BinaryHeap<Reverse<(Time, TimerOwner)>>,
     /// How many of them are the client's.
-    alarms: usize,
+    client_entries: usize,
 }
 
 /// An owner's side of its entry: the time of the one entry that counts.
@@ -51,7 +51,7 @@ impl Armed {
 impl Timers {
     /// Sees to it that the owner wakes up at `due` or before.
     #[inline]
-    pub(crate) fn arm(&mut self, owner: Owner, armed: &mut Armed, due: Time) {
+    pub(crate) fn arm(&mut self, owner: TimerOwner, armed: &mut Armed, due: Time) {
         if armed.is_by(due) {
             return;
         }
@@ -60,26 +60,26 @@ impl Timers {
     }
 
     /// Wakes the client for an opening or a host at that time.
-    pub(crate) fn alarm(&mut self, owner: Owner, at: Time) {
-        self.alarms += 1;
+    pub(crate) fn set(&mut self, owner: TimerOwner, at: Time) {
+        self.client_entries += 1;
         self.push(at, owner);
     }
 
     /// Whether the client's entries are so many more than its openings and hosts, which have two at most, that it should
-    /// [tidy](Self::tidy_alarms) those away that are over.
-    pub(crate) fn has_old_alarms(&self, owners: usize) -> bool {
-        self.alarms > 64 + 4 * owners
+    /// [tidy](Self::tidy_client_entries) those away that are over.
+    pub(crate) fn has_old_client_entries(&self, owners: usize) -> bool {
+        self.client_entries > 64 + 4 * owners
     }
 
     /// Drops those of the client's entries that no longer count.
-    pub(crate) fn tidy_alarms(&mut self, mut counts: impl FnMut(Owner, Time) -> bool) {
-        let mut alarms = 0;
+    pub(crate) fn tidy_client_entries(&mut self, mut counts: impl FnMut(TimerOwner, Time) -> bool) {
+        let mut client_entries = 0;
         self.heap.retain(|&Reverse((at, owner))| {
             let keep = !owner.is_client() || counts(owner, at);
-            alarms += usize::from(keep && owner.is_client());
+            client_entries += usize::from(keep && owner.is_client());
             keep
         });
-        self.alarms = alarms;
+        self.client_entries = client_entries;
         self.give_back();
     }
 
@@ -88,7 +88,7 @@ impl Timers {
         self.heap.shrink_to((2 * self.heap.len()).max(room::KEPT));
     }
 
-    fn push(&mut self, at: Time, owner: Owner) {
+    fn push(&mut self, at: Time, owner: TimerOwner) {
         let len = self.heap.len();
         if len == self.heap.capacity() && len >= room::KEPT {
             self.heap.reserve_exact(len / 8);
@@ -100,13 +100,13 @@ impl Timers {
     pub(crate) fn pop(
         &mut self,
         now: Time,
-        mut claim: impl FnMut(Owner) -> Option<Armed>,
-    ) -> Option<Owner> {
+        mut claim: impl FnMut(TimerOwner) -> Option<Armed>,
+    ) -> Option<TimerOwner> {
         loop {
             let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
             self.heap.pop();
             if owner.is_client() {
-                self.alarms -= 1;
+                self.client_entries -= 1;
                 return Some(owner);
             }
             if claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
@@ -124,11 +124,11 @@ impl Timers {
     /// before their deadlines.
     #[inline]
     pub(crate) fn is_untidy(&self, owners: usize) -> bool {
-        self.heap.len() > 64 + 2 * owners + self.alarms
+        self.heap.len() > 64 + 2 * owners + self.client_entries
     }
 
     /// Drops entries that no longer count.
-    pub(crate) fn tidy(&mut self, mut claim: impl FnMut(Owner) -> Option<Armed>) {
+    pub(crate) fn tidy(&mut self, mut claim: impl FnMut(TimerOwner) -> Option<Armed>) {
         self.heap.retain(|&Reverse((at, owner))| {
             owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
         });
@@ -146,7 +146,7 @@ mod tests {
     fn later_costs_nothing_and_earlier_replaces() {
         let start = Time::now();
         let at = |s| start + Duration::from_secs(s);
-        let owner = Owner::Conn(ConnKey::first_of(1));
+        let owner = TimerOwner::Conn(ConnKey::first_of(1));
         let (mut timers, mut armed) = (Timers::default(), Armed::default());
         timers.arm(owner, &mut armed, at(5));
         timers.arm(owner, &mut armed, at(9));
@@ -166,12 +166,12 @@ mod tests {
         let mut timers = Timers::default();
         let mut most = 0;
         for number in 0..10_000 {
-            let owner = Owner::Opening(OpeningKey::first_of(number));
-            timers.alarm(owner, start + Duration::from_secs(number.into()));
+            let owner = TimerOwner::Opening(OpeningKey::first_of(number));
+            timers.set(owner, start + Duration::from_secs(number.into()));
             // The last ten still count.
-            if timers.has_old_alarms(10) {
-                timers.tidy_alarms(
-                    |owner, _| matches!(owner, Owner::Opening(key) if key.place() + 10 > number as usize),
+            if timers.has_old_client_entries(10) {
+                timers.tidy_client_entries(
+                    |owner, _| matches!(owner, TimerOwner::Opening(key) if key.index() + 10 > number as usize),
                 );
                 assert_eq!(timers.heap.len(), 10);
             }
@@ -180,7 +180,7 @@ mod tests {
         assert!(most <= 64 + 4 * 10 + 1, "{most}");
         let late = start + Duration::from_secs(10_000);
         while timers.pop(late, |_| None).is_some() {}
-        assert_eq!(timers.alarms, 0);
+        assert_eq!(timers.client_entries, 0);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let mut timers = Timers::default();
         for n in 0..10_000 {
-            timers.alarm(Owner::Opening(OpeningKey::first_of(n)), at(n.into()));
+            timers.set(TimerOwner::Opening(OpeningKey::first_of(n)), at(n.into()));
             assert!(!timers.is_untidy(0), "{n}");
         }
         // Entries of ended calls are; they go, and the alarms stay.
@@ -197,7 +197,7 @@ mod tests {
         while !timers.is_untidy(1) {
             n += 1;
             timers.arm(
-                Owner::Call(CallKey::first_of(n)),
+                TimerOwner::Call(CallKey::first_of(n)),
                 &mut Armed::default(),
                 at(n.into()),
             );
@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(timers.heap.len(), 10_000);
         for n in 0..10_000 {
             let due = timers.pop(at(n.into()), |_| None);
-            assert_eq!(due, Some(Owner::Opening(OpeningKey::first_of(n))));
+            assert_eq!(due, Some(TimerOwner::Opening(OpeningKey::first_of(n))));
         }
-        assert_eq!((timers.next(), timers.alarms), (None, 0));
+        assert_eq!((timers.next(), timers.client_entries), (None, 0));
     }
 }

@@ -14,18 +14,18 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Limits the wait for the first byte on a connection that is about to get a call.
     #[cold]
-    pub(super) fn set_patience(&mut self, conn: ConnKey) {
-        let (Some(rules), Some(at)) = (self.adaptive, self.reactor.place(conn)) else {
+    pub(super) fn set_first_byte_limit(&mut self, conn: ConnKey) {
+        let (Some(rules), Some(slot)) = (self.adaptive, self.reactor.slot(conn)) else {
             return;
         };
-        let Some(host) = self.hosts.get(at.host) else {
+        let Some(host) = self.hosts.get(slot.host) else {
             return;
         };
         let limit = match &host.latencies {
             Some(latencies) => latencies.timeout(),
             None => rules.max,
         };
-        self.reactor.set_patience(conn, limit);
+        self.reactor.set_first_byte_limit(conn, limit);
         if let Some(recorder) = &self.recorder {
             recorder.note_first_byte_limit(limit);
         }
@@ -43,12 +43,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         if call.has_own_first_byte() {
             return;
         }
-        let marks = &call.marks;
-        let (Some(sent), came) = (marks.sent, marks.first_byte.unwrap_or(now)) else {
+        let timestamps = &call.timestamps;
+        let (Some(sent), came) = (timestamps.sent, timestamps.first_byte.unwrap_or(now)) else {
             return;
         };
         // Before that, it waited for others.
-        let since = marks.in_front.map_or(sent, |in_front| in_front.max(sent));
+        let since = timestamps
+            .in_front
+            .map_or(sent, |in_front| in_front.max(sent));
         if came >= since
             && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
         {

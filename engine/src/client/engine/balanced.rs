@@ -11,7 +11,7 @@ use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Overrides, Retry, later};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, CallKey, HostKey, Place};
+use crate::reactor::{ActiveCall, CallKey, CallState, HostKey};
 use crate::time::Time;
 
 /// The addresses of a client that spreads its calls over them.
@@ -164,7 +164,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let Some(call) = self.reactor.call(key) else {
                 continue;
             };
-            let fresh = matches!(call.place, Place::Waiting { id, .. } if id.is_fresh());
+            let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
             let tried = call.tried | bit(here);
             let others = |balance: &Balance| balance.balancer.has_other(|at| tried & bit(at) != 0);
             if call.check.is_none() && self.balance.as_deref().is_some_and(others) {

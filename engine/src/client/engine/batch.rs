@@ -187,7 +187,7 @@ struct Numbers {
 
 impl Numbers {
     fn insert(&mut self, key: CallKey, number: usize) {
-        let place = key.place();
+        let place = key.index();
         if place >= self.places.len() {
             self.places.resize(place + 1, None);
         }
@@ -195,7 +195,7 @@ impl Numbers {
     }
 
     fn remove(&mut self, key: CallKey) -> Option<usize> {
-        let place = self.places.get_mut(key.place())?;
+        let place = self.places.get_mut(key.index())?;
         place
             .take_if(|(of, _)| *of == key)
             .map(|(_, number)| number)

@@ -11,7 +11,7 @@ use crate::client::{CallId, Moment};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, Load, Next};
-use crate::reactor::{CallKey, ConnKey, HeadState, HostKey, Owner, Place};
+use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, TimerOwner};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -61,10 +61,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if !matches!(call.place, Place::Waiting { .. }) {
+        if !matches!(call.state, CallState::Waiting { .. }) {
             return;
         }
-        call.marks.held = true;
+        call.timestamps.held = true;
         let tag = call.tag;
         if let Some(observer) = &self.observer {
             observer.tell(&Moment::Held {
@@ -79,14 +79,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.clock();
         let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
         while may
-            && let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
+            && let (Some(slot), Some(host)) = (self.reactor.slot(conn), self.hosts.get(host_key))
             && let Some(key) = host.pool.oldest_waiter()
         {
             if self.is_too_late(key) {
                 continue;
             }
             if let Some(host) = self.hosts.get(host_key) {
-                host.pool.claim(at.slot);
+                host.pool.claim(slot.id);
             }
             self.start(conn, key);
             self.pass(host_key, now);
@@ -139,7 +139,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Sees to it that the hosts that wait for their turns are looked after in time.
     fn plan_turns(&mut self) {
         if let Some(at) = self.hosts.plan_turns(self.reactor.now()) {
-            self.set_alarm(Owner::FairQueue, at);
+            self.set_alarm(TimerOwner::FairQueue, at);
         }
     }
 
@@ -160,12 +160,13 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.hosts.touch(host_key);
             }
             let Some((conn, key)) = pair else {
-                return R::PIPELINES && self.ride_one(host_key, now);
+                return R::PIPELINES && self.add_one_call(host_key, now);
             };
             if self.is_too_late(key) {
-                if let (Some(at), Some(host)) = (self.reactor.place(conn), self.hosts.get(host_key))
+                if let (Some(slot), Some(host)) =
+                    (self.reactor.slot(conn), self.hosts.get(host_key))
                 {
-                    let next = host.pool.declined(now, at.slot);
+                    let next = host.pool.declined(now, slot.id);
                     self.put(conn, next);
                 }
                 continue;
@@ -178,19 +179,19 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Gives the oldest call a place beside others.
-    fn ride_one(&mut self, host_key: HostKey, now: Time) -> bool {
+    fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
         while let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining)
             && host.pool.waiting() > 0
             && host.pool.is_full()
             && let Some((_, conn)) = pipelining.lanes.pick(now)
             && self.reactor.takes_more(conn)
-            && let Some(at) = self.reactor.place(conn)
-            && let Some(key) = host.pool.take_waiting_for(at.slot)
+            && let Some(slot) = self.reactor.slot(conn)
+            && let Some(key) = host.pool.take_waiting_for(slot.id)
         {
             if self.is_too_late(key) {
                 continue;
             }
-            self.ride(conn, key);
+            self.add_call(conn, key);
             self.pass(host_key, now);
             return true;
         }
@@ -267,12 +268,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         // Each attempt counts once: an answer whose head the caller has, or that is a redirect's, has done so.
         let counts = call.head == HeadState::Awaited
             && !call.rerouted
-            && matches!(call.place, Place::OnConn(_));
-        let (Some(began), Some(host_key), true) = (call.marks.assigned, call.host, counts) else {
+            && matches!(call.state, CallState::OnConn(_));
+        let (Some(began), Some(host_key), true) = (call.timestamps.assigned, call.host, counts)
+        else {
             return;
         };
         let tag = call.tag;
-        let latency = call.marks.first_byte.map(|first_byte| first_byte - began);
+        let latency = call
+            .timestamps
+            .first_byte
+            .map(|first_byte| first_byte - began);
         let status = call.response.status();
         let host = self.hosts.get(host_key);
         let Some(gate) = host.and_then(|host| host.gate.as_mut()) else {

@@ -104,7 +104,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let (tag, status, host) = (call.tag, call.response.status(), call.host);
-        let latency = match (call.marks.assigned, call.marks.first_byte) {
+        let latency = match (call.timestamps.assigned, call.timestamps.first_byte) {
             (Some(from), Some(to)) if error.is_none() => Some(to.saturating_duration_since(from)),
             _ => None,
         };

@@ -15,7 +15,7 @@ use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net, Waker};
 use crate::policy::{Found, Race, RaceStep, later, literal, rotate};
 use crate::proto::{ProxyFault, SocksReply};
-use crate::reactor::{At, ConnKey, HostKey, OpeningKey, Owner, Step};
+use crate::reactor::{ConnKey, HostKey, OpeningKey, PoolSlot, Step, TimerOwner};
 use crate::time::Time;
 
 /// Names, and the openings that wait for them.
@@ -41,7 +41,7 @@ impl Naming {
 /// A connection on its way into the pool.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    at: At,
+    slot: PoolSlot,
     began: Time,
     /// When it began to look up names, the last time.
     resolving: Time,
@@ -57,7 +57,7 @@ pub(crate) struct Opening {
     /// Why the last address was not reached.
     error: Option<Error>,
     /// When those who wait for it are to go to another address instead, if there is one; again and again.
-    patience: Option<Time>,
+    fail_over_at: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ enum Stage {
         until: Option<Time>,
     },
     /// The handshakes.
-    SettingUp(ConnKey),
+    Handshaking(ConnKey),
 }
 
 impl Opening {
@@ -82,7 +82,7 @@ impl Opening {
             Stage::Resolving(_) => Phase::Resolve,
             Stage::Racing { .. } => Phase::Connect,
             // The reactor knows which one.
-            Stage::SettingUp(_) => Phase::Tls,
+            Stage::Handshaking(_) => Phase::Tls,
         }
     }
 
@@ -91,7 +91,7 @@ impl Opening {
         match &self.stage {
             Stage::Resolving(_) => None,
             Stage::Racing { running, .. } => running.last().copied(),
-            Stage::SettingUp(conn) => Some(*conn),
+            Stage::Handshaking(conn) => Some(*conn),
         }
     }
 }
@@ -102,12 +102,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
-        let at = At {
+        let slot = PoolSlot {
             host: host_key,
-            slot: host.pool.opened(),
+            id: host.pool.opened(),
         };
         let key = self.openings.insert(Opening {
-            at,
+            slot,
             began: now,
             resolving: now,
             stage: Stage::Resolving(None),
@@ -117,9 +117,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             behind: None,
             behind_left: Vec::new(),
             error: None,
-            patience: None,
+            fail_over_at: None,
         });
-        host.pool.set_opening(at.slot, key);
+        host.pool.set_opening(slot.id, key);
         self.hosts.use_host(host_key);
         self.hosts.use_leave(host_key);
         self.hosts.touch(host_key);
@@ -134,7 +134,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(opening) = self.openings.get_mut(key) else {
             return;
         };
-        let Some(host) = self.hosts.get(opening.at.host) else {
+        let Some(host) = self.hosts.get(opening.slot.host) else {
             return;
         };
         let (name, port) = match (&host.socks_target, &host.addresses) {
@@ -163,7 +163,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 waiting.push(key);
                 if let Some(until) = until {
-                    self.set_alarm(Owner::Opening(key), until);
+                    self.set_alarm(TimerOwner::Opening(key), until);
                 }
             }
             Found::Addresses(addresses) => self.resolved(key, &addresses),
@@ -172,15 +172,15 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Wakes up for an opening or a host at that time. Most openings are over long before.
-    pub(super) fn set_alarm(&mut self, owner: Owner, at: Time) {
-        self.reactor.alarm(owner, at);
+    pub(super) fn set_alarm(&mut self, owner: TimerOwner, at: Time) {
+        self.reactor.set_timer(owner, at);
         let owners = self.openings.len() + self.hosts.len();
         let (openings, hosts) = (&self.openings, &self.hosts);
-        self.reactor.tidy_alarms(owners, |owner, at| match owner {
-            Owner::Opening(key) => openings.get(key).is_some(),
-            Owner::Host(key) => hosts.has_alarm(key, at),
-            Owner::FairQueue => hosts.has_turns_alarm(at),
-            Owner::Conn(_) | Owner::Call(_) => true,
+        self.reactor.tidy_timers(owners, |owner, at| match owner {
+            TimerOwner::Opening(key) => openings.get(key).is_some(),
+            TimerOwner::Host(key) => hosts.has_alarm(key, at),
+            TimerOwner::FairQueue => hosts.has_turns_alarm(at),
+            TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
         });
     }
 
@@ -190,7 +190,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(opening) = self.openings.get_mut(key) else {
             return;
         };
-        let (Some(host), Some(naming)) = (self.hosts.get(opening.at.host), &self.names) else {
+        let (Some(host), Some(naming)) = (self.hosts.get(opening.slot.host), &self.names) else {
             return;
         };
         let of = match (&host.socks_target, &host.addresses) {
@@ -244,7 +244,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     fn resolve_failed(&mut self, key: OpeningKey, kind: ErrorKind) {
         let opening = self.openings.get(key);
-        let host = opening.and_then(|opening| self.hosts.get(opening.at.host));
+        let host = opening.and_then(|opening| self.hosts.get(opening.slot.host));
         let kind = match (kind, host) {
             // The name was the proxy's, unless it is the one that a SOCKS5 proxy is to be told the address of.
             (ErrorKind::Dns(error), Some(host))
@@ -291,7 +291,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let delay = delay.unwrap_or_default();
         let balanced = self.balance.is_some();
         if let Some(opening) = self.openings.get_mut(key) {
-            opening.patience = balanced.then(|| later(now, self.attempt_delay));
+            opening.fail_over_at = balanced.then(|| later(now, self.attempt_delay));
             opening.stage = Stage::Racing {
                 race: Race::new(now, order, delay),
                 running: Vec::new(),
@@ -313,13 +313,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             else {
                 return;
             };
-            let at = opening.at;
-            let Some(host) = self.hosts.get(at.host) else {
+            let slot = opening.slot;
+            let Some(host) = self.hosts.get(slot.host) else {
                 return;
             };
             let before = running.len();
             let room = !host.pool.is_full();
-            let set_up = !host.set_up.is_empty();
+            let handshakes = !host.handshakes.is_empty();
             match race.poll(now, room && !self.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     if let Some(observer) = &self.observer {
@@ -329,7 +329,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => self
                             .reactor
-                            .connect(at, key, &address, set_up)
+                            .connect(slot, key, &address, handshakes)
                             .map_err(ErrorKind::from),
                     };
                     match connected {
@@ -354,11 +354,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                         race.handle_replaced(address.clone());
                         self.avoided.note_failed(now, &address);
                     }
-                    self.note_racing(at.host, before, before - 1);
+                    self.note_racing(slot.host, before, before - 1);
                     continue;
                 }
                 RaceStep::Wait(next) => {
-                    let due = next.into_iter().chain(*until).chain(opening.patience).min();
+                    let due = next
+                        .into_iter()
+                        .chain(*until)
+                        .chain(opening.fail_over_at)
+                        .min();
                     if let (Some(due), Some(&conn)) = (due, running.last()) {
                         self.reactor.set_connect_due(conn, due);
                     }
@@ -366,7 +370,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 RaceStep::Lost => return self.fail_opening(key, None),
             }
-            self.note_racing(at.host, before, before + 1);
+            self.note_racing(slot.host, before, before + 1);
         }
     }
 
@@ -392,7 +396,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 return;
             }
             Stage::Racing { until, running, .. } => (until, running),
-            Stage::SettingUp(_) => return,
+            Stage::Handshaking(_) => return,
         };
         if until.is_some_and(|until| until <= now) {
             let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
@@ -400,10 +404,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .with_remote(remote.cloned());
             return self.fail_opening(key, Some(late));
         }
-        let host = opening.at.host;
-        let impatient = opening.patience.is_some_and(|until| until <= now);
+        let host = opening.slot.host;
+        let impatient = opening.fail_over_at.is_some_and(|until| until <= now);
         if impatient {
-            opening.patience = Some(later(now, self.attempt_delay));
+            opening.fail_over_at = Some(later(now, self.attempt_delay));
         }
         self.race_on(key);
         if impatient {
@@ -428,7 +432,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             observer.tell(&Moment::ConnectFailed { error: &error });
         }
         opening.error = Some(error);
-        let host = opening.at.host;
+        let host = opening.slot.host;
         self.note_racing(host, before, before - 1);
         if let Some(address) = address {
             self.avoided.note_failed(now, &address);
@@ -443,7 +447,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.close(conn);
             return;
         };
-        let (host, behind) = (opening.at.host, opening.behind);
+        let (host, behind) = (opening.slot.host, opening.behind);
         let racing = now.saturating_duration_since(opening.began);
         opening.connect = racing.saturating_sub(opening.resolve.unwrap_or_default());
         let Stage::Racing { running, .. } = &mut opening.stage else {
@@ -473,7 +477,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(address) = address {
             self.avoided.note_reached(address);
         }
-        let steps = self.hosts.get(host).map(|host| host.set_up.clone());
+        let steps = self.hosts.get(host).map(|host| host.handshakes.clone());
         let steps = match (steps, behind) {
             (Some(steps), Some(ip)) => Some(Step::with_socks_address(&steps, ip)),
             (steps, _) => steps,
@@ -481,16 +485,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         match steps {
             Some(steps) if !steps.is_empty() => {
                 if let Some(opening) = self.openings.get_mut(key) {
-                    opening.stage = Stage::SettingUp(conn);
+                    opening.stage = Stage::Handshaking(conn);
                 }
-                self.reactor.set_up(conn, key, steps);
+                self.reactor.begin_handshakes(conn, key, steps);
             }
             _ => self.opening_ready(key, conn),
         }
     }
 
     /// A handshake failed: again if a SOCKS5 proxy did not reach an address and the server has others, else the end.
-    pub(super) fn set_up_failed(&mut self, key: OpeningKey, error: Error) {
+    pub(super) fn handshake_failed(&mut self, key: OpeningKey, error: Error) {
         let now = self.reactor.now();
         let unreached = matches!(
             error.kind(),
@@ -503,7 +507,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         );
         if unreached
             && let Some(opening) = self.openings.get_mut(key)
-            && let Some(host) = self.hosts.get(opening.at.host)
+            && let Some(host) = self.hosts.get(opening.slot.host)
             && let (Some(ip), Some((_, port))) = (opening.behind, &host.socks_target)
         {
             let address = SocketAddr::new(ip, *port).into();
@@ -536,14 +540,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let random = self.reactor.random();
         let now = self.reactor.now();
-        let at = opening.at;
-        if let Some(host) = self.hosts.get(at.host) {
-            host.pool.set_conn(at.slot, conn);
-            let next = host.pool.connected(now, at.slot, random);
+        let slot = opening.slot;
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.set_conn(slot.id, conn);
+            let next = host.pool.connected(now, slot.id, random);
             if host.gate.is_some() {
-                return self.opened_gated(at.host, conn, next);
+                return self.opened_gated(slot.host, conn, next);
             }
-            self.hosts.touch(at.host);
+            self.hosts.touch(slot.host);
             self.put(conn, next);
         }
     }
@@ -558,11 +562,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let error = error
             .or(opening.error)
             .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
-        let host = opening.at.host;
+        let host = opening.slot.host;
         let waiter = self
             .hosts
             .get(host)
-            .and_then(|host| host.pool.open_failed(now, opening.at.slot));
+            .and_then(|host| host.pool.open_failed(now, opening.slot.id));
         self.hosts.touch(host);
         if let Some(call) = waiter {
             self.end_attempt(call, error);
@@ -575,10 +579,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         self.close_attempts(&opening);
-        if let Some(host) = self.hosts.get(opening.at.host) {
-            host.pool.closed(opening.at.slot);
+        if let Some(host) = self.hosts.get(opening.slot.host) {
+            host.pool.closed(opening.slot.id);
         }
-        self.hosts.touch(opening.at.host);
+        self.hosts.touch(opening.slot.host);
     }
 
     fn close_attempts(&mut self, opening: &Opening) {
@@ -587,9 +591,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 for &conn in running {
                     self.reactor.close(conn);
                 }
-                self.note_racing(opening.at.host, running.len(), 0);
+                self.note_racing(opening.slot.host, running.len(), 0);
             }
-            Stage::SettingUp(conn) => {
+            Stage::Handshaking(conn) => {
                 self.reactor.close(*conn);
             }
             // Whoever it was for will not find it.

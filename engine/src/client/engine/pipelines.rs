@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLim
 use crate::net::Net;
 use crate::policy::{Checkout, Lanes, Overflow};
 use crate::proto::BodyMode;
-use crate::reactor::{At, Batching, CallKey, ConnKey, GivenUp, HostKey, Place};
+use crate::reactor::{Batching, CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 use crate::time::Time;
 
 /// What a pipelining client has beside the others.
@@ -59,7 +59,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && let Some((_, conn)) = pipelining.lanes.pick(now)
             && self.reactor.takes_more(conn)
         {
-            return self.ride(conn, key);
+            return self.add_call(conn, key);
         }
         let reactor = &mut self.reactor;
         let checkout = host.pool.checkout(now, key, |conn| {
@@ -100,7 +100,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let unsent = pipelining.lanes.conns();
         let unsent = unsent.filter_map(|conn| {
             let call = self.reactor.first_unsent(conn)?;
-            Some((self.reactor.call_ref(call)?.marks.begun, call))
+            Some((self.reactor.call_ref(call)?.timestamps.begun, call))
         });
         let oldest = match unsent.min_by_key(|&(begun, _)| begun) {
             Some((_, oldest)) => {
@@ -116,70 +116,72 @@ impl<R: Router, N: Net> Engine<R, N> {
         oldest.is_some()
     }
 
-    pub(super) fn ride(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
+    pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) {
+        let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
             return;
         };
-        pipelining.lanes.ride(at.slot.place());
+        pipelining.lanes.ride(slot.id.index());
         if self.observer.is_some() {
             self.tell_of_start(conn, key);
         }
         if self.adapts() {
-            self.set_patience(conn);
+            self.set_first_byte_limit(conn);
         }
-        self.reactor.ride(conn, key);
-        self.retire_if_last(at, key);
+        self.reactor.add_call(conn, key);
+        self.retire_if_last(slot, key);
     }
 
     /// A connection that was idle or new has a call; those that wait may join it.
     pub(super) fn pipe_begun(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(at), Some(pipelining)) = (self.reactor.place(conn), &mut self.pipelining) else {
+        let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
             return;
         };
         let call = self.reactor.call_ref(key);
-        let probing = call.is_some_and(|call| call.failures > 0 && !call.marks.reused);
-        pipelining.lanes.begin(at.slot.place(), conn, probing);
-        self.retire_if_last(at, key);
-        self.fill(at, conn);
+        let probing = call.is_some_and(|call| call.failures > 0 && !call.timestamps.reused);
+        pipelining.lanes.begin(slot.id.index(), conn, probing);
+        self.retire_if_last(slot, key);
+        self.fill(slot, conn);
     }
 
     /// A request that says `Connection: close` is the last one on its connection, and so is the last one that a
     /// connection may serve at all.
-    fn retire_if_last(&mut self, at: At, key: CallKey) {
-        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
+    fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
+        let (Some(host), Some(pipelining)) = (self.hosts.get(slot.host), &mut self.pipelining)
+        else {
             return;
         };
         let call = self.reactor.call_ref(key);
-        let pending = pipelining.lanes.pending_on(at.slot.place());
+        let pending = pipelining.lanes.pending_on(slot.id.index());
         if call.is_some_and(|call| call.request.says_close())
-            || host.pool.is_used_up(at.slot, pending)
+            || host.pool.is_used_up(slot.id, pending)
         {
-            pipelining.lanes.retire(at.slot.place());
+            pipelining.lanes.retire(slot.id.index());
         }
     }
 
     /// A call on a connection is over, and others go on.
-    pub(super) fn pipe_answered(&mut self, at: At, conn: ConnKey) {
+    pub(super) fn pipe_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
-        let (Some(host), Some(pipelining)) = (self.hosts.get(at.host), &mut self.pipelining) else {
+        let (Some(host), Some(pipelining)) = (self.hosts.get(slot.host), &mut self.pipelining)
+        else {
             return;
         };
-        pipelining.lanes.answered(at.slot.place());
-        if host.pool.served(now, at.slot) {
-            pipelining.lanes.retire(at.slot.place());
+        pipelining.lanes.answered(slot.id.index());
+        if host.pool.served(now, slot.id) {
+            pipelining.lanes.retire(slot.id.index());
         }
         if host.pool.waiting() > 0 {
-            self.fill(at, conn);
+            self.fill(slot, conn);
         }
     }
 
     /// Gives a connection calls that wait: its share of them, as far as it has room.
-    fn fill(&mut self, at: At, conn: ConnKey) {
+    fn fill(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
         if self.hosts.is_gated() {
-            return self.hosts.touch(at.host);
+            return self.hosts.touch(slot.host);
         }
-        let Some(host) = self.hosts.get(at.host) else {
+        let Some(host) = self.hosts.get(slot.host) else {
             return;
         };
         let coming = host.pool.counters().connecting;
@@ -187,12 +189,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         for _ in 0..share {
             // Each of them may be the last one.
             let lanes = self.pipelining.as_ref().map(|pipelining| &pipelining.lanes);
-            let room = lanes.is_some_and(|lanes| lanes.room(now, at.slot.place()) > 0);
+            let room = lanes.is_some_and(|lanes| lanes.room(now, slot.id.index()) > 0);
             if !room || !self.reactor.takes_more(conn) {
                 break;
             }
-            let host = self.hosts.get(at.host);
-            let Some(call) = host.and_then(|host| host.pool.take_waiting_for(at.slot)) else {
+            let host = self.hosts.get(slot.host);
+            let Some(call) = host.and_then(|host| host.pool.take_waiting_for(slot.id)) else {
                 break;
             };
             if self.reactor.call_ref(call).is_some_and(|c| c.is_late(now)) {
@@ -200,15 +202,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.end_call(call, Err(late));
                 continue;
             }
-            self.ride(conn, call);
+            self.add_call(conn, call);
         }
-        self.hosts.touch(at.host);
+        self.hosts.touch(slot.host);
     }
 
     /// The error of a call on a connection, ended for that cause where it is.
     pub(super) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
         if R::PIPELINES {
-            self.reactor.pipe_error(conn, call, kind)
+            self.reactor.pipeline_error(conn, call, kind)
         } else {
             self.reactor.busy_error(conn, kind)
         }
@@ -217,23 +219,23 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes a call off its connection, and leaves the others there if that can be.
     pub(super) fn leave_pipe(&mut self, conn: ConnKey, key: CallKey) {
         match self.reactor.give_up(conn, key) {
-            GivenUp::Unsent => {
-                if let (Some(at), Some(pipelining)) =
-                    (self.reactor.place(conn), &mut self.pipelining)
+            GiveUpOutcome::Unsent => {
+                if let (Some(slot), Some(pipelining)) =
+                    (self.reactor.slot(conn), &mut self.pipelining)
                 {
-                    pipelining.lanes.answered(at.slot.place());
-                    self.fill(at, conn);
+                    pipelining.lanes.answered(slot.id.index());
+                    self.fill(slot, conn);
                 }
             }
             // Nobody is put behind an answer that may never come.
-            GivenUp::Dropped => {
-                if let (Some(at), Some(pipelining)) =
-                    (self.reactor.place(conn), &mut self.pipelining)
+            GiveUpOutcome::Dropped => {
+                if let (Some(slot), Some(pipelining)) =
+                    (self.reactor.slot(conn), &mut self.pipelining)
                 {
-                    pipelining.lanes.retire(at.slot.place());
+                    pipelining.lanes.retire(slot.id.index());
                 }
             }
-            GivenUp::Gone => {}
+            GiveUpOutcome::Gone => {}
         }
     }
 
@@ -248,7 +250,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 let Some(call) = self.reactor.call(key) else {
                     return;
                 };
-                if !matches!(call.place, Place::OnConn(_)) {
+                if !matches!(call.state, CallState::OnConn(_)) {
                     return;
                 }
                 call.sent_before = call.sent_before.max(sent);
@@ -272,11 +274,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A connection is idle, or gone.
     #[inline]
-    pub(super) fn pipe_ended(&mut self, at: At) {
+    pub(super) fn pipe_ended(&mut self, slot: PoolSlot) {
         if R::PIPELINES
             && let Some(pipelining) = &mut self.pipelining
         {
-            pipelining.lanes.end(at.slot.place());
+            pipelining.lanes.end(slot.id.index());
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::policy::{
 };
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{
-    ActiveCall, CallKey, ConnKey, Happened, HeadState, Hop, HostKey, Owner, Place, Said,
+    ActiveCall, CallKey, CallState, ConnKey, HeadState, Hop, HostKey, ProxyMessage, ReactorEvent,
+    TimerOwner,
 };
 use crate::time::Time;
 
@@ -28,7 +29,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         limit: Option<TurnLimit>,
         over: impl Fn(&Self) -> bool,
     ) -> io::Result<()> {
-        let stale = self.reactor.begin_turn();
+        let stale = self.reactor.begin_iteration();
         self.turn_began = self.reactor.now();
         let mut until = match limit {
             Some(TurnLimit::For(timeout)) => self.turn_began.checked_add(timeout),
@@ -85,7 +86,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return; // cancelled before it was begun
         }
         if !matches!(time, CallTime::Running) {
-            call.marks.begun = now;
+            call.timestamps.begun = now;
             let own = call
                 .overrides
                 .as_deref()
@@ -199,7 +200,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.tell_of_start(conn, key);
         }
         if self.adapts() {
-            self.set_patience(conn);
+            self.set_first_byte_limit(conn);
         }
         self.reactor.start(conn, key);
         if R::PIPELINES {
@@ -237,8 +238,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Decides about everything that has happened, until nothing more has.
     pub(super) fn settle(&mut self) {
         loop {
-            while let Some(happened) = self.reactor.next() {
-                self.handle(happened);
+            while let Some(event) = self.reactor.next_event() {
+                self.handle(event);
             }
             if let Some(key) = self.following.pop_front() {
                 if self.reactor.call(key).is_some_and(|call| call.is_new()) {
@@ -308,16 +309,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.set_alarm(key, at)
             && let Some(at) = at
         {
-            self.set_alarm(Owner::Host(key), at);
+            self.set_alarm(TimerOwner::Host(key), at);
         }
         if !(R::KEEPS_HOSTS || gated && self.must_keep(key)) {
             self.hosts.note_unused(now, key);
         }
     }
 
-    fn handle(&mut self, happened: Happened) {
-        match happened {
-            Happened::Finished {
+    fn handle(&mut self, event: ReactorEvent) {
+        match event {
+            ReactorEvent::Finished {
                 conn,
                 call,
                 reuse,
@@ -333,14 +334,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.finish(call);
                 }
             }
-            Happened::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
-            Happened::Ready { opening, conn } => self.opening_ready(opening, conn),
-            Happened::Tunnel { ends, said } => {
-                let remote = &ends.remote;
+            ReactorEvent::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
+            ReactorEvent::Ready { opening, conn } => self.opening_ready(opening, conn),
+            ReactorEvent::Tunnel { endpoints, message } => {
+                let remote = &endpoints.remote;
                 if let Some(observer) = &self.observer {
-                    observer.tell(&match &said {
-                        Said::Request(head) => Moment::Tunnelling { remote, head },
-                        Said::Answer(status, head) => Moment::TunnelAnswered {
+                    observer.tell(&match &message {
+                        ProxyMessage::Request(head) => Moment::Tunnelling { remote, head },
+                        ProxyMessage::Answer(status, head) => Moment::TunnelAnswered {
                             remote,
                             status: *status,
                             head,
@@ -348,55 +349,55 @@ impl<R: Router, N: Net> Engine<R, N> {
                     });
                 }
             }
-            Happened::SetUpFailed { opening, error } => {
+            ReactorEvent::HandshakeFailed { opening, error } => {
                 if let Some(observer) = &self.observer {
                     observer.tell(&Moment::ConnectFailed { error: &error });
                 }
-                self.set_up_failed(opening, error);
+                self.handshake_failed(opening, error);
             }
-            Happened::ConnectFailed {
+            ReactorEvent::ConnectFailed {
                 opening,
                 conn,
                 error,
             } => self.attempt_failed(opening, conn, error),
-            Happened::Answered { at, conn, call } => {
+            ReactorEvent::Answered { slot, conn, call } => {
                 if let Some(key) = call
                     && let Some(call) = self.reactor.call_ref(key)
-                    && matches!(call.place, Place::OnConn(_))
+                    && matches!(call.state, CallState::OnConn(_))
                 {
                     if self.adapts() {
                         self.note_latency(key);
                     }
                     self.finish(key);
                 }
-                self.pipe_answered(at, conn);
+                self.pipe_answered(slot, conn);
             }
-            Happened::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
-            Happened::PipeBroken => self.pipe_broken(),
-            Happened::Failed { at, call, error } => {
-                self.pipe_ended(at);
-                if let Some(host) = self.hosts.get(at.host) {
-                    host.pool.closed(at.slot);
-                    self.hosts.touch(at.host);
+            ReactorEvent::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
+            ReactorEvent::PipeliningBroken => self.pipe_broken(),
+            ReactorEvent::Failed { slot, call, error } => {
+                self.pipe_ended(slot);
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.closed(slot.id);
+                    self.hosts.touch(slot.host);
                 }
                 self.end_attempt(call, error);
             }
-            Happened::Head(call) => self.handle_head(call),
-            Happened::BodyReady(call) => self.tell(call),
-            Happened::Lost(at) => {
-                self.pipe_ended(at);
+            ReactorEvent::Head(call) => self.handle_head(call),
+            ReactorEvent::BodyReady(call) => self.tell(call),
+            ReactorEvent::Lost(slot) => {
+                self.pipe_ended(slot);
                 let now = self.reactor.now();
-                if let Some(host) = self.hosts.get(at.host) {
-                    host.pool.lost(now, at.slot);
-                    self.hosts.touch(at.host);
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.lost(now, slot.id);
+                    self.hosts.touch(slot.host);
                 }
             }
-            Happened::IdleDue(conn) => {
+            ReactorEvent::IdleDue(conn) => {
                 let now = self.reactor.now();
-                if let Some(at) = self.reactor.place(conn)
-                    && let Some(host) = self.hosts.get(at.host)
+                if let Some(slot) = self.reactor.slot(conn)
+                    && let Some(host) = self.hosts.get(slot.host)
                 {
-                    match host.pool.expired(now, at.slot) {
+                    match host.pool.expired(now, slot.id) {
                         Ok(()) if mutation::on(Mutation::SpinningTimer) => {
                             self.reactor.idle(conn, now);
                         }
@@ -405,16 +406,16 @@ impl<R: Router, N: Net> Engine<R, N> {
                     }
                 }
             }
-            Happened::WaitOver(call, limit) => self.wait_over(call, limit),
-            Happened::PauseOver(call) => self.pause_over(call),
-            Happened::Late { conn, call, limit } => self.late(conn, call, limit),
-            Happened::Alarm(Owner::Opening(opening)) => self.opening_due(opening),
-            Happened::Alarm(Owner::FairQueue) => self.hosts.turns_come(),
-            Happened::Alarm(Owner::Host(host)) => {
+            ReactorEvent::WaitOver(call, limit) => self.wait_over(call, limit),
+            ReactorEvent::PauseOver(call) => self.pause_over(call),
+            ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
+            ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
+            ReactorEvent::Timer(TimerOwner::FairQueue) => self.hosts.turns_come(),
+            ReactorEvent::Timer(TimerOwner::Host(host)) => {
                 self.hosts.set_alarm(host, None);
                 self.hosts.touch(host);
             }
-            Happened::Alarm(Owner::Conn(_) | Owner::Call(_)) => {}
+            ReactorEvent::Timer(TimerOwner::Conn(_) | TimerOwner::Call(_)) => {}
         }
     }
 
@@ -426,10 +427,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         reuse: Reuse,
         keep_alive: Option<Duration>,
     ) -> bool {
-        let Some(at) = self.reactor.place(conn) else {
+        let Some(slot) = self.reactor.slot(conn) else {
             return false;
         };
-        self.pipe_ended(at);
+        self.pipe_ended(slot);
         let reuse = match reuse {
             Reuse::Close(CloseReason::ResponseSaidClose)
                 if mutation::on(Mutation::ReuseAfterClose) =>
@@ -446,19 +447,19 @@ impl<R: Router, N: Net> Engine<R, N> {
                     return true;
                 }
                 let full = self.hosts.is_full();
-                if let Some(host) = self.hosts.get(at.host) {
+                if let Some(host) = self.hosts.get(slot.host) {
                     if full && host.pool.needs_fresh() {
                         // The oldest waiter cannot use this connection, and there is no room for one that it can.
                         self.close(conn);
                         return true;
                     }
-                    let next = host.pool.released(now, at.slot, keep_alive);
+                    let next = host.pool.released(now, slot.id, keep_alive);
                     let gated = host.gate.is_some();
                     match next {
                         Next::Idle(until) => {
                             self.reactor.idle(conn, until);
                             if gated {
-                                self.hosts.touch(at.host);
+                                self.hosts.touch(slot.host);
                             }
                         }
                         next => self.put(conn, next),
@@ -466,9 +467,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
             (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
-                if let Some(host) = self.hosts.get(at.host) {
-                    host.pool.closed(at.slot);
-                    self.hosts.touch(at.host);
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.closed(slot.id);
+                    self.hosts.touch(slot.host);
                 }
                 if let Some(stream) = self.reactor.hand_over(conn) {
                     self.handed_over.push((CallId(call), stream));
@@ -484,7 +485,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         // A call whose time is over, though its timer has not been handled yet, is not begun any more.
         while let Next::Assign(key) = next
-            && let Some(at) = self.reactor.place(conn)
+            && let Some(slot) = self.reactor.slot(conn)
             && self
                 .reactor
                 .call_ref(key)
@@ -492,30 +493,30 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
             self.end_call(key, Err(late));
-            let Some(host) = self.hosts.get(at.host) else {
+            let Some(host) = self.hosts.get(slot.host) else {
                 return;
             };
-            next = host.pool.declined(now, at.slot);
+            next = host.pool.declined(now, slot.id);
         }
         match next {
             Next::Assign(call) => self.start(conn, call),
             Next::Idle(until) => self.reactor.idle(conn, until),
             // The pool has freed its slot already.
             Next::Close => {
-                if let Some(at) = self.reactor.close(conn) {
-                    self.hosts.touch(at.host);
+                if let Some(slot) = self.reactor.close(conn) {
+                    self.hosts.touch(slot.host);
                 }
             }
         }
     }
 
     pub(super) fn close(&mut self, conn: ConnKey) {
-        if let Some(at) = self.reactor.close(conn) {
-            self.pipe_ended(at);
-            if let Some(host) = self.hosts.get(at.host) {
-                host.pool.closed(at.slot);
+        if let Some(slot) = self.reactor.close(conn) {
+            self.pipe_ended(slot);
+            if let Some(host) = self.hosts.get(slot.host) {
+                host.pool.closed(slot.id);
             }
-            self.hosts.touch(at.host);
+            self.hosts.touch(slot.host);
         }
     }
 
@@ -540,7 +541,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended) {
+        if matches!(call.state, CallState::Ended) {
             return; // by the head of the same response
         }
         if call.rerouted {
@@ -564,7 +565,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
             call.head == HeadState::Awaited
                 && !call.rerouted
-                && !matches!(call.place, Place::Ended | Place::Pausing { .. })
+                && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
         });
         if !is_news {
             return;
@@ -601,7 +602,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Reroute::Stay);
         };
         let own = call.overrides.as_deref();
-        let followed = call.marks.hops().len() as u32;
+        let followed = call.timestamps.hops().len() as u32;
         self.router
             .reroute(&mut call.request, &call.response, followed, own)
     }
@@ -614,7 +615,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.marks.add_hop(Hop {
+        call.timestamps.add_hop(Hop {
             status: call.response.status(),
             url: shown(call.request.url()).into(),
         });
@@ -625,7 +626,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 url: &shown(call.request.url()),
             });
         }
-        call.place = Place::New;
+        call.state = CallState::New;
         call.rerouted = false;
         call.stale_before = false;
         call.failures = 0;
@@ -659,7 +660,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        if matches!(call.place, Place::Ended | Place::Pausing { .. }) {
+        if matches!(call.state, CallState::Ended | CallState::Pausing { .. }) {
             return; // ended, or to be tried again, by the head of the same response
         }
         let late = call.is_late(now);
@@ -674,9 +675,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             request: &call.request,
             attempt: call.failures,
             // Those that share a connection are as if it had served before: they do not know its state.
-            reused: call.marks.reused || R::PIPELINES,
-            bytes_sent: call.marks.bytes_out,
-            elapsed: now.saturating_duration_since(call.marks.begun),
+            reused: call.timestamps.reused || R::PIPELINES,
+            bytes_sent: call.timestamps.bytes_out,
+            elapsed: now.saturating_duration_since(call.timestamps.begun),
         };
         if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
@@ -717,7 +718,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Tries a call again on any connection.
     pub(super) fn send_again(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key) {
-            call.place = Place::New;
+            call.state = CallState::New;
             self.following.push_back(key);
         }
     }
@@ -788,8 +789,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (sent, remote) = match cause {
             RetryCause::Failure(error) => (error.sent(), error.remote()),
             RetryCause::Status(_) => {
-                let ends = call.marks.ends.as_deref();
-                (Sent::Partial, ends.map(|ends| &ends.remote))
+                let endpoints = call.timestamps.endpoints.as_deref();
+                (Sent::Partial, endpoints.map(|endpoints| &endpoints.remote))
             }
         };
         if via == RetryVia::OtherAddress
@@ -820,7 +821,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        let Place::Pausing { fresh, .. } = call.place else {
+        let CallState::Pausing { fresh, .. } = call.state else {
             return; // cancelled
         };
         let host = call.host.and_then(|host| self.hosts.get(host));
@@ -849,7 +850,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        if matches!(call.place, Place::Ended) || call.rerouted || call.head != HeadState::Awaited {
+        if matches!(call.state, CallState::Ended)
+            || call.rerouted
+            || call.head != HeadState::Awaited
+        {
             return false;
         }
         let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
@@ -857,7 +861,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             &call.request,
             &call.response,
             call.failures + 1,
-            now.saturating_duration_since(call.marks.begun),
+            now.saturating_duration_since(call.timestamps.begun),
             random,
         );
         let Verdict::After { pause, via } = verdict else {
@@ -866,8 +870,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.failures += 1;
         let status = RetryCause::Status(call.response.status());
         // A streamed answer may be still coming, and is not worth waiting for; any other has come.
-        let conn = match call.place {
-            Place::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
+        let conn = match call.state {
+            CallState::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
             _ => None,
         };
         let again = self.pause(key, status, pause, via);
@@ -880,15 +884,15 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call has waited for a connection for as long as it may.
     fn wait_over(&mut self, key: CallKey, limit: TimeLimit) {
         let host = match self.reactor.call(key) {
-            Some(call) if matches!(call.place, Place::Waiting { .. }) => call.host,
+            Some(call) if matches!(call.state, CallState::Waiting { .. }) => call.host,
             _ => return, // it got a connection, or ended, since the timer came up
         };
         let host = host.and_then(|host| self.hosts.get(host));
         let opening = host.and_then(|host| host.pool.any_connecting());
         let opening = opening.and_then(|opening| self.openings.get(opening));
-        let set_up = opening.and_then(|opening| self.reactor.set_up_phase(opening.conn()?));
+        let handshake = opening.and_then(|opening| self.reactor.handshake_phase(opening.conn()?));
         let phase = opening.map_or(Phase::Queue, |opening| opening.phase());
-        let phase = set_up.unwrap_or(phase);
+        let phase = handshake.unwrap_or(phase);
         let remote = opening
             .and_then(|opening| self.reactor.remote(opening.conn()?))
             .cloned();
@@ -921,8 +925,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.release(conn, None, Reuse::Keep, None);
             return self.end_attempt(key, error);
         }
-        let place = self.reactor.place(conn);
-        let host = place.and_then(|at| Some((self.hosts.get(at.host)?, at.slot)));
+        let slot = self.reactor.slot(conn);
+        let host = slot.and_then(|slot| Some((self.hosts.get(slot.host)?, slot.id)));
         match (self.late, host) {
             (LatePolicy::Drain { up_to }, Some((host, slot)))
                 if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
@@ -937,9 +941,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes a call away from the queue, or from its connection, which is closed.
     pub(super) fn detach(&mut self, key: CallKey) {
         let call = self.reactor.call_ref(key);
-        match call.map(|call| call.place) {
-            Some(Place::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
-            Some(Place::Waiting { id, .. }) => {
+        match call.map(|call| call.state) {
+            Some(CallState::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
+            Some(CallState::Waiting { id, .. }) => {
                 let Some(host_key) = call.and_then(|call| call.host) else {
                     return;
                 };
@@ -949,9 +953,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 self.hosts.touch(host_key);
             }
-            Some(Place::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
-            Some(Place::OnConn(conn)) => self.close(conn),
-            Some(Place::New | Place::Pausing { .. } | Place::Ended) | None => {}
+            Some(CallState::OnConn(conn)) if R::PIPELINES => self.leave_pipe(conn, key),
+            Some(CallState::OnConn(conn)) => self.close(conn),
+            Some(CallState::New | CallState::Pausing { .. } | CallState::Ended) | None => {}
         }
     }
 
@@ -984,7 +988,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         call.end(outcome.map_err(|error| error.after(call.sent_before)));
-        call.marks.ended = Some(now);
+        call.timestamps.ended = Some(now);
         let head = call.head;
         if self.observer.is_some() || self.recorder.is_some() {
             self.note_end(key);
@@ -1011,13 +1015,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             });
         }
         if let Some(recorder) = &self.recorder {
-            let timings = Timings::of(&call.marks, self.reactor.now());
+            let timings = Timings::of(&call.timestamps, self.reactor.now());
             recorder.record(
                 error,
                 call.response.status(),
                 call.attempts,
-                call.marks.reused,
-                call.marks.held,
+                call.timestamps.reused,
+                call.timestamps.held,
                 &timings,
             );
         }
@@ -1027,7 +1031,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn tell(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key)
             && call.head == HeadState::Given
-            && !std::mem::replace(&mut call.told, true)
+            && !std::mem::replace(&mut call.notified, true)
         {
             self.readable.push(CallId(key));
         }
@@ -1045,7 +1049,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             outcome: call.outcome,
             request: call.request,
             response: call.response,
-            report: Report::new(call.marks, call.attempts, self.reactor.now()),
+            report: Report::new(call.timestamps, call.attempts, self.reactor.now()),
             body: None,
         })
     }
@@ -1069,7 +1073,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             outcome: Ok(()),
             request: std::mem::replace(&mut call.request, request),
             response,
-            report: Report::new(call.marks.clone(), call.attempts, now),
+            report: Report::new(call.timestamps.clone(), call.attempts, now),
             body: Some(CallId(key)),
         };
         if self.has_body_news(CallId(key)) {
@@ -1081,7 +1085,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Nobody will read this body any more.
     pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.reactor.remove_call(id.0)?;
-        if call.told {
+        if call.notified {
             let reactor = &self.reactor;
             self.readable.forget(|id| reactor.call_ref(id.0).is_some());
         }

@@ -31,7 +31,7 @@ impl Book {
 
     /// Whoever was at that place before is over.
     pub(super) fn insert(&mut self, pending: Pending) {
-        let place = pending.id.place();
+        let place = pending.id.index();
         if place >= self.places.len() {
             self.places.resize_with(place + 1, || None);
         }
@@ -41,12 +41,12 @@ impl Book {
     }
 
     pub(super) fn get(&self, id: CallId) -> Option<&Pending> {
-        let pending = self.places.get(id.place())?.as_ref()?;
+        let pending = self.places.get(id.index())?.as_ref()?;
         (pending.id == id).then_some(pending)
     }
 
     pub(super) fn remove(&mut self, id: CallId) -> Option<Pending> {
-        let pending = self.places.get_mut(id.place())?;
+        let pending = self.places.get_mut(id.index())?;
         let pending = pending.take_if(|pending| pending.id == id)?;
         self.len -= 1;
         Some(pending)

@@ -18,7 +18,7 @@ use super::*;
 use crate::client::stats::Recorder;
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
-use crate::reactor::{CallKey, Marks};
+use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
 /// Each model is run in so many orders drawn at random, and in as many that change threads at few places only.
@@ -341,7 +341,7 @@ impl driver::Driver for Prompt {
         self.bodies.remove(at);
         let now = Time::of(Instant::now());
         Ok(Read::End {
-            report: Report::new(Marks::new(now), 1, now),
+            report: Report::new(Timestamps::new(now), 1, now),
             trailers: Response::new(),
         })
     }

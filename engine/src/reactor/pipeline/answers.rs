@@ -3,37 +3,40 @@
 use std::io;
 
 use super::note_front;
-use super::requests::Whose;
+use super::requests::ResponseOwner;
 use crate::error::{ErrorKind, PeerFault};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{CloseReason, Exchange, Response, Reuse, Version};
-use crate::reactor::conn::{Conn, State};
+use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Progress, taken};
-use crate::reactor::{ActiveCall, ConnKey, Happened, Reactor, Settings, Slab, of};
+use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab, of};
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
     /// Reads once, and hands out all answers that came.
     #[inline(never)]
-    pub(in crate::reactor) fn read_pipe(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
+    pub(in crate::reactor) fn read_pipeline(
+        &mut self,
+        key: ConnKey,
+    ) -> Result<Progress, ErrorKind> {
         let Some(mut conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
-        let (exchange, pipe) = match (&mut conn.state, &mut conn.pipe) {
-            (State::Busy(exchange, _) | State::Draining(exchange, ..), Some(pipe)) => {
-                (exchange, pipe)
+        let (exchange, pipeline) = match (&mut conn.state, &mut conn.pipeline) {
+            (ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..), Some(pipeline)) => {
+                (exchange, pipeline)
             }
             _ => return Ok(Progress::Stop),
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
             return Ok(Progress::Drained);
         };
-        if n > 0 && !pipe.is_begun(pipe.front) {
+        if n > 0 && !pipeline.is_begun(pipeline.front) {
             return Err(PeerFault::Unsolicited.into());
         }
-        pipe.tidy();
+        pipeline.tidy();
         let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
@@ -44,53 +47,58 @@ impl<N: Net> Reactor<N> {
         loop {
             let mut limits = &self.settings.limits;
             let (exchange, response, call) = match &mut conn.state {
-                State::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
+                ConnState::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
                     Some(call) => {
                         let own = call.overrides.as_deref();
                         limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
                         if at < n {
-                            call.marks.first_byte.get_or_insert(self.now);
+                            call.timestamps.first_byte.get_or_insert(self.now);
                         }
-                        let whose = (*call_key, &mut call.marks);
-                        (exchange, &mut call.response, Some(whose))
+                        let owner = (*call_key, &mut call.timestamps);
+                        (exchange, &mut call.response, Some(owner))
                     }
                     None => return Ok(Progress::Stop),
                 },
-                State::Draining(exchange, response, _) => (exchange, response, None),
+                ConnState::Draining(exchange, response, _) => (exchange, response, None),
                 _ => return Ok(Progress::Stop),
             };
             let used = exchange.handle_own(&self.buffer[at..n], response, limits)?;
             at += used;
-            let call = call.map(|(call, marks)| {
-                marks.bytes_in += used as u64;
+            let call = call.map(|(call, timestamps)| {
+                timestamps.bytes_in += used as u64;
                 call
             });
             let Some(reuse) = exchange.done() else {
                 return Ok(progress);
             };
-            let Some(pipe) = conn.pipe.as_mut().filter(|pipe| !pipe.is_empty()) else {
-                self.finish_pipe(key, reuse, at < n, left_nothing);
+            let Some(pipeline) = conn
+                .pipeline
+                .as_mut()
+                .filter(|pipeline| !pipeline.is_empty())
+            else {
+                self.finish_pipeline(key, reuse, at < n, left_nothing);
                 return Ok(Progress::Stop);
             };
             if reuse != Reuse::Keep {
-                self.finish_pipe(key, reuse, at < n, left_nothing);
+                self.finish_pipeline(key, reuse, at < n, left_nothing);
                 return Ok(Progress::Stop);
             }
             if call.is_some() && response.version() == Version::Http10 {
-                self.happened.push_back(Happened::PipeBroken);
+                self.reactor_events
+                    .push_back(ReactorEvent::PipeliningBroken);
             }
-            pipe.answered += 1;
-            pipe.answered_now += 1;
+            pipeline.answered += 1;
+            pipeline.answered_now += 1;
             let late = conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
-            self.happened.push_back(Happened::Answered {
-                at: conn.at,
+            self.reactor_events.push_back(ReactorEvent::Answered {
+                slot: conn.slot,
                 conn: key,
                 call,
             });
             let front_unsent = conn
-                .pipe
+                .pipeline
                 .as_ref()
-                .is_some_and(|pipe| pipe.is_front_unsent());
+                .is_some_and(|pipeline| pipeline.is_front_unsent());
             if let Some(response) = late {
                 self.put_spare(response);
             }
@@ -108,11 +116,11 @@ impl<N: Net> Reactor<N> {
     }
 
     /// The last answer is there, or one after which there will be no more.
-    fn finish_pipe(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
+    fn finish_pipeline(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let Some(pipe) = &mut conn.pipe else {
+        let Some(pipeline) = &mut conn.pipeline else {
             return;
         };
         let reuse = match reuse {
@@ -132,30 +140,34 @@ impl<N: Net> Reactor<N> {
             reuse => reuse,
         };
         let version = match &conn.state {
-            State::Busy(_, call) => self.calls.get(*call).map(|call| call.response.version()),
-            State::Draining(_, response, _) => Some(response.version()),
+            ConnState::Busy(_, call) => self.calls.get(*call).map(|call| call.response.version()),
+            ConnState::Draining(_, response, _) => Some(response.version()),
             _ => None,
         };
-        pipe.answered += 1;
-        pipe.answered_now += 1;
-        let sent_behind = pipe.behind.front().is_some_and(|b| pipe.is_begun(b.span));
+        pipeline.answered += 1;
+        pipeline.answered_now += 1;
+        let sent_behind = pipeline
+            .behind
+            .front()
+            .is_some_and(|b| pipeline.is_begun(b.range));
         let broken = match reuse {
-            Reuse::Close(CloseReason::Surplus) => pipe.answered > 1,
+            Reuse::Close(CloseReason::Surplus) => pipeline.answered > 1,
             Reuse::Close(CloseReason::RequestSaidClose) => false,
             // HTTP/1.0 promises nothing about what is behind.
             Reuse::Close(_) if version == Some(Version::Http10) => sent_behind,
             Reuse::Close(CloseReason::ResponseSaidClose) => {
-                pipe.disowned = true;
-                sent_behind && pipe.answered == 1
+                pipeline.disowned = true;
+                sent_behind && pipeline.answered == 1
             }
-            Reuse::Close(_) => sent_behind && pipe.answered == 1,
+            Reuse::Close(_) => sent_behind && pipeline.answered == 1,
             Reuse::Keep => {
-                pipe.out.shrink_to(MOST_KEPT);
+                pipeline.out.shrink_to(MOST_KEPT);
                 false
             }
         };
         if broken {
-            self.happened.push_back(Happened::PipeBroken);
+            self.reactor_events
+                .push_back(ReactorEvent::PipeliningBroken);
         }
         self.finish(key, true, reuse);
     }
@@ -172,44 +184,50 @@ impl<S> Conn<S> {
         now: Time,
         settings: &Settings,
     ) -> Option<Response> {
-        let pipe = self.pipe.as_mut()?;
-        let next = pipe.behind.pop_front()?;
-        pipe.sent_whole = pipe.sent_whole.saturating_sub(1);
-        pipe.front = next.span;
+        let pipeline = self.pipeline.as_mut()?;
+        let next = pipeline.behind.pop_front()?;
+        pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
+        pipeline.front = next.range;
         self.since = now;
-        self.kept = true;
+        self.reused = true;
         let late = match self.state {
-            State::Draining(..) => std::mem::replace(&mut self.state, State::Settled),
-            _ => State::Settled,
+            ConnState::Draining(..) => {
+                std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
+            }
+            _ => ConnState::AwaitingDecision,
         };
-        match next.whose {
-            Whose::Call(call_key) => match calls.get_mut(call_key) {
+        match next.owner {
+            ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
-                    call.marks.in_front = Some(now);
-                    self.hurried = call.overrides.is_some() || self.patience.is_some();
-                    self.state = State::Busy(Exchange::new(&call.request, call.mode), call_key);
+                    call.timestamps.in_front = Some(now);
+                    self.has_own_limits =
+                        call.overrides.is_some() || self.first_byte_limit.is_some();
+                    self.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
                 }
-                None => self.state = State::Settled,
+                None => self.state = ConnState::AwaitingDecision,
             },
-            Whose::Nobodys(exchange) => {
+            ResponseOwner::Abandoned(exchange) => {
                 let until = later(now, settings.drain());
-                self.state = State::Draining(*exchange, spare.pop().unwrap_or_default(), until);
+                self.state = ConnState::Draining(*exchange, spare.pop().unwrap_or_default(), until);
             }
             // Not in front: none are left where answers are read, nor where the front gives up.
-            Whose::Withdrawn => self.state = State::Settled,
+            ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
-        if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &mut self.state {
-            note_front(exchange, pipe);
+        if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &mut self.state {
+            note_front(exchange, pipeline);
         }
         match late {
-            State::Draining(_, response, _) => Some(response),
+            ConnState::Draining(_, response, _) => Some(response),
             _ => None,
         }
     }
 
     /// When a connection whose answer nobody waits for is looked at: calls behind that may have deadlines before.
     pub(in crate::reactor) fn draining_due(&self, until: Time) -> Time {
-        let others = self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty());
+        let others = self
+            .pipeline
+            .as_ref()
+            .is_some_and(|pipeline| !pipeline.is_empty());
         let deadline = self.deadline.filter(|_| others);
         deadline.map_or(until, |deadline| deadline.min(until))
     }

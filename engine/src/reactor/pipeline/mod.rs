@@ -1,7 +1,7 @@
 //! Several calls on one connection (RFC 9112 §9.3.2): their requests go out together, and their answers come in order.
 //!
 //! The call in front, whose answer is next, is the one in the connection's state, as ever; those behind it wait in the
-//! connection's pipe, and each comes to the front when the one before it has been answered. A call that gives up keeps
+//! connection's pipeline, and each comes to the front when the one before it has been answered. A call that gives up keeps
 //! its place if its request is on the way, and its answer is read and dropped.
 
 mod answers;
@@ -10,11 +10,11 @@ mod send;
 
 use std::time::Duration;
 
-pub(super) use requests::Pipe;
-use requests::{Behind, Span, Whose};
+pub(super) use requests::Pipeline;
+use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
-use super::conn::State;
-use super::{CallKey, ConnKey, Happened, Owner, Place, Reactor};
+use super::conn::ConnState;
+use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::later;
@@ -31,7 +31,7 @@ pub(crate) struct Batching {
 
 /// What became of a call that gave up its place on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum GivenUp {
+pub(crate) enum GiveUpOutcome {
     /// Its request will not be sent.
     Unsent,
     /// Its answer will be dropped.
@@ -43,14 +43,14 @@ pub(crate) enum GivenUp {
 impl<N: Net> Reactor<N> {
     /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
     #[inline(never)] // nor the other ways in here: the path of a connection with one call is short without them
-    pub(in crate::reactor) fn start_pipe(&mut self, conn_key: ConnKey, call_key: CallKey) {
+    pub(in crate::reactor) fn start_pipeline(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
             return;
         };
-        let pipe = conn.pipe.get_or_insert_default();
-        pipe.front = pipe.push(&call.request);
-        pipe.answered_now = 0;
+        let pipeline = conn.pipeline.get_or_insert_default();
+        pipeline.front = pipeline.push(&call.request);
+        pipeline.answered_now = 0;
         self.plan_flush(conn_key);
         self.arm_conn(conn_key);
     }
@@ -59,35 +59,40 @@ impl<N: Net> Reactor<N> {
     /// has to send is not too much already.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| {
-            let (State::Busy(exchange, _) | State::Draining(exchange, ..)) = &conn.state else {
+            let (ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..)) = &conn.state
+            else {
                 return false;
             };
-            let gathered = conn.pipe.as_ref().map_or(0, |pipe| pipe.unsent());
+            let gathered = conn
+                .pipeline
+                .as_ref()
+                .map_or(0, |pipeline| pipeline.unsent());
             !exchange.will_close() && !conn.closed && gathered < MOST_GATHERED
         })
     }
 
     /// Gives a connection that [takes it](Self::takes_more) another call.
-    pub(crate) fn ride(&mut self, conn_key: ConnKey, call_key: CallKey) {
+    pub(crate) fn add_call(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
             return;
         };
-        let Some(pipe) = &mut conn.pipe else {
+        let Some(pipeline) = &mut conn.pipeline else {
             return;
         };
-        call.place = Place::OnConn(conn_key);
+        call.state = CallState::OnConn(conn_key);
         call.attempts += 1;
-        let served = pipe.answered > 0;
-        call.marks.begin_attempt(self.now, served, &conn.ends);
-        call.marks.opened = None;
-        let span = pipe.push(&call.request);
-        call.number = pipe.next_number;
-        pipe.next_number = pipe.next_number.wrapping_add(1);
-        pipe.behind.push_back(Behind {
-            whose: Whose::Call(call_key),
+        let served = pipeline.answered > 0;
+        call.timestamps
+            .begin_attempt(self.now, served, &conn.endpoints);
+        call.timestamps.opened = None;
+        let range = pipeline.push(&call.request);
+        call.number = pipeline.next_number;
+        pipeline.next_number = pipeline.next_number.wrapping_add(1);
+        pipeline.behind.push_back(QueuedRequest {
+            owner: ResponseOwner::Call(call_key),
             number: call.number,
-            span,
+            range,
         });
         // It may be that of a call which is gone: only the timer tells when somebody looks.
         conn.deadline = conn.deadline.into_iter().chain(call.deadline).min();
@@ -101,59 +106,61 @@ impl<N: Net> Reactor<N> {
     // ---- giving up
 
     /// The error of a call on a connection with others, ended for that cause where it is.
-    pub(crate) fn pipe_error(
+    pub(crate) fn pipeline_error(
         &self,
         conn: ConnKey,
         call: CallKey,
         kind: ErrorKind,
     ) -> Option<Error> {
         let conn = self.conns.get(conn)?;
-        let pipe = conn.pipe.as_ref()?;
+        let pipeline = conn.pipeline.as_ref()?;
         let error = match &conn.state {
-            State::Busy(exchange, front) if *front == call => {
+            ConnState::Busy(exchange, front) if *front == call => {
                 Error::new(kind, exchange.phase(), exchange.sent())
             }
             _ => {
                 let number = self.calls.get(call)?.number;
-                let mine = pipe.position(call, number)?;
-                match pipe.is_begun(pipe.behind[mine].span) {
+                let mine = pipeline.position(call, number)?;
+                match pipeline.is_begun(pipeline.behind[mine].range) {
                     true => Error::new(kind, Phase::FirstByte, Sent::NoReplyByte),
                     false => Error::new(kind, Phase::Send, Sent::Nothing),
                 }
             }
         };
-        Some(error.with_remote(Some(conn.ends.remote.clone())))
+        Some(error.with_remote(Some(conn.endpoints.remote.clone())))
     }
 
     /// Takes a call off a connection that others are on.
-    pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GivenUp {
+    pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GiveUpOutcome {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
-            return GivenUp::Gone;
+            return GiveUpOutcome::Gone;
         };
-        let Some(pipe) = &mut conn.pipe else {
-            return GivenUp::Gone;
+        let Some(pipeline) = &mut conn.pipeline else {
+            return GiveUpOutcome::Gone;
         };
         match conn.state {
-            State::Busy(_, front) if front == call_key => {
-                if pipe.is_begun(pipe.front) {
+            ConnState::Busy(_, front) if front == call_key => {
+                if pipeline.is_begun(pipeline.front) {
                     let until = later(self.now, self.settings.drain());
                     self.drop_answer(conn_key, until);
-                    return GivenUp::Dropped;
+                    return GiveUpOutcome::Dropped;
                 }
-                let nothing = Span {
-                    start: pipe.written,
-                    end: pipe.written,
+                let nothing = ByteRange {
+                    start: pipeline.written,
+                    end: pipeline.written,
                 };
-                let span = std::mem::replace(&mut pipe.front, nothing);
-                pipe.withdraw(span);
-                while let Some(Whose::Withdrawn) = pipe.behind.front().map(|behind| &behind.whose) {
-                    pipe.behind.pop_front();
+                let range = std::mem::replace(&mut pipeline.front, nothing);
+                pipeline.withdraw(range);
+                while let Some(ResponseOwner::Withdrawn) =
+                    pipeline.behind.front().map(|behind| &behind.owner)
+                {
+                    pipeline.behind.pop_front();
                 }
-                conn.state = State::Settled;
-                if pipe.behind.is_empty() {
+                conn.state = ConnState::AwaitingDecision;
+                if pipeline.behind.is_empty() {
                     // It counts as answered: the connection is free.
-                    self.happened.push_back(Happened::Finished {
+                    self.reactor_events.push_back(ReactorEvent::Finished {
                         conn: conn_key,
                         call: None,
                         reuse: Reuse::Keep,
@@ -163,21 +170,21 @@ impl<N: Net> Reactor<N> {
                     conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
                     self.arm_conn(conn_key);
                 }
-                GivenUp::Unsent
+                GiveUpOutcome::Unsent
             }
             _ => {
-                let Some(at) = pipe.position(call_key, call.number) else {
-                    return GivenUp::Gone;
+                let Some(at) = pipeline.position(call_key, call.number) else {
+                    return GiveUpOutcome::Gone;
                 };
-                let span = pipe.behind[at].span;
-                if pipe.is_begun(span) {
+                let range = pipeline.behind[at].range;
+                if pipeline.is_begun(range) {
                     let exchange = Exchange::new(&call.request, BodyMode::Discard);
-                    pipe.behind[at].whose = Whose::Nobodys(Box::new(exchange));
-                    return GivenUp::Dropped;
+                    pipeline.behind[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
+                    return GiveUpOutcome::Dropped;
                 }
-                pipe.behind[at].whose = Whose::Withdrawn;
-                pipe.withdraw(span);
-                GivenUp::Unsent
+                pipeline.behind[at].owner = ResponseOwner::Withdrawn;
+                pipeline.withdraw(range);
+                GiveUpOutcome::Unsent
             }
         }
     }
@@ -185,25 +192,25 @@ impl<N: Net> Reactor<N> {
     /// The oldest call of a connection of whose request nothing is sent.
     pub(crate) fn first_unsent(&mut self, conn: ConnKey) -> Option<CallKey> {
         let conn = self.conns.get_mut(conn)?;
-        let pipe = conn.pipe.as_mut()?;
-        if let State::Busy(_, call) = conn.state
-            && !pipe.is_begun(pipe.front)
+        let pipeline = conn.pipeline.as_mut()?;
+        if let ConnState::Busy(_, call) = conn.state
+            && !pipeline.is_begun(pipeline.front)
         {
             return Some(call);
         }
-        let first = pipe.behind.front()?.number;
-        let ahead = pipe.unsent_from.map(|from| from.wrapping_sub(first));
+        let first = pipeline.behind.front()?.number;
+        let ahead = pipeline.unsent_from.map(|from| from.wrapping_sub(first));
         let known = ahead.filter(|ahead| *ahead < 1 << 31).map_or(0, |ahead| {
-            let before = |behind: &Behind| behind.number.wrapping_sub(first) < ahead;
-            pipe.behind.partition_point(before)
+            let before = |behind: &QueuedRequest| behind.number.wrapping_sub(first) < ahead;
+            pipeline.behind.partition_point(before)
         });
-        for at in known.max(pipe.sent_whole)..pipe.behind.len() {
-            let behind = &pipe.behind[at];
-            if let Whose::Call(call) = behind.whose
-                && !pipe.is_begun(behind.span)
+        for at in known.max(pipeline.sent_whole)..pipeline.behind.len() {
+            let behind = &pipeline.behind[at];
+            if let ResponseOwner::Call(call) = behind.owner
+                && !pipeline.is_begun(behind.range)
             {
-                if pipe.withdrawn > 0 {
-                    pipe.unsent_from = Some(behind.number);
+                if pipeline.withdrawn > 0 {
+                    pipeline.unsent_from = Some(behind.number);
                 }
                 return Some(call);
             }
@@ -217,24 +224,27 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let Some(pipe) = &conn.pipe else {
+        let Some(pipeline) = &conn.pipeline else {
             return;
         };
         let front = match conn.state {
-            State::Busy(_, call) => Some(call),
+            ConnState::Busy(_, call) => Some(call),
             _ => None,
         };
-        let behind = pipe.behind.iter().filter_map(|behind| match behind.whose {
-            Whose::Call(call) => Some(call),
-            Whose::Nobodys(_) | Whose::Withdrawn => None,
-        });
+        let behind = pipeline
+            .behind
+            .iter()
+            .filter_map(|behind| match behind.owner {
+                ResponseOwner::Call(call) => Some(call),
+                ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
+            });
         for call_key in front.into_iter().chain(behind) {
             let Some(call) = self.calls.get_mut(call_key) else {
                 continue;
             };
             match call.deadline {
                 Some(deadline) if deadline <= self.now => {
-                    self.happened.push_back(Happened::Late {
+                    self.reactor_events.push_back(ReactorEvent::TimedOut {
                         conn: key,
                         call: call_key,
                         limit: TimeLimit::Total,
@@ -242,7 +252,7 @@ impl<N: Net> Reactor<N> {
                 }
                 Some(deadline) => {
                     self.timers
-                        .arm(Owner::Call(call_key), &mut call.armed, deadline);
+                        .arm(TimerOwner::Call(call_key), &mut call.armed, deadline);
                 }
                 None => {}
             }
@@ -256,16 +266,16 @@ impl<N: Net> Reactor<N> {
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
-        if let (Place::OnConn(conn), Some(deadline)) = (call.place, call.deadline) {
+        if let (CallState::OnConn(conn), Some(deadline)) = (call.state, call.deadline) {
             if deadline <= self.now {
-                self.happened.push_back(Happened::Late {
+                self.reactor_events.push_back(ReactorEvent::TimedOut {
                     conn,
                     call: call_key,
                     limit: TimeLimit::Total,
                 });
             } else {
                 self.timers
-                    .arm(Owner::Call(call_key), &mut call.armed, deadline);
+                    .arm(TimerOwner::Call(call_key), &mut call.armed, deadline);
             }
         }
     }
@@ -273,15 +283,19 @@ impl<N: Net> Reactor<N> {
     // ---- the end
 
     /// The connection is gone: so are the places of those behind.
-    pub(in crate::reactor) fn disband(&mut self, pipe: Option<Box<Pipe>>, remote: &Address) {
-        let Some(mut pipe) = pipe else {
+    pub(in crate::reactor) fn report_unanswered(
+        &mut self,
+        pipeline: Option<Box<Pipeline>>,
+        remote: &Address,
+    ) {
+        let Some(mut pipeline) = pipeline else {
             return;
         };
         // The last one first: each goes before those that wait.
-        for behind in std::mem::take(&mut pipe.behind).into_iter().rev() {
-            if let Whose::Call(call) = behind.whose {
-                let begun = pipe.is_begun(behind.span);
-                let error = (begun && !pipe.disowned).then(|| {
+        for behind in std::mem::take(&mut pipeline.behind).into_iter().rev() {
+            if let ResponseOwner::Call(call) = behind.owner {
+                let begun = pipeline.is_begun(behind.range);
+                let error = (begun && !pipeline.disowned).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
                 });
@@ -290,18 +304,18 @@ impl<N: Net> Reactor<N> {
                 } else {
                     Sent::Nothing
                 };
-                self.happened
-                    .push_back(Happened::Unanswered { call, sent, error });
+                self.reactor_events
+                    .push_back(ReactorEvent::Unanswered { call, sent, error });
             }
         }
     }
 }
 
 /// Tells the exchange in front how much of its request is sent; true if that is all.
-fn note_front(exchange: &mut Exchange, pipe: &Pipe) -> bool {
-    let whole = pipe.front.end <= pipe.written;
-    let sent = pipe.written.min(pipe.front.end);
-    exchange.set_sent(sent.saturating_sub(pipe.front.start), whole);
+fn note_front(exchange: &mut Exchange, pipeline: &Pipeline) -> bool {
+    let whole = pipeline.front.end <= pipeline.written;
+    let sent = pipeline.written.min(pipeline.front.end);
+    exchange.set_sent(sent.saturating_sub(pipeline.front.start), whole);
     whole
 }
 

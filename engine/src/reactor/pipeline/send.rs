@@ -3,11 +3,11 @@
 use std::io::{self, IoSlice};
 
 use super::note_front;
-use super::requests::Whose;
+use super::requests::ResponseOwner;
 use crate::net::Net;
 use crate::policy::later;
-use crate::reactor::conn::State;
-use crate::reactor::send::WRITES_PER_TURN;
+use crate::reactor::conn::ConnState;
+use crate::reactor::send::WRITES_PER_ITERATION;
 use crate::reactor::{ConnKey, Reactor};
 use crate::time::Time;
 
@@ -16,10 +16,13 @@ impl<N: Net> Reactor<N> {
         let Some(batching) = self.settings.batching else {
             return;
         };
-        if let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut())
-            && pipe.flush_at.is_none()
+        if let Some(pipeline) = self
+            .conns
+            .get_mut(key)
+            .and_then(|conn| conn.pipeline.as_mut())
+            && pipeline.flush_at.is_none()
         {
-            pipe.flush_at = Some(later(self.now, batching.max_delay));
+            pipeline.flush_at = Some(later(self.now, batching.max_delay));
             self.unflushed.push(key);
         }
     }
@@ -31,15 +34,19 @@ impl<N: Net> Reactor<N> {
         }
         let mut keys = std::mem::take(&mut self.unflushed);
         keys.retain(|&key| {
-            let Some(pipe) = self.conns.get_mut(key).and_then(|conn| conn.pipe.as_mut()) else {
+            let Some(pipeline) = self
+                .conns
+                .get_mut(key)
+                .and_then(|conn| conn.pipeline.as_mut())
+            else {
                 return false;
             };
-            let in_time = pipe.flush_at.is_some_and(|at| at > self.now);
-            if in_time && pipe.unsent() < WORTH_SENDING && !pipe.short {
+            let in_time = pipeline.flush_at.is_some_and(|at| at > self.now);
+            if in_time && pipeline.unsent() < WORTH_SENDING && !pipeline.short {
                 return true;
             }
-            pipe.flush_at = None;
-            self.send_pipe(key);
+            pipeline.flush_at = None;
+            self.send_pipeline(key);
             false
         });
         keys.append(&mut self.unflushed);
@@ -49,38 +56,42 @@ impl<N: Net> Reactor<N> {
     /// When the next gathered requests must go out.
     pub(in crate::reactor) fn flush_due(&self) -> Option<Time> {
         let due = self.unflushed.iter();
-        due.filter_map(|key| self.conns.get(*key)?.pipe.as_ref()?.flush_at)
+        due.filter_map(|key| self.conns.get(*key)?.pipeline.as_ref()?.flush_at)
             .min()
     }
 
     #[inline(never)]
-    pub(in crate::reactor) fn send_pipe(&mut self, key: ConnKey) {
-        for _ in 0..WRITES_PER_TURN {
+    pub(in crate::reactor) fn send_pipeline(&mut self, key: ConnKey) {
+        for _ in 0..WRITES_PER_ITERATION {
             let Some(conn) = self.conns.get_mut(key) else {
                 return;
             };
-            let Some(pipe) = conn.pipe.as_mut().filter(|pipe| pipe.has_unsent()) else {
+            let Some(pipeline) = conn
+                .pipeline
+                .as_mut()
+                .filter(|pipeline| pipeline.has_unsent())
+            else {
                 return;
             };
-            pipe.tidy();
-            if let State::Busy(exchange, _) | State::Draining(exchange, ..) = &conn.state
+            pipeline.tidy();
+            if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &conn.state
                 && exchange.has_head()
                 && exchange.will_close()
                 && !exchange.is_sending()
             {
                 return; // nothing behind this answer will be looked at (RFC 9112 §9.6)
             }
-            let rest = &pipe.out[pipe.out_at..];
+            let rest = &pipeline.out[pipeline.out_at..];
             let length = rest.len();
             let slices = [IoSlice::new(rest)];
             match conn.stream.write(&mut self.net, &mut self.buffer, &slices) {
                 Ok(n) => {
-                    pipe.out_at += n;
-                    pipe.written += n as u64;
-                    pipe.short = n < length;
+                    pipeline.out_at += n;
+                    pipeline.written += n as u64;
+                    pipeline.short = n < length;
                     if n == length {
-                        pipe.out.clear();
-                        pipe.out_at = 0;
+                        pipeline.out.clear();
+                        pipeline.out_at = 0;
                     }
                     self.note_sent(key);
                     if n < length {
@@ -88,7 +99,7 @@ impl<N: Net> Reactor<N> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    pipe.short = true;
+                    pipeline.short = true;
                     return;
                 }
                 Err(error) => {
@@ -99,9 +110,9 @@ impl<N: Net> Reactor<N> {
             }
         }
         if let Some(conn) = self.conns.get_mut(key)
-            && !std::mem::replace(&mut conn.unsent, true)
+            && !std::mem::replace(&mut conn.send_deferred, true)
         {
-            self.unsent.push(key);
+            self.deferred_sends.push(key);
         }
     }
 
@@ -109,33 +120,33 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let Some(pipe) = &mut conn.pipe else {
+        let Some(pipeline) = &mut conn.pipeline else {
             return;
         };
         match &mut conn.state {
-            State::Busy(exchange, call) if exchange.is_sending() => {
+            ConnState::Busy(exchange, call) if exchange.is_sending() => {
                 conn.since = self.now;
-                let whole = note_front(exchange, pipe);
+                let whole = note_front(exchange, pipeline);
                 if whole && let Some(call) = self.calls.get_mut(*call) {
-                    call.marks.sent = Some(self.now);
-                    call.marks.bytes_out += pipe.front.end - pipe.front.start;
+                    call.timestamps.sent = Some(self.now);
+                    call.timestamps.bytes_out += pipeline.front.end - pipeline.front.start;
                 }
             }
-            State::Draining(exchange, ..) if exchange.is_sending() => {
-                note_front(exchange, pipe);
+            ConnState::Draining(exchange, ..) if exchange.is_sending() => {
+                note_front(exchange, pipeline);
             }
             _ => {}
         }
-        while let Some(behind) = pipe.behind.get(pipe.sent_whole)
-            && behind.span.end <= pipe.written
+        while let Some(behind) = pipeline.behind.get(pipeline.sent_whole)
+            && behind.range.end <= pipeline.written
         {
-            if let Whose::Call(call) = behind.whose
+            if let ResponseOwner::Call(call) = behind.owner
                 && let Some(call) = self.calls.get_mut(call)
             {
-                call.marks.sent = Some(self.now);
-                call.marks.bytes_out += behind.span.end - behind.span.start;
+                call.timestamps.sent = Some(self.now);
+                call.timestamps.bytes_out += behind.range.end - behind.range.start;
             }
-            pipe.sent_whole += 1;
+            pipeline.sent_whole += 1;
         }
         // Now it waits for an answer, perhaps for less time than for room to send.
         self.arm_conn(key);
