@@ -155,7 +155,7 @@
 //! HTTP/2, TLS under [`PipelineClient`]. Unix systems only.
 //!
 //! # Layers
-//! Each knows only those below it.
+//! Each knows only those below it; see [`manual`] for more, and for the words of this documentation.
 //!
 //! | layer | what it is |
 //! |---|---|
@@ -210,3 +210,8 @@ pub use policy::{
     WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
