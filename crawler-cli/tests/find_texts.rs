@@ -1,4 +1,4 @@
-//! The texts that `crawler-cli` generates from its option table, checked with the programs that read them. A program
+//! The texts that `crawler-cli` generates from its option tables, checked with the programs that read them. A program
 //! that is not installed is skipped.
 
 mod common;
@@ -75,6 +75,8 @@ fn bash_offers_what_fits() {
         ("crawler-cli find --cacert Cargo.t", &["Cargo.toml"]),
         ("crawler-cli find -name x", &[""]),
         ("crawler-cli get --max-t", &["--max-time"]),
+        ("crawler-cli get --cacert Cargo.t", &["Cargo.toml"]),
+        ("crawler-cli demo --s", &["--serve"]),
         ("crawler-cli completions z", &["zsh"]),
     ] {
         if let Some(offered) = offered(words) {
@@ -84,18 +86,23 @@ fn bash_offers_what_fits() {
 }
 
 #[test]
-fn the_man_page_is_without_a_warning() {
-    let page = text(&["find", "--man"]);
-    // -P-cbou: plain text, without overstrikes.
-    if let Some(output) = feed("groff", &["-man", "-ww", "-Tutf8", "-P-cbou", "-"], &page) {
-        assert_quiet("groff", &output);
-        let shown = String::from_utf8_lossy(&output.stdout);
-        for part in ["-maxdepth", "EXIT STATUS", "repomd.xml"] {
-            assert!(shown.contains(part), "{part}");
+fn man_pages_are_without_a_warning() {
+    for (command, parts) in [
+        ("find", ["-maxdepth", "EXIT STATUS", "repomd.xml"]),
+        ("get", ["--max-filesize", "EXIT STATUS", "http_proxy"]),
+    ] {
+        let page = text(&[command, "--man"]);
+        // -P-cbou: plain text, without overstrikes.
+        if let Some(output) = feed("groff", &["-man", "-ww", "-Tutf8", "-P-cbou", "-"], &page) {
+            assert_quiet("groff", &output);
+            let shown = String::from_utf8_lossy(&output.stdout);
+            for part in parts {
+                assert!(shown.contains(part), "{part}");
+            }
         }
-    }
-    if let Some(output) = feed("man", &["--warnings=w", "-l", "-"], &page) {
-        assert_quiet("man", &output);
+        if let Some(output) = feed("man", &["--warnings=w", "-l", "-"], &page) {
+            assert_quiet("man", &output);
+        }
     }
 }
 

@@ -1,117 +1,84 @@
-//! `crawler-cli completions SHELL`: what bash, zsh and fish need to complete command lines of this program, made from
-//! the tables of options of `find` and `get`.
+//! `crawler-cli completions SHELL`: what bash, zsh and fish need to complete command lines of this program, written
+//! from the option tables of all commands.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::find::USAGE;
-use super::find::options::{Hint, Val, all};
-use crate::terminal;
+use super::manual::Manual;
+use super::option::{self, Hint, Row, Section, Show};
+use super::parse::{CommandLine, Syntax, UsageError, parse};
+use super::{FAILED, manuals, print, show, wrong_usage};
 
 /// Runs the command with the arguments that follow its name.
-pub fn main(args: &[OsString]) -> ExitCode {
-    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
-    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
-    let text = match args.as_slice() {
-        ["bash"] => bash(),
-        ["zsh"] => zsh(),
-        ["fish"] => fish(),
-        ["-h" | "--help"] => HELP.to_owned(),
-        _ => {
-            eprint!("{HELP}");
-            return ExitCode::from(USAGE);
-        }
+pub(super) fn main(words: Vec<OsString>) -> ExitCode {
+    let mut args = Args::default();
+    let completions = match parse(&mut args, words) {
+        Ok(Some(text)) => return show(text, &manual(), FAILED),
+        Ok(None) => args
+            .completions
+            .ok_or_else(|| UsageError("no shell".into())),
+        Err(error) => Err(error),
     };
-    terminal::print_help(&text);
-    ExitCode::SUCCESS
+    match completions {
+        Ok(completions) => print(&completions(), FAILED),
+        Err(error) => wrong_usage("completions", &error),
+    }
 }
 
-/// A command of the program.
-struct Command {
-    name: &'static str,
-    about: &'static str,
-    rows: Vec<Row>,
-    /// What stands without an option.
-    operands: &'static [&'static str],
-}
-
-/// An option of a command.
-struct Row {
-    names: Vec<String>,
-    values: Vec<Val>,
-    about: &'static str,
-}
-
-fn commands() -> Vec<Command> {
-    // A shell completes neither `(` nor what comes after `--`.
-    let is_option = |name: &str| name.starts_with('-') && name != "--";
-    let find = all().map(|opt| Row {
-        names: opt
-            .names
-            .iter()
-            .filter(|name| is_option(name))
-            .map(|&name| name.to_owned())
-            .collect(),
-        values: opt.values.to_vec(),
-        about: opt.short,
-    });
-    let get = crate::get::options().map(|(short, long, value, about)| Row {
-        names: short
-            .map(|letter| format!("-{letter}"))
-            .into_iter()
-            .chain([format!("--{long}")])
-            .collect(),
-        values: value
-            .map(|name| Val {
-                name,
-                hint: if name.contains("file") {
-                    Hint::File
-                } else {
-                    Hint::Any
-                },
-            })
-            .into_iter()
-            .collect(),
-        about,
-    });
-    let help = || Row {
-        names: vec!["-h".to_owned(), "--help".to_owned()],
-        values: Vec::new(),
-        about: "help",
-    };
-    let serve = Row {
-        names: vec!["--serve".to_owned()],
-        values: Vec::new(),
-        about: "only serve the mirror",
-    };
-    let command = |name, about, rows, operands| Command {
-        name,
-        about,
-        rows,
-        operands,
-    };
-    vec![
-        command(
-            "find",
-            "find files in web directory listings",
-            find.filter(|row| !row.names.is_empty()).collect(),
-            &[],
-        ),
-        command("get", "transfer URLs", get.collect(), &[]),
-        command("demo", "show find at work", vec![serve, help()], &[]),
-        command(
+pub(super) fn manual() -> Manual {
+    Manual {
+        usage: "bash|zsh|fish",
+        examples: EXAMPLES,
+        operands: &["bash", "zsh", "fish"],
+        ..Manual::of::<Args>(
             "completions",
-            "completions for a shell",
-            vec![help()],
-            &["bash", "zsh", "fish"],
-        ),
-    ]
+            "print the completions of command lines for a shell",
+        )
+    }
+}
+
+#[derive(Default)]
+struct Args {
+    /// Writes the completions for the shell that was named.
+    completions: Option<fn() -> String>,
+}
+
+impl CommandLine for Args {
+    const SYNTAX: Syntax = Syntax::FIND;
+    const TABLE: &'static [Section<Self>] = &[Section {
+        heading: "Options",
+        options: &[&[option::Opt::show(&["-h", "--help"], Show::LongHelp).short("this help")]],
+    }];
+
+    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
+        let completions = match operand.to_str() {
+            Some("bash") => bash,
+            Some("zsh") => zsh,
+            Some("fish") => fish,
+            _ => {
+                let operand = operand.to_string_lossy();
+                return Err(UsageError(format!("{operand}: not bash, zsh or fish")));
+            }
+        };
+        self.completions = Some(completions);
+        Ok(())
+    }
+}
+
+/// The options of a command that a shell can complete: neither `(` nor `--`.
+fn options(manual: &Manual) -> impl Iterator<Item = &Row> {
+    manual.rows().filter(|row| names(row).next().is_some())
+}
+
+fn names(row: &Row) -> impl Iterator<Item = &'static str> {
+    let names = row.names.iter().copied();
+    names.filter(|name| name.starts_with('-') && *name != "--")
 }
 
 fn bash() -> String {
-    let commands = commands();
-    let names: Vec<_> = commands.iter().map(|command| command.name).collect();
+    let manuals = manuals();
+    let commands: Vec<_> = manuals.iter().map(|manual| manual.name).collect();
     let mut text = format!(
         "# Completions of crawler-cli for bash. Load them by: source <(crawler-cli completions bash)\n\
          _crawler_cli() {{\n    \
@@ -120,17 +87,17 @@ fn bash() -> String {
          if [ \"$COMP_CWORD\" -eq 1 ]; then\n        \
          words='{} --help --version'\n    \
          else\n        case ${{COMP_WORDS[1]}} in\n",
-        names.join(" ")
+        commands.join(" ")
     );
-    for command in &commands {
+    for manual in &manuals {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "        {})", command.name);
-        let with_value = command.rows.iter().filter(|row| !row.values.is_empty());
+        let _ = writeln!(text, "        {})", manual.name);
+        let with_value = options(manual).filter(|row| !row.values.is_empty());
         let _ = writeln!(text, "            case $prev in");
         for row in with_value {
-            let names = row.names.join("|");
+            let names = names(row).collect::<Vec<_>>().join("|");
             let action = match row.values[0].hint {
-                Hint::Any => "return".to_owned(),
+                Hint::Nothing => "return".to_owned(),
                 Hint::File => "compopt -o filenames 2>/dev/null\n                mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n                return".to_owned(),
                 Hint::OneOf(values) => format!(
                     "mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n                return",
@@ -139,11 +106,8 @@ fn bash() -> String {
             };
             let _ = writeln!(text, "            {names})\n                {action} ;;");
         }
-        let names = command.rows.iter().flat_map(|row| &row.names);
-        let words: Vec<&str> = names
-            .map(String::as_str)
-            .chain(command.operands.iter().copied())
-            .collect();
+        let options = options(manual).flat_map(names);
+        let words: Vec<_> = options.chain(manual.operands.iter().copied()).collect();
         let _ = writeln!(text, "            *) words='{}' ;;", words.join(" "));
         let _ = writeln!(text, "            esac ;;");
     }
@@ -155,26 +119,26 @@ fn bash() -> String {
 }
 
 fn zsh() -> String {
-    let commands = commands();
+    let manuals = manuals();
     let mut text = String::from(
         "#compdef crawler-cli\n# Completions of crawler-cli for zsh. Load them by: source <(crawler-cli completions zsh)\n\
          _crawler_cli() {\n    local -a commands\n    commands=(\n",
     );
-    for command in &commands {
-        let _ = writeln!(text, "        '{}:{}'", command.name, command.about);
+    for manual in &manuals {
+        let _ = writeln!(text, "        '{}:{}'", manual.name, manual.about);
     }
     text.push_str(
         "    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n    \
          local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $command in\n",
     );
-    for command in &commands {
-        let _ = writeln!(text, "    {})\n        _arguments \\", command.name);
-        for row in &command.rows {
-            for name in &row.names {
-                let mut spec = format!("*{name}[{}]", zsh_text(row.about));
-                for value in &row.values {
+    for manual in &manuals {
+        let _ = writeln!(text, "    {})\n        _arguments \\", manual.name);
+        for row in options(manual) {
+            for name in names(row) {
+                let mut spec = format!("*{name}[{}]", zsh_text(row.short));
+                for value in row.values {
                     let action = match value.hint {
-                        Hint::Any => " ".to_owned(),
+                        Hint::Nothing => " ".to_owned(),
                         Hint::File => "_files".to_owned(),
                         Hint::OneOf(values) => format!("({})", values.join(" ")),
                     };
@@ -183,7 +147,7 @@ fn zsh() -> String {
                 let _ = writeln!(text, "            {} \\", quoted(&spec));
             }
         }
-        let operands = match command.operands {
+        let operands = match manual.operands {
             [] => "*:URL: ".to_owned(),
             operands => format!("*:shell:({})", operands.join(" ")),
         };
@@ -200,20 +164,20 @@ fn fish() -> String {
         "# Completions of crawler-cli for fish. Load them by: crawler-cli completions fish | source\n\
          complete -c crawler-cli -f\n",
     );
-    for command in commands() {
+    for manual in manuals() {
         let _ = writeln!(
             text,
             "complete -c crawler-cli -n __fish_use_subcommand -a {} -d {}",
-            command.name,
-            quoted(command.about)
+            manual.name,
+            quoted(manual.about)
         );
         let seen = format!(
             "complete -c crawler-cli -n '__fish_seen_subcommand_from {}'",
-            command.name
+            manual.name
         );
-        for row in &command.rows {
+        for row in options(&manual) {
             let mut line = seen.clone();
-            for name in &row.names {
+            for name in names(row) {
                 let _ = match (name.strip_prefix("--"), name.strip_prefix('-')) {
                     (Some(long), _) => write!(line, " -l {long}"),
                     (None, Some(short)) if short.chars().count() == 1 => {
@@ -225,16 +189,16 @@ fn fish() -> String {
             }
             if let Some(value) = row.values.first() {
                 line += match value.hint {
-                    Hint::Any | Hint::OneOf(_) => " -x",
+                    Hint::Nothing | Hint::OneOf(_) => " -x",
                     Hint::File => " -r -F",
                 };
                 if let Hint::OneOf(values) = value.hint {
                     let _ = write!(line, " -a {}", quoted(&values.join(" ")));
                 }
             }
-            let _ = writeln!(text, "{line} -d {}", quoted(row.about));
+            let _ = writeln!(text, "{line} -d {}", quoted(row.short));
         }
-        for operand in command.operands {
+        for operand in manual.operands {
             let _ = writeln!(text, "{seen} -a {operand}");
         }
     }
@@ -259,12 +223,8 @@ fn zsh_text(text: &str) -> String {
     out
 }
 
-const HELP: &str = "\
-Prints completions for a shell.
-
-Usage: crawler-cli completions bash|zsh|fish
-
-  bash   source <(crawler-cli completions bash)
-  zsh    source <(crawler-cli completions zsh)
-  fish   crawler-cli completions fish | source
-";
+const EXAMPLES: &[(&str, &str)] = &[
+    ("source <(crawler-cli completions bash)", "In bash"),
+    ("source <(crawler-cli completions zsh)", "In zsh"),
+    ("crawler-cli completions fish | source", "In fish"),
+];

@@ -1,5 +1,164 @@
-//! The command lines: what each command understands, and the texts made from that.
+//! The command lines. Each command declares its options as a table of rows ([`option`]); one parser ([`parse`]) reads
+//! all command lines, and the help texts, the man pages and the completions are written from the same rows.
 
-pub mod completions;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+mod completions;
+mod crawl_options;
+mod demo;
 pub mod find;
+pub mod get;
 mod help;
+mod man;
+mod manual;
+mod option;
+mod parse;
+mod values;
+
+use crate::terminal;
+use manual::Manual;
+use option::Show;
+use parse::UsageError;
+
+/// Runs the program with its arguments.
+pub fn main(mut args: Vec<OsString>) -> ExitCode {
+    if args.is_empty() {
+        eprint!("{}", overview());
+        return ExitCode::from(USAGE);
+    }
+    let command = args.remove(0);
+    match command.to_str() {
+        Some("get") => get::main(args),
+        Some("find") => find::main(args),
+        Some("demo") => demo::main(args),
+        Some("completions") => completions::main(args),
+        Some("help" | "-h" | "--help") => print(&overview(), FAILED),
+        Some("-V" | "--version") => print(VERSION, FAILED),
+        _ => {
+            let command = command.to_string_lossy();
+            let command = terminal::neutralise(&command);
+            eprint!("crawler-cli: no command {command}\n\n{}", overview());
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// The manuals of all commands.
+fn manuals() -> [Manual; 4] {
+    [
+        get::manual(),
+        find::manual(),
+        demo::manual(),
+        completions::manual(),
+    ]
+}
+
+/// `crawler-cli --help`: the commands.
+fn overview() -> String {
+    let mut text = String::from(
+        "Finds and fetches files over HTTP.\n\nUsage: crawler-cli COMMAND [ARGUMENT...]\n\n",
+    );
+    for Manual { name, about, .. } in manuals() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {name:<12} {about}");
+    }
+    text.push_str(
+        "\n'crawler-cli COMMAND --help' describes a command. --version prints the version.\n",
+    );
+    text
+}
+
+/// Prints a text about a command. `failed` is the exit status if that is impossible.
+fn show(show: Show, manual: &Manual, failed: u8) -> ExitCode {
+    let text = match show {
+        Show::ShortHelp => help::short(manual, width()),
+        Show::LongHelp => help::long(manual, width()),
+        Show::Man => man::page(manual),
+        Show::Version => VERSION.to_owned(),
+    };
+    print(&text, failed)
+}
+
+/// Prints a text on standard output. That its reader closed a pipe is no failure.
+fn print(text: &str, failed: u8) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("crawler-cli: cannot write: {error}");
+            ExitCode::from(failed)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Reports wrong usage of a command.
+fn wrong_usage(command: &str, error: &UsageError) -> ExitCode {
+    let message = terminal::neutralise(&error.0).into_owned();
+    eprintln!("crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'.");
+    ExitCode::from(USAGE)
+}
+
+/// The width of help texts: that of the terminal, within reason.
+fn width() -> usize {
+    let columns = console::Term::stdout().size_checked();
+    columns.map_or(100, |(_, columns)| usize::from(columns).clamp(60, 100))
+}
+
+/// The exit status of wrong usage.
+const USAGE: u8 = 2;
+/// The exit status of a command that failed and has no other for it.
+const FAILED: u8 = 1;
+
+const VERSION: &str = concat!("crawler-cli ", env!("CARGO_PKG_VERSION"), "\n");
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_in_every_text() {
+        for manual in manuals() {
+            let (short, long) = (help::short(&manual, 100), help::long(&manual, 100));
+            let man = man::page(&manual);
+            let mut names = HashSet::new();
+            for row in manual.rows() {
+                for name in row.names {
+                    assert!(names.insert(name), "{name} is there twice");
+                    assert!(man.contains(&man::bold(name)), "{name}");
+                }
+                for text in [&short, &long] {
+                    let apart = ["  ", "\n"].map(|gap| format!("  {}{gap}", row.signature()));
+                    let is_there = apart.iter().any(|signature| text.contains(signature));
+                    assert!(is_there, "{}", row.signature());
+                }
+                assert!(
+                    !row.short.is_empty() && row.short.len() <= 60,
+                    "{}",
+                    row.short
+                );
+                let is_whole = row.long.is_empty() || row.long.ends_with(['.', '-']);
+                assert!(is_whole, "{}", row.long);
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked() {
+        for manual in manuals() {
+            for width in [60, 80, 100] {
+                for text in [help::short(&manual, width), help::long(&manual, width)] {
+                    let examples = "    crawler-cli";
+                    for line in text.lines().filter(|line| !line.starts_with(examples)) {
+                        let fits = line.chars().count() <= width;
+                        assert!(fits && line.trim_end() == line, "{width}: {line:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! `crawler-cli demo`: shows `find` at work without a network or any set-up. Serves the sample mirror of [`tree`]
 //! from this process and searches it by the same code as `crawler-cli find`.
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -17,19 +16,17 @@ pub mod tree;
 
 use server::Server;
 
-/// Runs the command with the arguments that follow its name.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
-    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
-    let result = match args.as_slice() {
-        [] => show(),
-        ["--serve"] => serve(),
-        ["-h" | "--help"] => write(HELP).map(|()| true),
-        _ => {
-            eprintln!("crawler-cli demo: the only options are --serve and --help");
-            return ExitCode::from(2);
-        }
-    };
+/// Serves the mirror and searches it.
+pub(crate) fn search() -> ExitCode {
+    exit(show())
+}
+
+/// Only serves the mirror, until the process is ended.
+pub(crate) fn serve() -> ExitCode {
+    exit(keep_serving())
+}
+
+fn exit(result: io::Result<bool>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -50,7 +47,7 @@ fn show() -> io::Result<bool> {
         "A sample mirror in the shape of CentOS Stream's, served by this process at {url}\n\n$ {}\n\n",
         style(command).bold()
     ))?;
-    let (urls, summary) = search(&url)?;
+    let (urls, summary) = find(&url)?;
     for url in sample(&urls) {
         write(&format!("{}\n", style(url).cyan()))?;
     }
@@ -88,7 +85,7 @@ fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
 }
 
 /// The URLs in order, and how the search went.
-fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
+fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
     let find = Find::new().start(url).map_err(io::Error::other)?;
     let mut live = Live::new(Progress::Line);
     let mut urls = Vec::new();
@@ -108,8 +105,7 @@ fn search(url: &str) -> io::Result<(Vec<String>, Summary)> {
     Ok((urls, summary))
 }
 
-/// Serves until the process is ended.
-fn serve() -> io::Result<bool> {
+fn keep_serving() -> io::Result<bool> {
     let server = Server::start()?;
     let url = server.url();
     write(&format!(
@@ -139,13 +135,4 @@ Try it yourself:
   crawler-cli demo --serve          keeps the mirror up, and says what to run against it
   crawler-cli find URL -name GLOB   on any Apache, nginx or Python index page
   crawler-cli find --help
-";
-
-const HELP: &str = "\
-Shows crawler-cli at work: serves a built-in sample mirror on a free loopback port and searches it.
-
-Usage: crawler-cli demo [--serve]
-
-  --serve      only serve the mirror, until Ctrl-C
-  -h, --help   this text
 ";

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use courser::proto::Url;
 use courser::{CookieJar, Response};
 
-use super::low::Group;
+use super::args::CookieArgs;
 use super::redirect::Errand;
 
 /// What the transfers of a group do about cookies.
@@ -24,13 +24,13 @@ pub(super) struct Cookies {
 impl Cookies {
     /// Reads the files into `jar`. One that cannot be read is as good as an empty one, as in curl: the first run with
     /// `-b jar -c jar` has none.
-    pub(super) fn new(group: &Group, jar: &CookieJar) -> Self {
+    pub(super) fn new(args: &CookieArgs, jar: &CookieJar) -> Self {
         let mut cookies = Self {
-            keep: group.cookie_jar.is_some(),
-            save: group.cookie_jar.clone().map(PathBuf::from),
+            keep: args.jar.is_some(),
+            save: args.jar.clone().map(PathBuf::from),
             ..Self::default()
         };
-        for typed in &group.cookies {
+        for typed in &args.cookies {
             if typed.as_bytes().contains(&b'=') {
                 if !cookies.text.is_empty() {
                     cookies.text.extend_from_slice(b"; ");

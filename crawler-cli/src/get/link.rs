@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use courser::proto::{Credentials, Scheme, Url};
 use courser::{
-    Address, Call, CallId, Client, ClientCertificate, Completion, Config, ConnectTo, DnsConfig,
-    Family, HostClient, HostConfig, Limits, Moment, Observer, Override, PemOrDer, Proxies, Proxy,
-    ProxyKind, Read, Timeouts, TlsConfig, TlsRoots, TlsVersion, Upstream,
+    Address, Call, CallId, Client, Completion, Config, ConnectTo, DnsConfig, Family, HostClient,
+    HostConfig, Limits, Moment, Observer, Override, Proxies, Proxy, ProxyKind, Read, Timeouts,
+    TlsConfig, Upstream,
 };
 
+use super::args::Group;
 use super::exit::{Exit, Failure};
-use super::low::Group;
 use super::plan::{DEFAULT_USER_AGENT, text};
 use super::show;
 use super::target::Target;
+use super::tls::TlsSettings;
 
 /// What two transfers must have in common to share connections.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -42,17 +43,6 @@ pub(super) struct Settings {
     proxy_tunnel: bool,
 }
 
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct TlsSettings {
-    insecure: bool,
-    roots: Option<PathBuf>,
-    crl: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    min: Option<TlsVersion>,
-    max: Option<TlsVersion>,
-}
-
 impl Settings {
     /// # Errors
     /// A `--resolve` or `--connect-to` that cannot be understood, or text that is no UTF-8.
@@ -64,6 +54,7 @@ impl Settings {
             typed.clone().map(|typed| text(typed, what)).transpose()
         };
         let agent = group
+            .request
             .user_agent
             .clone()
             .unwrap_or(DEFAULT_USER_AGENT.into());
@@ -72,46 +63,40 @@ impl Settings {
         // As curl, which looks there if there is no --cacert.
         let bundle = || {
             let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-            set("CURL_CA_BUNDLE").or_else(|| set("SSL_CERT_FILE"))
+            let bundle = set("CURL_CA_BUNDLE").or_else(|| set("SSL_CERT_FILE"));
+            bundle.map(PathBuf::from)
         };
         let mut resolve = Vec::new();
-        for typed in &group.resolve {
+        for typed in &group.connect.resolve {
             read_resolve(typed, &mut resolve)?;
         }
-        let connect_to = group.connect_to.iter().map(|typed| read_connect_to(typed));
+        let connect_to = group
+            .connect
+            .connect_to
+            .iter()
+            .map(|typed| read_connect_to(typed));
         Ok(Self {
-            unix_socket: path(&group.unix_socket),
-            connect_timeout: group.connect_timeout,
+            unix_socket: path(&group.connect.unix_socket),
+            connect_timeout: group.connect.timeout,
             user_agent: (!agent.is_empty()).then_some(agent),
             tls: TlsSettings {
-                insecure: group.insecure,
-                roots: group.cacert.clone().or_else(bundle).map(PathBuf::from),
-                crl: path(&group.crlfile),
-                certificate: path(&group.cert),
-                key: path(&group.key),
-                min: group.tls_min,
-                max: group.tls_max,
+                roots: group.tls.roots.clone().or_else(bundle),
+                ..group.tls.clone()
             },
-            // As curl: nothing that is said about servers holds for proxies.
-            proxy_tls: TlsSettings {
-                insecure: group.proxy_insecure,
-                roots: path(&group.proxy_cacert),
-                crl: path(&group.proxy_crlfile),
-                certificate: path(&group.proxy_cert),
-                key: path(&group.proxy_key),
-                ..TlsSettings::default()
-            },
+            // As curl does: nothing that is said about servers holds for proxies.
+            proxy_tls: group.proxy.tls.clone(),
             resolve,
             connect_to: connect_to.collect::<Result<_, _>>()?,
-            family: group.family,
-            proxy: own_text(&group.proxy, "proxy")?,
+            family: group.connect.family,
+            proxy: own_text(&group.proxy.proxy, "proxy")?,
             proxy_user: group
-                .proxy_user
+                .proxy
+                .user
                 .clone()
                 .map(|user| user.as_bytes().to_vec()),
-            noproxy: own_text(&group.noproxy, "list of hosts")?,
+            noproxy: own_text(&group.proxy.noproxy, "list of hosts")?,
             proxy_headers,
-            proxy_tunnel: group.proxy_tunnel,
+            proxy_tunnel: group.proxy.tunnel,
         })
     }
 
@@ -203,28 +188,6 @@ impl Settings {
             user_agent: self.user_agent.clone(),
             ..HostConfig::default()
         }
-    }
-}
-
-impl TlsSettings {
-    fn config(&self) -> TlsConfig {
-        let file = |path: &PathBuf| PemOrDer::File(path.clone());
-        let mut config = TlsConfig {
-            insecure: self.insecure,
-            crls: self.crl.iter().map(file).collect(),
-            client: self.certificate.as_ref().map(|chain| ClientCertificate {
-                chain: file(chain),
-                key: file(self.key.as_ref().unwrap_or(chain)),
-            }),
-            ..TlsConfig::default()
-        };
-        if let Some(roots) = &self.roots {
-            config.roots = TlsRoots::None;
-            config.extra_roots = vec![file(roots)];
-        }
-        config.max_version = self.max.unwrap_or(config.max_version);
-        config.min_version = self.min.unwrap_or(config.min_version);
-        config
     }
 }
 

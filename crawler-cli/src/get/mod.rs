@@ -18,22 +18,22 @@
 //! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
 //! - There is no URL globbing, no progress meter and no configuration file.
 
+pub(crate) mod args;
 mod cookies;
 mod exit;
 mod link;
-mod low;
 mod output;
 mod plan;
-mod rate;
+pub(crate) mod rate;
 mod redirect;
 mod retry;
 mod show;
 mod target;
+mod tls;
 mod transfer;
 mod upload;
 mod write_out;
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,6 +42,7 @@ use std::time::Instant;
 
 use courser::CookieJar;
 
+use args::LowArgs;
 use exit::{Exit, Failure};
 use output::{Sink, say, write_stdout};
 use plan::HiArgs;
@@ -49,45 +50,19 @@ use rate::Pacer;
 use transfer::Session;
 use write_out::{Facts, WriteOut};
 
-/// Runs the command with the arguments that follow its name, and returns curl's exit code for what happened to the
-/// last URL.
-pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let low = match low::parse(args) {
-        Ok(low) => low,
-        Err(usage) => {
-            say(&format!("crawler-cli: {usage}"));
-            say("crawler-cli: try 'crawler-cli get --help' for more information");
-            return Exit::Usage.into();
-        }
-    };
-    if low.help {
-        let written = write_stdout(low::help().as_bytes());
-        return written
-            .map_or_else(|failure| failure.exit, |()| Exit::Ok)
-            .into();
-    }
-    match HiArgs::new(low) {
-        Ok(args) => run(&args).into(),
+/// Transfers the URLs, and returns curl's exit code for what happened to the last one.
+pub(crate) fn run(args: LowArgs) -> ExitCode {
+    let exit = match HiArgs::new(args) {
+        Ok(args) => transfer_all(&args),
         Err(failure) => {
             say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
-            failure.exit.into()
+            failure.exit
         }
-    }
+    };
+    exit.into()
 }
 
-/// Every option for other uses of the table: its letter, its long name, what its value is called, and what it does.
-pub(crate) fn options() -> impl Iterator<
-    Item = (
-        Option<char>,
-        &'static str,
-        Option<&'static str>,
-        &'static str,
-    ),
-> {
-    low::options()
-}
-
-fn run(args: &HiArgs) -> Exit {
+fn transfer_all(args: &HiArgs) -> Exit {
     let global = &args.global;
     let mut session = Session::new(global.verbose, global.silent, args.jar.clone());
     let mut pacer = Pacer::default();

@@ -12,10 +12,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use courser::CookieJar;
 
+use super::args::{Data, Global, Group, LowArgs};
 use super::cookies::Cookies;
 use super::exit::{Exit, Failure};
 use super::link::Settings;
-use super::low::{Data, Global, Group, LowArgs};
 use super::redirect::{Errand, Follow};
 use super::retry::Retry;
 use super::upload::Upload;
@@ -113,7 +113,11 @@ impl HiArgs {
             let urls = std::mem::take(&mut group.urls);
             let mut outputs = std::mem::take(&mut group.outputs).into_iter();
             let mut uploads = std::mem::take(&mut group.uploads).into_iter();
-            let one_method = [group.head, !group.data.is_empty(), uploads.len() > 0];
+            let one_method = [
+                group.request.head,
+                !group.request.data.is_empty(),
+                uploads.len() > 0,
+            ];
             if one_method.into_iter().filter(|asked| *asked).count() > 1 {
                 return Err(usage(
                     "you can only select one of POST (-d, --data), PUT (-T, --upload-file) and HEAD (-I, --head)",
@@ -159,47 +163,46 @@ impl Transfer {
 impl Options {
     fn new(group: Group, jar: &CookieJar) -> Result<Self, Failure> {
         let mut headers = Vec::new();
-        for typed in &group.headers {
+        for typed in &group.request.headers {
             read_headers(typed, &mut headers)?;
         }
         let mut proxy_headers = Vec::new();
-        for typed in &group.proxy_headers {
+        for typed in &group.proxy.headers {
             read_headers(typed, &mut proxy_headers)?;
         }
         let settings = Settings::new(&group, for_proxy(&headers, proxy_headers))?;
-        let cookies = Cookies::new(&group, jar);
-        let follow = Follow::new(&group);
-        let retry = Retry::new(&group);
-        let write_out = match &group.write_out {
+        let cookies = Cookies::new(&group.cookies, jar);
+        let write_out = match &group.result.write_out {
             Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
             None => None,
         };
         Ok(Self {
-            follow,
-            retry,
+            follow: group.follow,
+            retry: group.retry,
             settings,
             cookies,
-            compressed: group.compressed,
+            compressed: group.request.compressed,
             method: group
+                .request
                 .method
                 .map(|method| text(method, "method"))
                 .transpose()?,
             headers,
-            user: group.user.map(credentials).transpose()?,
-            user_agent: group.user_agent.map(OsString::into_vec),
-            referer: group.referer.map(referer).transpose()?,
-            range: group.range.map(OsString::into_vec),
-            bearer: group.bearer.map(OsString::into_vec),
-            json: group.json,
-            body: read_body(&group.data)?,
-            head_only: group.head,
-            include: group.include || group.head,
-            show_connect: !group.suppress_connect_headers,
-            fail: group.fail,
-            fail_with_body: group.fail_with_body,
-            path_as_is: group.path_as_is,
-            max_time: group.max_time,
-            max_filesize: group.max_filesize,
+            user: group.request.user.map(credentials).transpose()?,
+            user_agent: group.request.user_agent.map(OsString::into_vec),
+            referer: group.request.referer.map(referer).transpose()?,
+            range: group.request.range.map(OsString::into_vec),
+            bearer: group.request.bearer.map(OsString::into_vec),
+            json: group.request.json,
+            body: read_body(&group.request.data)?,
+            head_only: group.request.head,
+            include: group.result.include || group.request.head,
+            show_connect: !group.result.suppress_connect_headers,
+            fail: group.result.fail,
+            fail_with_body: group.result.fail_with_body,
+            path_as_is: group.request.path_as_is,
+            max_time: group.result.max_time,
+            max_filesize: group.result.max_filesize,
             write_out: write_out.map(|format| WriteOut::parse(&format)),
         })
     }
@@ -474,12 +477,14 @@ pub(super) fn usage(cause: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::get::low;
+    use crate::cli::get::{Request, read};
     use crate::get::target::Target;
 
     fn plan(args: &[&str]) -> Result<HiArgs, Failure> {
-        let low = low::parse(args.iter().map(OsString::from)).expect("a usable command line");
-        HiArgs::new(low)
+        match read(args.iter().map(OsString::from).collect()) {
+            Ok(Request::Transfers(args)) => HiArgs::new(args),
+            _ => panic!("not a usable command line: {args:?}"),
+        }
     }
 
     fn options(args: &[&str]) -> Options {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// At most one start per interval.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     interval: Duration,
 }
 
@@ -23,14 +23,14 @@ impl FromStr for Rate {
             _ => return Err("unsupported unit, use s, m, h or d"),
         };
         if count.is_empty() || !count.bytes().all(|b| b.is_ascii_digit()) {
-            return Err("expected a proper numerical parameter");
+            return Err("expected a number");
         }
         match count.parse::<u32>() {
             Ok(0) => Err("at least 1 is needed"),
             Ok(count) => Ok(Self {
                 interval: Duration::from_secs(seconds) / count,
             }),
-            Err(_) => Err("number is too large"),
+            Err(_) => Err("the number is too large"),
         }
     }
 }
@@ -71,11 +71,11 @@ mod tests {
             ("3/x", Err("unsupported unit, use s, m, h or d")),
             ("3/", Err("unsupported unit, use s, m, h or d")),
             ("0/s", Err("at least 1 is needed")),
-            ("", Err("expected a proper numerical parameter")),
-            ("1.5/s", Err("expected a proper numerical parameter")),
-            ("+1/s", Err("expected a proper numerical parameter")),
-            ("-1/s", Err("expected a proper numerical parameter")),
-            ("99999999999/s", Err("number is too large")),
+            ("", Err("expected a number")),
+            ("1.5/s", Err("expected a number")),
+            ("+1/s", Err("expected a number")),
+            ("-1/s", Err("expected a number")),
+            ("99999999999/s", Err("the number is too large")),
         ];
         for (text, expected) in cases {
             let rate = text.parse::<Rate>().map(|r| r.interval.as_nanos());

@@ -4,39 +4,36 @@ use courser::Response;
 use courser::proto::resolve;
 
 use super::exit::{Exit, Failure};
-use super::low::Group;
 use super::plan::{Kind, Transfer};
 use super::target::Target;
 
 /// Whether and how redirects are followed.
-#[derive(Debug)]
-pub(super) struct Follow {
-    on: bool,
-    /// Credentials are for everybody.
-    trusting: bool,
-    /// `None` is without limit.
-    limit: Option<u32>,
-    post301: bool,
-    post302: bool,
-    post303: bool,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Follow {
+    pub(crate) on: bool,
+    /// Credentials are sent to other hosts too.
+    pub(crate) trusting: bool,
+    /// `None` is without a limit.
+    pub(crate) limit: Option<u32>,
+    pub(crate) post301: bool,
+    pub(crate) post302: bool,
+    pub(crate) post303: bool,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self {
+            on: false,
+            trusting: false,
+            limit: Some(50),
+            post301: false,
+            post302: false,
+            post303: false,
+        }
+    }
 }
 
 impl Follow {
-    pub(super) fn new(group: &Group) -> Self {
-        Self {
-            on: group.location,
-            trusting: group.location_trusted,
-            limit: match group.max_redirs {
-                None => Some(50),
-                Some(limit) if limit < 0 => None,
-                Some(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
-            },
-            post301: group.post301,
-            post302: group.post302,
-            post303: group.post303,
-        }
-    }
-
     /// Where that response leads, if it is to be followed.
     pub(super) fn location<'a>(&self, response: &'a Response) -> Option<&'a [u8]> {
         if !self.on || !(300..400).contains(&response.status()) {

@@ -3,17 +3,16 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::exit::{Exit, Failure};
-use super::low::Group;
 use super::write_out::Facts;
 
 /// The options of repetition.
-#[derive(Debug)]
-pub(super) struct Retry {
-    times: u32,
-    delay: Option<Duration>,
-    max_time: Option<Duration>,
-    refused: bool,
-    all_errors: bool,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Retry {
+    pub(crate) times: u32,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) max_time: Option<Duration>,
+    pub(crate) refused: bool,
+    pub(crate) all_errors: bool,
 }
 
 /// The repetitions of one transfer.
@@ -27,16 +26,6 @@ pub(super) struct Retries<'a> {
 }
 
 impl Retry {
-    pub(super) fn new(group: &Group) -> Self {
-        Self {
-            times: group.retries,
-            delay: group.retry_delay,
-            max_time: group.retry_max_time,
-            refused: group.retry_connrefused,
-            all_errors: group.retry_all_errors,
-        }
-    }
-
     pub(super) fn begin(&self, now: Instant) -> Retries<'_> {
         Retries {
             rule: self,

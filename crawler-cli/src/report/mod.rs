@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// What goes to standard output is written in the order of the URLs it is about, at the end.
     pub(crate) sort: bool,
     pub(crate) progress: Progress,
-    pub(crate) summary: SummaryForm,
+    pub(crate) summary: SummaryFormat,
     /// Figures at the end, on standard error.
     pub(crate) text_report: bool,
     /// A page with figures and charts, in this file.
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 
 /// What is said at the end.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) enum SummaryForm {
+pub(crate) enum SummaryFormat {
     Nothing,
     /// A line on standard error.
     #[default]
@@ -147,7 +147,7 @@ impl Report {
     /// The results could not be written. That their reader went away is none.
     pub(crate) fn finish(mut self, summary: &Summary) -> io::Result<()> {
         self.release();
-        if self.options.summary == SummaryForm::Json {
+        if self.options.summary == SummaryFormat::Json {
             self.results
                 .extend_from_slice(statistics::summary_json(summary).as_bytes());
         }
@@ -165,7 +165,7 @@ impl Report {
         if self.options.text_report {
             text += &statistics::report_text(summary);
         }
-        if self.options.summary == SummaryForm::Text {
+        if self.options.summary == SummaryFormat::Text {
             text += &summary_text(summary);
             text.push('\n');
             if summary.downloads.wanted > 0 && !self.options.text_report {
@@ -176,7 +176,7 @@ impl Report {
         // Without standard error there is nowhere to complain.
         let _ = io::stderr().write_all(text.as_bytes());
         let mut outcome = Ok(());
-        if let SummaryForm::JsonFile(path) = &self.options.summary {
+        if let SummaryFormat::JsonFile(path) = &self.options.summary {
             let written = std::fs::write(path, statistics::summary_json(summary));
             outcome = outcome.and(named(written, path));
         }

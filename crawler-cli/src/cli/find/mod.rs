@@ -12,48 +12,37 @@ use std::sync::{Arc, Mutex};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::cli::help;
+use crate::cli::{self, USAGE};
 use crate::find::{Ending, Event, State};
 use crate::report::{self, Report};
-use crate::terminal;
 
+mod args;
 mod expression_words;
-pub(super) mod options;
+mod manual;
+mod options;
 mod wfind;
 
-use options::{Args, Ask, Parsed, parse};
+use args::{Request, Search};
+pub(super) use manual::manual;
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    match parse(args, var) {
-        Ok(Parsed::Ask(ask)) => {
-            terminal::print_help(&match ask {
-                Ask::ShortHelp => help::short(width()),
-                Ask::LongHelp => help::long(width()),
-                Ask::Man => help::man(),
-                Ask::Wfind => wfind::help(),
-                Ask::Version => concat!("crawler-cli ", env!("CARGO_PKG_VERSION"), "\n").to_owned(),
-            });
-            ExitCode::SUCCESS
-        }
-        Ok(Parsed::Args(args)) => run(*args),
-        Err(error) => {
-            let message = terminal::neutralise(&error.0).into_owned();
-            eprintln!("crawler-cli find: {message}\nTry 'crawler-cli find --help'.");
-            ExitCode::from(USAGE)
-        }
+    match args::read(args, var) {
+        Ok(Request::WfindHelp) => cli::print(&wfind::help(cli::width()), UNREAD),
+        Ok(Request::Show(show)) => cli::show(show, &manual(), UNREAD),
+        Ok(Request::Search(search)) => run(*search),
+        Err(error) => cli::wrong_usage("find", &error),
     }
 }
 
-fn run(args: Args) -> ExitCode {
-    let Args {
+fn run(search: Search) -> ExitCode {
+    let Search {
         mut find,
         output,
         state,
         identity,
-        ..
-    } = args;
+    } = search;
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
@@ -139,24 +128,7 @@ fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// What is wrong with the arguments.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct UsageError(String);
-
-impl<E: std::error::Error> From<E> for UsageError {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// As wide as the terminal, within reason.
-fn width() -> usize {
-    let columns = console::Term::stdout().size_checked();
-    columns.map_or(100, |(_, columns)| usize::from(columns).clamp(60, 100))
-}
-
 /// Some URL could not be read, some action failed, or the results could not be written.
 const UNREAD: u8 = 1;
-pub(super) const USAGE: u8 = 2;
 /// 128 + SIGINT, as shells report it.
 const INTERRUPTED: u8 = 130;

@@ -1,13 +1,18 @@
-//! `--compat wfind`: the flags of wfind with their meaning there, so that its users can switch. What wfind leaves to
-//! chance (retries without end, pages cut at `--max-body-size`, connections without number) is done as `find` does it.
+//! `--compat wfind`: the flags of wfind with their meaning there, so that its users can switch. Where wfind has no bound
+//! (retries without end, pages cut at `--max-body-size`, any number of connections), the bounds of `find` hold.
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::UsageError;
-use super::options::{Args, number};
-use crate::find::{Find, Kind};
+use super::args::{Args, with};
+use crate::cli::crawl_options::CrawlSetting;
+use crate::cli::help;
+use crate::cli::manual::Manual;
+use crate::cli::option::{Opt, Section, Set, Show, any, one_of};
+use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
+use crate::cli::values::number;
+use crate::find::Kind;
 
 /// What the flags say.
 struct Flags {
@@ -15,130 +20,49 @@ struct Flags {
     kind: Kind,
     recursive: bool,
     parallel: bool,
-    figures: bool,
-    /// Settings of connections, in the order given.
-    settings: Vec<Setting>,
+    statistics: bool,
+    settings: Vec<CrawlSetting>,
+    most_connections: Option<NonZeroUsize>,
     urls: Vec<String>,
 }
 
-type Setting = Box<dyn FnOnce(Find) -> Find>;
-
-struct Flag {
-    letter: Option<char>,
-    name: &'static str,
-    help: &'static str,
-    set: Set,
-}
-
-enum Set {
-    /// A flag that may be followed by `=true` or `=false`, in one word.
-    Switch(fn(&mut Flags, bool)),
-    Text(fn(&mut Flags, &str) -> Result<(), String>),
-    /// A number that is kept as a setting.
-    Number(fn(u64) -> Setting),
-}
-
-/// Reads wfind's arguments into `args`. `false`: they ask for help.
+/// Reads the arguments of wfind into `args`. `false`: they ask for the help text.
 ///
 /// # Errors
-/// The first argument that means nothing, or that `find` cannot mean.
+/// The first argument that means nothing, or that `find` cannot do.
 pub(super) fn read(words: Vec<String>, args: &mut Args) -> Result<bool, UsageError> {
     let mut flags = Flags {
         name: ".+".to_owned(),
         kind: Kind::File,
         recursive: true,
         parallel: true,
-        figures: false,
+        statistics: false,
         settings: Vec::new(),
+        most_connections: None,
         urls: Vec::new(),
     };
-    let mut words = words.into_iter();
-    let mut only_urls = false;
-    while let Some(word) = words.next() {
-        match word.strip_prefix('-') {
-            _ if only_urls => flags.urls.push(word),
-            None | Some("") => flags.urls.push(word),
-            Some("-") => only_urls = true,
-            Some("h" | "-help") => return Ok(false),
-            Some(rest) => match rest.strip_prefix('-') {
-                Some(long) => flags.long(long, &mut words)?,
-                None => flags.letters(rest, &mut words)?,
-            },
-        }
+    let words = words.into_iter().map(OsString::from).collect();
+    if parse(&mut flags, words)?.is_some() {
+        return Ok(false);
     }
     flags.apply(args)?;
     Ok(true)
 }
 
-type Words<'w> = &'w mut dyn Iterator<Item = String>;
+/// The help text of this mode.
+pub(super) fn help(width: usize) -> String {
+    let manual = Manual {
+        usage: "URL [FLAG...]",
+        description: "Results are printed as they are found. What cannot be read is reported on standard error, and nothing above the URL is read.",
+        ..Manual::of::<Flags>(
+            "find --compat wfind",
+            "find below a URL with the flags of wfind",
+        )
+    };
+    help::long(&manual, width)
+}
 
 impl Flags {
-    /// `name`, `name=value` or `name value`.
-    fn long(&mut self, word: &str, words: Words<'_>) -> Result<(), UsageError> {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word, None),
-        };
-        let flag = FLAGS.iter().find(|flag| flag.name == name);
-        let flag = flag.ok_or_else(|| UsageError(format!("wfind has no flag --{name}")))?;
-        self.set(flag, &format!("--{name}"), value, words)
-    }
-
-    /// Flags of one letter, the last of which may have a value.
-    fn letters(&mut self, letters: &str, words: Words<'_>) -> Result<(), UsageError> {
-        let mut rest = letters.chars();
-        while let Some(letter) = rest.next() {
-            let flag = FLAGS.iter().find(|flag| flag.letter == Some(letter));
-            let flag = flag.ok_or_else(|| UsageError(format!("wfind has no flag -{letter}")))?;
-            let name = format!("-{letter}");
-            let after = rest.as_str();
-            let attached = after.strip_prefix('=');
-            match (&flag.set, attached) {
-                (Set::Switch(_), None) => self.set(flag, &name, None, words)?,
-                (Set::Switch(_), Some(_)) => return self.set(flag, &name, attached, words),
-                _ => {
-                    let value = attached.or((!after.is_empty()).then_some(after));
-                    return self.set(flag, &name, value, words);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn set(
-        &mut self,
-        flag: &Flag,
-        name: &str,
-        value: Option<&str>,
-        words: Words<'_>,
-    ) -> Result<(), UsageError> {
-        if let Set::Switch(set) = flag.set {
-            let on = match value {
-                None | Some("true" | "1" | "t" | "T" | "TRUE" | "True") => true,
-                Some("false" | "0" | "f" | "F" | "FALSE" | "False") => false,
-                Some(value) => {
-                    return Err(UsageError(format!(
-                        "{name}={value}: neither true nor false"
-                    )));
-                }
-            };
-            set(self, on);
-            return Ok(());
-        }
-        let value = match value {
-            Some(value) => value.to_owned(),
-            None => words
-                .next()
-                .ok_or_else(|| UsageError(format!("{name} needs a value")))?,
-        };
-        let set = match flag.set {
-            Set::Text(set) => set(self, &value),
-            Set::Number(make) => number(&value).map(|number| self.settings.push(make(number))),
-            Set::Switch(_) => Ok(()),
-        };
-        set.map_err(|why| UsageError(format!("{name} {value}: {why}")))
-    }
-
     fn apply(self, args: &mut Args) -> Result<(), UsageError> {
         let [url] = self.urls.as_slice() else {
             let error = match self.urls.as_slice() {
@@ -161,11 +85,31 @@ impl Flags {
         if !self.parallel {
             find = find.connections(NonZeroUsize::MIN);
         }
-        for set in self.settings {
-            find = set(find);
+        if let Some(most) = self.most_connections {
+            find = find.at_most_connections(most);
         }
-        args.find = find;
-        args.output.text_report |= self.figures;
+        args.find = self.settings.into_iter().fold(find, with);
+        args.output.text_report |= self.statistics;
+        Ok(())
+    }
+
+    /// At most `size` connections stay open if there are never more. 0 is without a limit.
+    fn pool(&mut self, size: &str) -> Result<(), String> {
+        let size = NonZeroUsize::new(number(size)?);
+        self.most_connections = [size, self.most_connections].into_iter().flatten().min();
+        Ok(())
+    }
+}
+
+impl CommandLine for Flags {
+    const SYNTAX: Syntax = Syntax::PFLAG;
+    const TABLE: &'static [Section<Self>] = &[Section {
+        heading: "Flags",
+        options: &[FLAGS],
+    }];
+
+    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
+        self.urls.push(text(operand)?);
         Ok(())
     }
 }
@@ -181,95 +125,107 @@ fn directory_pattern(pattern: &str) -> String {
     pattern
 }
 
-/// The help text of this mode.
-pub(super) fn help() -> String {
-    let mut text = String::from(
-        "Usage: crawler-cli find --compat wfind URL [FLAG...]\n\n\
-         Finds below the URL with the flags of wfind. Results come as they are found, what cannot be read\n\
-         is named on standard error, and nothing above the URL is read.\n\n",
-    );
-    for flag in FLAGS {
-        let letter = match flag.letter {
-            Some(letter) => format!("-{letter}, "),
-            None => "    ".to_owned(),
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "  {letter}--{}\n        {}", flag.name, flag.help);
-    }
-    text
-}
-
-const fn flag(letter: Option<char>, name: &'static str, help: &'static str, set: Set) -> Flag {
-    Flag {
-        letter,
-        name,
-        help,
-        set,
-    }
-}
-
-fn milliseconds(number: u64) -> Duration {
+fn milliseconds(value: &str) -> Result<Duration, String> {
     // 0 means no limit in wfind; a year is as good.
-    match number {
+    Ok(match number(value)? {
         0 => Duration::from_secs(365 * 24 * 60 * 60),
         number => Duration::from_millis(number),
-    }
-}
-
-/// At most so many connections stay idle if there are no more.
-fn pool(size: u64) -> Setting {
-    let size = usize::try_from(size).ok().and_then(NonZeroUsize::new);
-    Box::new(move |find| match size {
-        Some(size) => find.at_most_connections(size),
-        // Without limit.
-        None => find,
     })
 }
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag(Some('n'), "name", "regular expression that the link's last segment has a match of [.+]",
-        Set::Text(|flags, value| { flags.name = value.to_owned(); Ok(()) })),
-    flag(Some('t'), "type", "f: files, d: directories [f]",
-        Set::Text(|flags, value| {
+fn set(flags: &mut Flags, setting: CrawlSetting) -> Result<(), String> {
+    flags.settings.push(setting);
+    Ok(())
+}
+
+const FLAGS: &[Opt<Flags>] = &[
+    Opt::text(
+        &["-n", "--name"],
+        &[any("RE")],
+        |flags: &mut Flags, value| {
+            value.clone_into(&mut flags.name);
+            Ok(())
+        },
+    )
+    .short("a match in the last segment of the link")
+    .default(".+"),
+    Opt::text(
+        &["-t", "--type"],
+        &[one_of("f|d", &["f", "d"])],
+        |flags: &mut Flags, value| {
             flags.kind = match value {
                 "f" | "" => Kind::File,
                 "d" => Kind::Directory,
                 _ => return Err("neither f nor d".to_owned()),
             };
             Ok(())
-        })),
-    flag(Some('r'), "recursive", "go below the URL's own listing [true]",
-        Set::Switch(|flags, on| flags.recursive = on)),
-    flag(None, "async", "more than one request at a time; 8 [true]",
-        Set::Switch(|flags, on| flags.parallel = on)),
-    flag(Some('v'), "verbose", "write figures to standard error at the end, in place of a log",
-        Set::Switch(|flags, on| flags.figures = on)),
-    flag(None, "connection-timeout", "milliseconds for connecting",
-        Set::Number(|number| Box::new(move |find| find.connect_timeout(milliseconds(number))))),
-    flag(None, "keep-alive-interval", "milliseconds between TCP keep-alive probes",
-        Set::Number(|number| Box::new(move |find| find.keep_alive(milliseconds(number))))),
-    flag(None, "tls-handshake-timeout", "milliseconds for the TLS handshake",
-        Set::Number(|number| Box::new(move |find| find.handshake_timeout(milliseconds(number))))),
-    flag(None, "idle-connection-timeout", "milliseconds for which an idle connection is kept",
-        Set::Number(|number| Box::new(move |find| find.idle_timeout(milliseconds(number))))),
-    flag(None, "connection-pool-size", "connections at the most; 0: 8",
-        Set::Number(pool)),
-    flag(None, "connection-pool-size-per-host", "the same, as there is one host",
-        Set::Number(pool)),
-    flag(None, "max-body-size", "bytes of a page; a larger one is an error, never a page cut short",
-        Set::Number(|number| Box::new(move |find| find.max_body(number)))),
+        },
+    )
+    .short("f: files, d: directories")
+    .default("f"),
+    Opt::switch(&["-r", "--recursive"], |flags: &mut Flags, on| {
+        flags.recursive = on
+    })
+    .short("search below the listing of the URL")
+    .default("true"),
+    Opt::switch(&["--async"], |flags: &mut Flags, on| flags.parallel = on)
+        .short("several requests at a time, at most 8")
+        .default("true"),
+    Opt::switch(&["-v", "--verbose"], |flags: &mut Flags, on| {
+        flags.statistics = on
+    })
+    .short("statistics on standard error at the end, instead of a log"),
+    Opt::text(
+        &["--connection-timeout"],
+        &[any("MS")],
+        |flags: &mut Flags, value| set(flags, CrawlSetting::ConnectTimeout(milliseconds(value)?)),
+    )
+    .short("milliseconds to connect"),
+    Opt::text(
+        &["--keep-alive-interval"],
+        &[any("MS")],
+        |flags: &mut Flags, value| set(flags, CrawlSetting::KeepAlive(milliseconds(value)?)),
+    )
+    .short("milliseconds between TCP keep-alive probes"),
+    Opt::text(
+        &["--tls-handshake-timeout"],
+        &[any("MS")],
+        |flags: &mut Flags, value| set(flags, CrawlSetting::HandshakeTimeout(milliseconds(value)?)),
+    )
+    .short("milliseconds for the TLS handshake"),
+    Opt::text(
+        &["--idle-connection-timeout"],
+        &[any("MS")],
+        |flags: &mut Flags, value| set(flags, CrawlSetting::IdleTimeout(milliseconds(value)?)),
+    )
+    .short("milliseconds for which an unused connection is kept"),
+    Opt::text(&["--connection-pool-size"], &[any("N")], Flags::pool)
+        .short("most connections; 0: 8"),
+    Opt::text(
+        &["--connection-pool-size-per-host"],
+        &[any("N")],
+        Flags::pool,
+    )
+    .short("the same, because there is one host"),
+    Opt::text(
+        &["--max-body-size"],
+        &[any("BYTES")],
+        |flags: &mut Flags, value| set(flags, CrawlSetting::MaxBody(number(value)?)),
+    )
+    .short("largest page; a larger one is an error, never cut short"),
+    Opt::show(&["-h", "--help"], Show::LongHelp).short("this help"),
+    Opt::new(&["--"], &[], Set::Operands).short("only the URL follows"),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::find::options::{Ask, Parsed, parse};
+    use crate::cli::find::args::{Request, read};
 
-    fn parsed(args: &[&str]) -> Result<Parsed, String> {
+    fn parsed(args: &[&str]) -> Result<Request, String> {
         let args = [&["--compat", "wfind"], args].concat();
         let args = args.iter().map(Into::into).collect();
-        parse(args, |_| None).map_err(|error| error.0)
+        read(args, |_| None).map_err(|error| error.0)
     }
 
     #[test]
@@ -294,10 +250,10 @@ mod tests {
             ],
             &["--", "http://h/"],
         ] {
-            assert!(matches!(parsed(args), Ok(Parsed::Args(_))), "{args:?}");
+            assert!(matches!(parsed(args), Ok(Request::Search(_))), "{args:?}");
         }
         for args in [&["-h"][..], &["--help"]] {
-            assert!(matches!(parsed(args), Ok(Parsed::Ask(Ask::Wfind))));
+            assert!(matches!(parsed(args), Ok(Request::WfindHelp)));
         }
     }
 
@@ -310,8 +266,8 @@ mod tests {
                 "more than one URL, of which wfind reads only the first",
             ),
             (&["http://h/", "-t", "x"], "-t x: neither f nor d"),
-            (&["http://h/", "-x"], "wfind has no flag -x"),
-            (&["http://h/", "--json"], "wfind has no flag --json"),
+            (&["http://h/", "-x"], "option -x: is unknown"),
+            (&["http://h/", "--json"], "option --json: is unknown"),
             (&["http://h/", "-n"], "-n needs a value"),
             (
                 &["http://h/", "-r=maybe"],
@@ -341,10 +297,9 @@ mod tests {
 
     #[test]
     fn every_flag_is_in_the_help() {
-        let help = help();
-        for flag in FLAGS {
-            assert!(help.contains(&format!("--{}\n", flag.name)));
+        let help = help(80);
+        for option in crate::cli::parse::options::<Flags>() {
+            assert!(help.contains(&option.row.signature()), "{help}");
         }
-        assert!(help.lines().all(|line| line.len() <= 100));
     }
 }

@@ -1,0 +1,270 @@
+//! The options of all commands that crawl: politeness to hosts, retries, connections, TLS and proxies. Each row is
+//! declared once here, for any command whose arguments are [`Crawls`].
+
+use std::marker::PhantomData;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
+
+use super::option::{Opt, any, file, one_of};
+use super::parse::UsageError;
+use super::values::{bytes, number, on_or_off, seconds};
+use crate::find::USER_AGENT;
+
+/// The arguments of a command that crawls.
+pub(crate) trait Crawls: 'static {
+    fn crawl(&mut self) -> &mut CrawlOptions;
+}
+
+/// What the options say about how to crawl.
+#[derive(Default)]
+pub(crate) struct CrawlOptions {
+    /// In the order of the command line.
+    settings: Vec<CrawlSetting>,
+    tls: TlsConfig,
+    proxy: Option<String>,
+    no_proxy: Option<String>,
+}
+
+/// One setting of a crawl.
+#[derive(Clone, Debug)]
+pub(crate) enum CrawlSetting {
+    Robots(bool),
+    Rate(Rate),
+    MinDelay(Duration),
+    PerAddress,
+    Patience(Duration),
+    Retries(u32),
+    UserAgent(String),
+    Connections(NonZeroUsize),
+    Timeout(Duration),
+    ConnectTimeout(Duration),
+    HandshakeTimeout(Duration),
+    IdleTimeout(Duration),
+    KeepAlive(Duration),
+    MaxBody(u64),
+    AllowPrivate,
+    Tls(TlsConfig),
+    Proxies(Proxies),
+}
+
+impl CrawlOptions {
+    pub(crate) fn add(&mut self, setting: CrawlSetting) {
+        self.settings.push(setting);
+    }
+
+    /// All settings. `var` is the environment.
+    ///
+    /// # Errors
+    /// A file of certificates cannot be read, or a proxy is none.
+    pub(crate) fn settings(
+        self,
+        var: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<CrawlSetting>, UsageError> {
+        // The client would report the error too, but once for each start.
+        self.tls.build()?;
+        let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), var)?;
+        let mut settings = self.settings;
+        settings.push(CrawlSetting::Tls(self.tls));
+        settings.push(CrawlSetting::Proxies(proxies));
+        Ok(settings)
+    }
+}
+
+/// The proxies, by curl's rules: an option takes the place of its variables, even if it is empty.
+fn proxies(
+    proxy: Option<&str>,
+    no_proxy: Option<&str>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Proxies, UsageError> {
+    let proxies = Proxies::from_vars(|name| match (name, proxy, no_proxy) {
+        ("all_proxy", Some(proxy), _) => Some(proxy.to_owned()),
+        ("no_proxy", _, Some(list)) => Some(list.to_owned()),
+        ("http_proxy" | "HTTP_PROXY" | "https_proxy" | "HTTPS_PROXY" | "ALL_PROXY", Some(_), _)
+        | ("NO_PROXY", _, Some(_)) => None,
+        _ => var(name),
+    });
+    proxies.map_err(|error| match proxy {
+        Some(_) => UsageError(format!("-x: {error}")),
+        None => UsageError(format!("the environment: {error}")),
+    })
+}
+
+/// The rows, for the arguments `A` of a command.
+pub(crate) struct CrawlRows<A>(PhantomData<A>);
+
+impl<A: Crawls> CrawlRows<A> {
+    pub(crate) const POLITENESS: &'static [Opt<A>] = &[
+        Opt::text(&["--robots"], &[one_of("on|off", &["on", "off"])], |args: &mut A, value| {
+            set(args, CrawlSetting::Robots(on_or_off(value)?))
+        })
+        .short("whether robots.txt is obeyed")
+        .long("Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. URLs that it disallows are reported on standard error. Switch it off for mirrors that are meant to be read by programs.")
+        .default("on"),
+        Opt::text(&["--rate"], &[any("N")], |args: &mut A, value| {
+            set(args, CrawlSetting::Rate(Rate::per_second(number::<NonZeroU64>(value)?)))
+        })
+        .short("requests per second to one host")
+        .long("The largest number of requests per second to one host, evenly spread. Without this option only the number of connections limits the rate."),
+        Opt::text(&["--min-delay"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::MinDelay(seconds(value)?))
+        })
+        .short("shortest time between two requests to one host")
+        .long("The shortest time between two requests to one host, even if its robots.txt allows a shorter one."),
+        Opt::flag(&["--per-address"], |args: &mut A| args.crawl().add(CrawlSetting::PerAddress))
+            .short("treat hosts with the same address as one host")
+            .long("Treat hosts with the same address as one host: connections, rates, delays and the pauses that a server asks for are counted together, because the hosts are most likely one machine. The first request to a host is sent alone, because its connection shows the address. Hosts that are reached through a proxy are never grouped."),
+        Opt::text(&["--patience"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::Patience(seconds(value)?))
+        })
+        .short("longest time for all attempts at one URL")
+        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts.")
+        .default("900"),
+        Opt::text(&["-A", "--user-agent"], &[any("TEXT")], |args: &mut A, value| {
+            if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
+                return Err("not a text for a header".to_owned());
+            }
+            set(args, CrawlSetting::UserAgent(value.to_owned()))
+        })
+        .short("the User-Agent of each request")
+        .long("The User-Agent of each request. The word before its first / or blank is the name of the crawler in robots.txt.")
+        .default(USER_AGENT),
+    ];
+
+    pub(crate) const RETRIES: &'static [Opt<A>] = &[
+        Opt::text(&["--retries"], &[any("N")], |args: &mut A, value| {
+            set(args, CrawlSetting::Retries(number(value)?))
+        })
+        .short("retries after a failure")
+        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status, with pauses of half a second to 2 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
+        .default("9"),
+    ];
+
+    pub(crate) const CONNECTIONS: &'static [Opt<A>] = &[
+        Opt::text(&["-j"], &[any("N")], |args: &mut A, value| {
+            set(args, CrawlSetting::Connections(number(value)?))
+        })
+        .short("connections to one host")
+        .long("The largest number of connections to one host, and of requests to it at the same time. All hosts together have at most 900 connections, or N if N is larger.")
+        .default("8"),
+        Opt::text(&["--timeout"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::Timeout(seconds(value)?))
+        })
+        .short("longest time for one request")
+        .long("The longest time for one request, from its start to the end of the answer. The times of --connect-timeout and --handshake-timeout are part of it.")
+        .default("30"),
+        Opt::text(&["--connect-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::ConnectTimeout(seconds(value)?))
+        })
+        .short("longest time to connect")
+        .long("The longest time to connect to a server or proxy. The lookup of its name may take 10 seconds before.")
+        .default("10"),
+        Opt::text(&["--handshake-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::HandshakeTimeout(seconds(value)?))
+        })
+        .short("longest time for a TLS or proxy handshake")
+        .long("The longest time for the handshakes of a new connection: TLS, and those of a proxy.")
+        .default("10"),
+        Opt::text(&["--idle-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::IdleTimeout(seconds(value)?))
+        })
+        .short("how long an unused connection is kept")
+        .long("How long a connection without a request is kept open for the next request.")
+        .default("4"),
+        Opt::text(&["--keepalive-time"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::KeepAlive(seconds(value)?))
+        })
+        .short("send TCP keep-alive probes after this time")
+        .long("How long a connection is unused before TCP keep-alive probes are sent on it, and the time between them. Without this option there are no probes."),
+        Opt::text(&["--max-body"], &[any("BYTES")], |args: &mut A, value| {
+            set(args, CrawlSetting::MaxBody(bytes(value)?))
+        })
+        .short("largest page; K, M and G are allowed")
+        .long("The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024.")
+        .default("64M"),
+        Opt::flag(&["--allow-private"], |args: &mut A| {
+            args.crawl().add(CrawlSetting::AllowPrivate);
+        })
+        .short("let redirects lead to private addresses")
+        .long("Connect to private addresses too. Without this option, loopback addresses, private addresses and others that are not public are used only if a start or a proxy has them, whatever redirects or name servers say."),
+    ];
+
+    pub(crate) const TLS: &'static [Opt<A>] = &[
+        Opt::flag(&["-k", "--insecure"], |args: &mut A| args.crawl().tls.insecure = true)
+            .short("accept any certificate")
+            .long("Accept any certificate. Everyone between here and the server can then read and change the traffic."),
+        Opt::text(&["--cacert"], &[file("FILE")], |args: &mut A, value| {
+            let tls = &mut args.crawl().tls;
+            // As curl does: this file alone.
+            tls.roots = TlsRoots::None;
+            tls.extra_roots = vec![PemOrDer::File(PathBuf::from(value))];
+            Ok(())
+        })
+        .short("trust only these certificates")
+        .long("Trust the certificates in this PEM file and no others. Without this option, the authorities that Mozilla trusts are used, as compiled in."),
+    ];
+
+    pub(crate) const PROXIES: &'static [Opt<A>] = &[
+        Opt::text(&["-x", "--proxy"], &[any("URL")], |args: &mut A, value| {
+            args.crawl().proxy = Some(value.to_owned());
+            Ok(())
+        })
+        .short("connect through this proxy")
+        .long("Connect through this proxy: http, https, socks5 or socks5h, with user:password@ if the proxy needs them. An empty URL means no proxy.")
+        .env(&["http_proxy", "https_proxy", "all_proxy"]),
+        Opt::text(&["--noproxy"], &[any("LIST")], |args: &mut A, value| {
+            args.crawl().no_proxy = Some(value.to_owned());
+            Ok(())
+        })
+        .short("connect to these hosts without the proxy")
+        .long("Connect to these hosts without the proxy: names (with all names below them), addresses, blocks such as 10.0.0.0/8, or * for all hosts, separated by commas.")
+        .env(&["no_proxy"]),
+    ];
+}
+
+fn set<A: Crawls>(args: &mut A, setting: CrawlSetting) -> Result<(), String> {
+    args.crawl().add(setting);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_come_from_the_options_and_else_from_the_environment() {
+        let vars = |name: &str| match name {
+            "http_proxy" => Some("env:1".to_owned()),
+            "NO_PROXY" => Some("direct.example".to_owned()),
+            _ => None,
+        };
+        for (proxy, no_proxy, expected) in [
+            // For http, for https, and for http to direct.example.
+            (None, None, [Some("env"), None, None]),
+            (Some("own"), None, [Some("own"), Some("own"), None]),
+            (Some(""), None, [None; 3]),
+            (Some("own"), Some(""), [Some("own"); 3]),
+            (None, Some("h.example"), [None, None, Some("env")]),
+            (Some("own"), Some("*"), [None; 3]),
+        ] {
+            let proxies = proxies(proxy, no_proxy, vars).expect("valid");
+            let picked = [
+                "http://h.example/",
+                "https://h.example/",
+                "http://direct.example/",
+            ]
+            .map(|url| {
+                let url = courser::proto::Url::parse(url).expect("valid");
+                proxies.pick(&url).map(|proxy| proxy.host().to_owned())
+            });
+            let picked = picked.each_ref().map(Option::as_deref);
+            assert_eq!(picked, expected, "{proxy:?} {no_proxy:?}");
+        }
+        let bad = proxies(None, None, |_| Some("ftp://u:secret@p".to_owned()));
+        let message = bad.map(|_| ()).expect_err("no proxy").0;
+        assert!(message.starts_with("the environment: "), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+}

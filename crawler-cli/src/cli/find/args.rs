@@ -1,0 +1,370 @@
+//! The arguments of `crawler-cli find`, from the command line to a [`Find`].
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::{options, wfind};
+use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, Crawls};
+use crate::cli::option::{Section, Show};
+use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
+use crate::find::Find;
+use crate::find::expr::{Expression, Parser};
+use crate::report::{Format, Options, Progress};
+
+/// What was typed.
+pub(crate) struct Args {
+    pub(super) find: Find,
+    pub(super) output: Options,
+    /// The words of the expression.
+    expression: Parser,
+    crawl: CrawlOptions,
+    starts: usize,
+    /// The file that keeps the search.
+    pub(super) state: Option<PathBuf>,
+    /// What is searched for and where. The file of the search is for this alone.
+    pub(super) identity: String,
+    /// What follows `--compat wfind`.
+    pub(super) wfind_flags: Option<Vec<String>>,
+}
+
+/// A search as the command line describes it.
+pub(super) struct Search {
+    pub(super) find: Find,
+    pub(super) output: Options,
+    pub(super) state: Option<PathBuf>,
+    pub(super) identity: String,
+}
+
+/// What the command line asks for.
+pub(super) enum Request {
+    Search(Box<Search>),
+    Show(Show),
+    /// The help text of `--compat wfind`.
+    WfindHelp,
+}
+
+/// Reads the arguments; `var` is the environment.
+///
+/// # Errors
+/// The first argument that means nothing, or a combination of options that means nothing.
+pub(super) fn read(
+    words: Vec<OsString>,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Request, UsageError> {
+    let mut args = Args::new();
+    if let Some(show) = parse(&mut args, words)? {
+        return Ok(Request::Show(show));
+    }
+    let settings = std::mem::take(&mut args.crawl).settings(var)?;
+    let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
+    let expression = words.finish()?;
+    if args.state.is_some() {
+        check_state(&args.output, &expression)?;
+    }
+    if expression.writes_past_results() && args.output.progress != Progress::Always {
+        args.output.progress = Progress::Never;
+    }
+    args.find(|find| settings.into_iter().fold(find.expression(expression), with));
+    if let Some(flags) = args.wfind_flags.take()
+        && !wfind::read(flags, &mut args)?
+    {
+        return Ok(Request::WfindHelp);
+    }
+    if !args.has_start() {
+        return Err(UsageError("no URL to start from".into()));
+    }
+    Ok(Request::Search(Box::new(Search {
+        find: args.find,
+        output: args.output,
+        state: args.state,
+        identity: args.identity,
+    })))
+}
+
+/// What `--state` cannot keep.
+fn check_state(output: &Options, expression: &Expression) -> Result<(), UsageError> {
+    let error = if output.sort || output.format == Format::Tree {
+        "--state: sorted results (--sort, --tree) cannot be continued"
+    } else if expression.gathers() {
+        "--state: the arguments that -exec ... + collects cannot be continued; use -exec ... ;"
+    } else if expression.writes_files() {
+        "--state: files of -fprint, -fprintf and -fls cannot be continued"
+    } else {
+        return Ok(());
+    };
+    Err(UsageError(error.to_owned()))
+}
+
+impl Args {
+    pub(super) fn new() -> Self {
+        Self {
+            find: Find::new(),
+            output: Options::default(),
+            expression: Parser::new(SystemTime::now()),
+            crawl: CrawlOptions::default(),
+            starts: 0,
+            state: None,
+            identity: String::new(),
+            wfind_flags: None,
+        }
+    }
+
+    /// Changes the search.
+    pub(super) fn find(&mut self, change: impl FnOnce(Find) -> Find) {
+        self.find = change(std::mem::take(&mut self.find));
+    }
+
+    pub(super) fn start(&mut self, url: &str) -> Result<(), UsageError> {
+        self.find = std::mem::take(&mut self.find).start(url)?;
+        self.starts += 1;
+        self.identify(url);
+        Ok(())
+    }
+
+    pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
+        self.find = std::mem::take(&mut self.find).sitemap(url)?;
+        self.starts += 1;
+        self.identify("--sitemap");
+        self.identify(url);
+        Ok(())
+    }
+
+    pub(super) fn has_start(&self) -> bool {
+        self.starts > 0
+    }
+
+    pub(super) fn identify(&mut self, word: &str) {
+        if !self.identity.is_empty() {
+            self.identity.push(' ');
+        }
+        self.identity.push_str(word);
+    }
+}
+
+impl CommandLine for Args {
+    const SYNTAX: Syntax = Syntax::FIND;
+    const TABLE: &'static [Section<Self>] = options::TABLE;
+
+    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
+        self.start(&text(operand)?)
+    }
+
+    fn word(
+        &mut self,
+        word: &OsStr,
+        rest: &mut dyn Iterator<Item = OsString>,
+    ) -> Result<bool, UsageError> {
+        let mut taken = vec![word.to_owned()];
+        let mut rest = rest.inspect(|word| taken.push(word.clone()));
+        let is_taken = self.expression.take(word, &mut rest)?;
+        if is_taken {
+            for word in &taken {
+                self.identify(&word.to_string_lossy());
+            }
+        }
+        Ok(is_taken)
+    }
+}
+
+impl Crawls for Args {
+    fn crawl(&mut self) -> &mut CrawlOptions {
+        &mut self.crawl
+    }
+}
+
+/// The search with one more setting.
+pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
+    match setting {
+        CrawlSetting::Robots(obey) => find.robots(obey),
+        CrawlSetting::Rate(rate) => find.rate(rate),
+        CrawlSetting::MinDelay(delay) => find.min_delay(delay),
+        CrawlSetting::PerAddress => find.per_address(),
+        CrawlSetting::Patience(time) => find.patience(time),
+        CrawlSetting::Retries(retries) => find.retries(retries),
+        CrawlSetting::UserAgent(text) => find.user_agent(&text),
+        CrawlSetting::Connections(connections) => find.connections(connections),
+        CrawlSetting::Timeout(time) => find.timeout(time),
+        CrawlSetting::ConnectTimeout(time) => find.connect_timeout(time),
+        CrawlSetting::HandshakeTimeout(time) => find.handshake_timeout(time),
+        CrawlSetting::IdleTimeout(time) => find.idle_timeout(time),
+        CrawlSetting::KeepAlive(time) => find.keep_alive(time),
+        CrawlSetting::MaxBody(bytes) => find.max_body(bytes),
+        CrawlSetting::AllowPrivate => find.allow_private(),
+        CrawlSetting::Tls(tls) => find.tls(tls),
+        CrawlSetting::Proxies(proxies) => find.proxies(proxies),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(args: &[&str]) -> Result<Request, String> {
+        read(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn wrong_usage_is_named() {
+        for (args, message) in [
+            (&[][..], "no URL to start from"),
+            (&["-name", "x"], "no URL to start from"),
+            (&["http://h/", "-name"], "-name needs a value"),
+            (
+                &["http://h/", "-type", "x"],
+                "-type x: neither f, nor d, nor f,d",
+            ),
+            (
+                &["http://h/", "-maxdepth", "-1"],
+                "-maxdepth -1: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-maxdepth", "+1"],
+                "-maxdepth +1: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-mindepth", "x"],
+                "-mindepth x: not a number that fits here",
+            ),
+            (
+                &["http://h/", "-j", "0"],
+                "-j 0: not a number that fits here",
+            ),
+            (&["http://h/", "-j0"], "-j 0: not a number that fits here"),
+            (
+                &["http://h/", "--timeout", "0"],
+                "--timeout 0: not a sensible number of seconds",
+            ),
+            (
+                &["http://h/", "--timeout=nan"],
+                "--timeout nan: not a sensible number of seconds",
+            ),
+            (
+                &["http://h/", "--retries", "9999999999"],
+                "--retries 9999999999: not a number that fits here",
+            ),
+            (
+                &["http://h/", "--max-body", "1T"],
+                "--max-body 1T: not a number that fits here",
+            ),
+            (
+                &["http://h/", "--max-body", "99999999999G"],
+                "--max-body 99999999999G: too large",
+            ),
+            (&["http://h/", "--cacert"], "--cacert needs a value"),
+            (
+                &["http://h/", "-x", "ftp://p:1"],
+                "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
+            ),
+            (&["http://h/", "-k=1"], "option -k=1: is unknown"),
+            (&["http://h/", "-k1"], "option -k1: is unknown"),
+            (&["http://h/", "-o"], "nothing stands before -o"),
+            (&["http://h/", "-nmae", "x"], "option -nmae: is unknown"),
+            (
+                &["http://h/", "--json=yes"],
+                "option --json=yes: is unknown",
+            ),
+            (&["http://h/", "--no-json"], "option --no-json: is unknown"),
+            (&["http://h/", "--name=x"], "option --name=x: is unknown"),
+            (
+                &["h/x"],
+                "h/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["127.0.0.1:80/x"],
+                "127.0.0.1:80/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["localhost:80"],
+                "localhost:80: not an absolute URL such as http://127.0.0.1:8080/pub/",
+            ),
+            (
+                &["http://h/?dir=x"],
+                "http://h/?dir=x: a start with a query is not supported",
+            ),
+            (
+                &["http://u:p@h/"],
+                "http://***@h/: user names and passwords are not supported",
+            ),
+        ] {
+            assert_eq!(
+                outcome(args).map(|_| ()),
+                Err(message.to_owned()),
+                "{args:?}"
+            );
+        }
+        let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
+        assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
+    }
+
+    #[test]
+    fn options_go_anywhere() {
+        for args in [
+            &["http://h/"][..],
+            &["http://h/a", "http://h/b", "-name", "*.iso", "-type", "f"],
+            &[
+                "-j",
+                "16",
+                "--timeout=1.5",
+                "-j8",
+                "http://h/",
+                "--max-body",
+                "1M",
+                "-print0",
+            ],
+            &["-name", "-x", "--", "http://h/"],
+            &["http://h/?C=N;O=D"],
+            &["https://example.org/"],
+        ] {
+            assert!(matches!(outcome(args), Ok(Request::Search(_))), "{args:?}");
+        }
+        for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
+            assert!(matches!(outcome(args), Ok(Request::Show(_))), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_kept_search_is_known_by_its_starts_and_its_expression() {
+        let Ok(Request::Search(search)) = outcome(&[
+            "-j8",
+            "http://h/",
+            "-name",
+            "x",
+            "-o",
+            "-empty",
+            "--links",
+            "page",
+        ]) else {
+            panic!("a valid command line");
+        };
+        assert_eq!(search.identity, "http://h/ -name x -o -empty --links page");
+    }
+
+    /// Both would write to the terminal at any time.
+    #[test]
+    fn there_is_no_live_view_where_commands_write() {
+        for (args, expected) in [
+            (&["-name", "x"][..], Progress::Auto),
+            (&["-exec", "ls", "{}", ";"], Progress::Never),
+            (&["!", "-exec", "ls", "{}", "+"], Progress::Never),
+            (&["-fprint", "/dev/stderr"], Progress::Never),
+            (&["-fprint", "/dev/stdout"], Progress::Auto),
+            (
+                &["--progress", "always", "-exec", "ls", ";"],
+                Progress::Always,
+            ),
+        ] {
+            let Ok(Request::Search(search)) = outcome(&[&["http://h/"], args].concat()) else {
+                panic!("{args:?}");
+            };
+            assert_eq!(search.output.progress, expected, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_wrong_usage() {
+        let message = outcome(&["https://h/", "--cacert", "/no/such.pem"]).map(|_| ());
+        let message = message.expect_err("there is no such file");
+        assert!(message.starts_with("roots in /no/such.pem: "), "{message}");
+    }
+}

@@ -1,0 +1,60 @@
+//! The texts about `crawler-cli get`.
+
+use super::Args;
+use crate::cli::manual::Manual;
+
+pub(crate) fn manual() -> Manual {
+    Manual {
+        usage: "[OPTION...] URL...",
+        description: DESCRIPTION,
+        notes: &[("Environment", ENVIRONMENT)],
+        statuses: STATUSES,
+        examples: EXAMPLES,
+        see_also: &["curl"],
+        ..Manual::of::<Args>(
+            "get",
+            "transfer URLs, with the options and exit statuses of curl",
+        )
+    }
+}
+
+const DESCRIPTION: &str = "\
+Each URL is fetched in the order of the command line. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
+
+const ENVIRONMENT: &str = "\
+http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
+
+const STATUSES: &[(&str, &str)] = &[
+    ("0", "The last URL was fetched."),
+    ("2", "Wrong usage."),
+    ("3", "Not a URL."),
+    ("5", "The proxy's name has no address."),
+    ("6", "The host's name has no address."),
+    ("7", "No connection to the server."),
+    ("18", "The answer was incomplete."),
+    ("22", "With -f: the status was 400 or more."),
+    ("23", "The output could not be written."),
+    ("28", "A time limit was exceeded."),
+    ("35", "The TLS handshake failed."),
+    ("47", "Too many redirects."),
+    ("52", "The server closed the connection without an answer."),
+    ("56", "The answer could not be read, or was invalid."),
+    ("60", "The certificate of the server is not trusted."),
+    ("97", "A SOCKS proxy refused the connection."),
+    ("other", "As documented for curl."),
+];
+
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "crawler-cli get -L --compressed https://www.example.com/",
+        "Follow redirects, and ask for a compressed answer",
+    ),
+    (
+        "crawler-cli get -sS -o page -w '%{http_code} %{time_total}\\n' https://www.example.com/",
+        "Write the page to a file, and print the status and the time",
+    ),
+    (
+        "crawler-cli get -x socks5h://127.0.0.1:1080 https://www.example.com/",
+        "Use a SOCKS proxy, which also looks up the name",
+    ),
+];

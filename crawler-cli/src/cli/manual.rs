@@ -1,0 +1,54 @@
+//! What the texts say about one command: its purpose, its options, its exit statuses and its examples.
+
+use super::option::{Row, Section};
+use super::parse::CommandLine;
+
+/// The manual of a command, as data. [`help`](super::help), [`man`](super::man) and
+/// [`completions`](super::completions) write texts from it.
+pub(crate) struct Manual {
+    pub(crate) name: &'static str,
+    /// What the command does, as a phrase without a full stop.
+    pub(crate) about: &'static str,
+    /// What stands after the name of the command.
+    pub(crate) usage: &'static str,
+    /// One paragraph in each line.
+    pub(crate) description: &'static str,
+    pub(crate) sections: Vec<(&'static str, Vec<Row>)>,
+    /// Further headings, each with paragraphs.
+    pub(crate) notes: &'static [(&'static str, &'static str)],
+    /// Exit statuses and what they mean.
+    pub(crate) statuses: &'static [(&'static str, &'static str)],
+    /// Command lines, each with what it is for.
+    pub(crate) examples: &'static [(&'static str, &'static str)],
+    pub(crate) see_also: &'static [&'static str],
+    /// The operands that a shell can offer.
+    pub(crate) operands: &'static [&'static str],
+}
+
+impl Manual {
+    /// A manual that has the options of a command and no text yet.
+    pub(crate) fn of<A: CommandLine>(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            about,
+            usage: "[OPTION...]",
+            description: "",
+            sections: A::TABLE.iter().map(section).collect(),
+            notes: &[],
+            statuses: &[],
+            examples: &[],
+            see_also: &[],
+            operands: &[],
+        }
+    }
+
+    /// All rows.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.sections.iter().flat_map(|(_, rows)| rows)
+    }
+}
+
+fn section<A>(section: &Section<A>) -> (&'static str, Vec<Row>) {
+    let options = section.options.iter().copied().flatten();
+    (section.heading, options.map(|option| option.row).collect())
+}

@@ -1,0 +1,119 @@
+//! What was typed, as data: one [`LowArgs`] for a command line. What the options mean together, and the files that they
+//! name, are the business of [`plan`](super::plan).
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use courser::Family;
+
+use super::rate::Rate;
+use super::redirect::Follow;
+use super::retry::Retry;
+use super::tls::TlsSettings;
+
+/// Everything typed on one command line.
+#[derive(Debug, Default)]
+pub(crate) struct LowArgs {
+    pub(crate) global: Global,
+    /// The options and URLs between two `--next`. Invariant: each group has a URL.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Options that hold for every URL, wherever they stand.
+#[derive(Debug, Default)]
+pub(crate) struct Global {
+    pub(crate) silent: bool,
+    pub(crate) show_error: bool,
+    pub(crate) verbose: bool,
+    pub(crate) fail_early: bool,
+    pub(crate) rate: Option<Rate>,
+}
+
+/// Options that hold for the URLs of one group.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) urls: Vec<OsString>,
+    /// `-o` and `-O`. `None` is the last name in the URL.
+    pub(crate) outputs: Vec<Option<OsString>>,
+    /// `-T`
+    pub(crate) uploads: Vec<OsString>,
+    pub(crate) request: RequestArgs,
+    pub(crate) result: ResultArgs,
+    pub(crate) cookies: CookieArgs,
+    pub(crate) follow: Follow,
+    pub(crate) retry: Retry,
+    pub(crate) connect: ConnectArgs,
+    pub(crate) tls: TlsSettings,
+    pub(crate) proxy: ProxyArgs,
+}
+
+/// What is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct RequestArgs {
+    pub(crate) method: Option<OsString>,
+    pub(crate) head: bool,
+    pub(crate) headers: Vec<OsString>,
+    pub(crate) data: Vec<Data>,
+    pub(crate) json: bool,
+    pub(crate) referer: Option<OsString>,
+    pub(crate) range: Option<OsString>,
+    pub(crate) bearer: Option<OsString>,
+    pub(crate) user_agent: Option<OsString>,
+    pub(crate) user: Option<OsString>,
+    pub(crate) compressed: bool,
+    pub(crate) path_as_is: bool,
+}
+
+/// What is done with the answer.
+#[derive(Debug, Default)]
+pub(crate) struct ResultArgs {
+    pub(crate) include: bool,
+    pub(crate) suppress_connect_headers: bool,
+    pub(crate) fail: bool,
+    pub(crate) fail_with_body: bool,
+    pub(crate) write_out: Option<OsString>,
+    pub(crate) max_time: Option<Duration>,
+    pub(crate) max_filesize: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct CookieArgs {
+    /// `-b`
+    pub(crate) cookies: Vec<OsString>,
+    /// `-c`
+    pub(crate) jar: Option<OsString>,
+}
+
+/// How servers are reached.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectArgs {
+    pub(crate) unix_socket: Option<OsString>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) resolve: Vec<OsString>,
+    pub(crate) connect_to: Vec<OsString>,
+    pub(crate) family: Option<Family>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ProxyArgs {
+    pub(crate) proxy: Option<OsString>,
+    pub(crate) user: Option<OsString>,
+    pub(crate) noproxy: Option<OsString>,
+    pub(crate) headers: Vec<OsString>,
+    pub(crate) tunnel: bool,
+    /// How an https proxy is spoken to.
+    pub(crate) tls: TlsSettings,
+}
+
+/// One piece of a request body, still as typed: text, or `@` and a file name.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Data {
+    /// `-d`: line ends and NUL bytes of a file are removed.
+    Ascii(OsString),
+    /// `--data-binary`: a file is sent as it is.
+    Binary(OsString),
+    /// `--data-raw`: an `@` is part of the text.
+    Raw(OsString),
+    /// `--json`: as `--data-binary`, and joined to the piece before without a `&`.
+    Json(OsString),
+}
