@@ -4,15 +4,28 @@
 //! An [`Error`] also says what the call was waiting for ([`Phase`]), how far the request got ([`Sent`]) and with whom
 //! it was talking. `Display` tells the cause alone; `source()` has the system's error below it.
 
+mod dns;
+mod limit;
+mod misuse;
+mod proxy;
+mod tls;
+mod url;
+
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use crate::net::Address;
-pub use crate::net::resolve::DnsError;
-use crate::net::tls::{TlsConfigError, TlsFault};
-use crate::proto::{ProxyFault, UrlError, redacted};
+pub use self::dns::DnsError;
+pub use self::limit::LimitExceeded;
+pub use self::misuse::{Misuse, Part};
+pub use self::proxy::{ProxyFault, SocksReply};
+pub(crate) use self::tls::TlsConfigCause;
+pub use self::tls::{TlsAlert, TlsConfigError, TlsFault, TlsPart};
+pub use self::url::UrlError;
+pub(crate) use self::url::redacted;
+
+use crate::address::Address;
 
 /// Why a call failed.
 ///
@@ -206,158 +219,6 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// An error in the call itself, found before anything was sent (but for body streams).
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Misuse {
-    /// A part of the request holds a byte that would break its framing (RFC 9112 §11.1).
-    Invalid {
-        /// Which part.
-        part: Part,
-        /// Offset of the byte in the part.
-        at: usize,
-        /// The byte.
-        byte: u8,
-    },
-    /// A part of the request that must not be empty is.
-    Empty(Part),
-    /// The target is none of origin-form, `*` for OPTIONS, or authority-form for CONNECT (RFC 9112 §3.2).
-    TargetForm,
-    /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them from the body.
-    FramingHeader(&'static str),
-    /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
-    Upstream(String),
-    /// The URL cannot be used.
-    Url {
-        /// The URL, without user information.
-        text: String,
-        /// What is wrong with it.
-        error: UrlError,
-    },
-    /// The proxy's URL cannot be used.
-    Proxy {
-        /// The URL, without user information.
-        text: String,
-        /// What is wrong with it.
-        error: UrlError,
-    },
-    /// The TLS configuration cannot be used.
-    TlsConfig(TlsConfigError),
-    /// The upstream has no address.
-    NoAddress,
-    /// Trailers need a chunked body (RFC 9112 §7.1.2).
-    TrailersWithoutChunked,
-    /// The body stream was used up by an earlier attempt or an earlier call.
-    BodyNotReplayable,
-    /// The body stream failed.
-    BodySource(io::Error),
-    /// The body stream ended before its declared length.
-    BodyLength {
-        /// Bytes promised in `Content-Length`.
-        declared: u64,
-        /// Bytes that the stream gave.
-        produced: u64,
-    },
-    /// No streamed response body with this id.
-    UnknownBody,
-    /// A client of one upstream cannot be spread over several threads.
-    OneThread,
-    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
-    OwnThread,
-    /// A streamed call was given to a [`Shared`](crate::Shared) client's verbs for whole responses, or to a
-    /// [`Batch`](crate::Batch).
-    Streamed,
-    /// A [`PipelineClient`](crate::PipelineClient) cannot send this: what it would hold up, or who it could not share
-    /// its connection with.
-    NotPipelined(&'static str),
-}
-
-impl Misuse {
-    /// Holds nothing of the URL's user information.
-    pub fn url(text: &str, error: UrlError) -> Self {
-        let text = redacted(text);
-        Self::Url { text, error }
-    }
-
-    pub(crate) fn proxy(text: &str, error: UrlError) -> Self {
-        let text = redacted(text);
-        Self::Proxy { text, error }
-    }
-}
-
-impl fmt::Display for Misuse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid { part, at, byte } => {
-                write!(f, "invalid byte {byte:#04x} at offset {at} of {part}")
-            }
-            Self::Empty(part) => write!(f, "{part} is empty"),
-            Self::TargetForm => f.write_str(
-                "the target is neither a path, nor `*` for OPTIONS, nor `host:port` for CONNECT",
-            ),
-            Self::FramingHeader(name) => {
-                write!(f, "{name} is computed from the body and cannot be a header")
-            }
-            Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
-            Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
-            Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
-            Self::TlsConfig(error) => write!(f, "TLS: {error}"),
-            Self::NoAddress => f.write_str("the upstream has no address"),
-            Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
-            Self::BodyNotReplayable => f.write_str("the body stream is used up"),
-            Self::BodySource(_) => f.write_str("the body stream failed"),
-            Self::BodyLength { declared, produced } => write!(
-                f,
-                "the body stream gave {produced} bytes where {declared} were declared"
-            ),
-            Self::UnknownBody => f.write_str("no response body with this id"),
-            Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
-            Self::Streamed => f.write_str("no streamed calls are taken here"),
-            Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
-            Self::OneThread => {
-                f.write_str("a client of one upstream cannot be spread over several threads")
-            }
-        }
-    }
-}
-
-/// A part of a request, for [`Misuse`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Part {
-    /// The method.
-    Method,
-    /// The request target.
-    Target,
-    /// The `Host` value.
-    Host,
-    /// The `User-Agent` value.
-    UserAgent,
-    /// A header name.
-    HeaderName,
-    /// A header value.
-    HeaderValue,
-    /// A trailer name.
-    TrailerName,
-    /// A trailer value.
-    TrailerValue,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Method => "the method",
-            Self::Target => "the target",
-            Self::Host => "the Host value",
-            Self::UserAgent => "the User-Agent value",
-            Self::HeaderName => "a header name",
-            Self::HeaderValue => "a header value",
-            Self::TrailerName => "a trailer name",
-            Self::TrailerValue => "a trailer value",
-        })
-    }
-}
-
 /// How the peer broke the protocol. The connection is closed after each of these.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -404,74 +265,6 @@ impl fmt::Display for PeerFault {
             Self::UnexpectedUpgrade => "101 Switching Protocols without an Upgrade request",
             Self::BadContentCoding => "broken content coding in the response",
         })
-    }
-}
-
-/// Which limit of ours was passed, with its value.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum LimitExceeded {
-    /// [`Limits::head_bytes`](crate::Limits::head_bytes).
-    HeadBytes(usize),
-    /// [`Limits::header_count`](crate::Limits::header_count).
-    HeaderCount(usize),
-    /// [`Limits::body_bytes`](crate::Limits::body_bytes).
-    BodyBytes(u64),
-    /// [`Limits::chunk_line`](crate::Limits::chunk_line).
-    ChunkLine(usize),
-    /// [`Limits::chunk_overhead`](crate::Limits::chunk_overhead).
-    ChunkOverhead(usize),
-    /// [`Limits::trailer_bytes`](crate::Limits::trailer_bytes).
-    TrailerBytes(usize),
-    /// [`Limits::interim_responses`](crate::Limits::interim_responses).
-    InterimResponses(usize),
-    /// Content codings upon each other; the limit is fixed.
-    ContentCodings(usize),
-    /// [`Limits::decoded_bytes`](crate::Limits::decoded_bytes).
-    DecodedBytes(u64),
-    /// [`Limits::decode_ratio`](crate::Limits::decode_ratio).
-    DecodeRatio(u32),
-    /// [`Limits::zstd_window_log`](crate::Limits::zstd_window_log).
-    ZstdWindow(u8),
-    /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
-    Waiting(usize),
-    /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
-    /// [`Config::max_connections`](crate::Config::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
-    Connections(usize),
-    /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay),
-    /// [`HostConfig::concurrency`](crate::HostConfig::concurrency) or [`Config::rate`](crate::Config::rate), under
-    /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
-    Rate,
-    /// [`Redirects::limit`](crate::Redirects::limit).
-    Redirects(u32),
-    /// [`SharedConfig::max_in_flight`](crate::SharedConfig::max_in_flight).
-    InFlight(usize),
-    /// [`PipelineConfig::max_pending_total`](crate::PipelineConfig::max_pending_total), by the
-    /// [`overflow`](crate::PipelineConfig::overflow) policy.
-    Pending(usize),
-}
-
-impl fmt::Display for LimitExceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HeadBytes(n) => write!(f, "response head over {n} bytes"),
-            Self::HeaderCount(n) => write!(f, "more than {n} headers in the response"),
-            Self::BodyBytes(n) => write!(f, "response body over {n} bytes"),
-            Self::ChunkLine(n) => write!(f, "chunk-size line over {n} bytes"),
-            Self::ChunkOverhead(n) => write!(f, "chunked framing overhead over {n} bytes"),
-            Self::TrailerBytes(n) => write!(f, "trailers over {n} bytes"),
-            Self::InterimResponses(n) => write!(f, "more than {n} interim (1xx) responses"),
-            Self::ContentCodings(n) => write!(f, "more than {n} content codings"),
-            Self::DecodedBytes(n) => write!(f, "decoded response body over {n} bytes"),
-            Self::DecodeRatio(n) => write!(f, "decoded response body over {n} times its size"),
-            Self::ZstdWindow(n) => write!(f, "zstd window over 2^{n} bytes"),
-            Self::Waiting(n) => write!(f, "{n} calls are waiting for a connection already"),
-            Self::Connections(n) => write!(f, "all {n} connections are in use"),
-            Self::Rate => write!(f, "the rate of requests is used up"),
-            Self::Redirects(n) => write!(f, "more than {n} redirects"),
-            Self::InFlight(n) => write!(f, "{n} calls are in flight already"),
-            Self::Pending(n) => write!(f, "{n} calls are pending already"),
-        }
     }
 }
 

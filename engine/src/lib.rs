@@ -166,6 +166,7 @@
 //! | [`net`] | the only door to the operating system, or to the simulation |
 #![warn(missing_docs)]
 
+mod address;
 mod client;
 pub mod error;
 pub mod manual;
@@ -178,6 +179,7 @@ mod reactor;
 mod sync;
 mod time;
 
+pub use address::{Address, Answer};
 #[cfg(feature = "http")]
 pub use client::Unfit;
 pub use client::{
@@ -193,14 +195,13 @@ pub use client::{CookieJar, CookieLimits};
 pub use client::{HttpService, ServiceError, ServiceFuture};
 pub use error::{
     DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
-    TimeLimit,
+    TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
 };
-pub use net::resolve::{Answer, HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
+pub use net::SocketOptions;
+pub use net::resolve::{HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
 pub use net::tls::{
-    ClientCertificate, PemOrDer, TlsAlert, TlsConfig, TlsConfigError, TlsFault, TlsIdentity,
-    TlsInfo, TlsPart, TlsRoots, TlsVersion,
+    ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsInfo, TlsRoots, TlsVersion,
 };
-pub use net::{Address, SocketOptions};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,

@@ -8,7 +8,8 @@ use tracing::field::{Empty, display};
 use tracing::{Span, debug, debug_span, trace};
 
 use super::{CallId, Moment, Observer};
-use crate::proto::{Url, redacted};
+use crate::error::redacted;
+use crate::proto::Url;
 
 impl Observer {
     /// Gives `tracing` a span for each call and events for what happens to it: `sent`, `head`, `redirected`, `retrying`

@@ -5,8 +5,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,8 @@ pub mod sim;
 pub(crate) mod sleep;
 pub(crate) mod tls;
 pub(crate) mod transport;
+
+pub use crate::address::Address;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
 ///
@@ -144,40 +145,6 @@ pub struct Event {
     pub writable: bool,
     /// The peer has closed its side, or the connection has failed.
     pub closed: bool,
-}
-
-/// Where a connection goes.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Address {
-    /// TCP to an address and a port.
-    Tcp(SocketAddr),
-    /// A Unix stream socket by its path.
-    Unix(Arc<Path>),
-}
-
-impl Address {
-    /// The address without its port; `None` for a Unix socket.
-    pub fn ip(&self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(address) => Some(address.ip()),
-            Self::Unix(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Self {
-        Self::Tcp(address)
-    }
 }
 
 /// Socket options set on each new connection.

@@ -20,11 +20,10 @@ use rustls::unbuffered::{
 };
 use rustls::{HandshakeKind, ProtocolVersion};
 
-pub use config::{
-    ClientCertificate, PemOrDer, TlsConfig, TlsConfigError, TlsIdentity, TlsPart, TlsRoots,
-    TlsVersion,
-};
-pub use fault::{TlsAlert, TlsFault};
+pub use config::{ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsRoots, TlsVersion};
+use fault::from_rustls;
+
+use crate::error::TlsFault;
 
 /// The stream below a session.
 pub(crate) trait Raw {
@@ -73,7 +72,7 @@ impl Tls {
             None => parse_name(server_name)?,
         };
         let conn = UnbufferedClientConnection::new(identity.client(), name)
-            .map_err(|error| TlsFault::from_rustls(error, false, true))?;
+            .map_err(|error| from_rustls(error, false, true))?;
         Ok(Self {
             conn,
             leftover: Vec::new(),
@@ -289,8 +288,7 @@ impl Tls {
             match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                     while let Some(record) = traffic.next_record() {
-                        let record =
-                            record.map_err(|error| TlsFault::from_rustls(error, true, false))?;
+                        let record = record.map_err(|error| from_rustls(error, true, false))?;
                         discard += record.discard;
                         let length = record.payload.len();
                         // A record is longer than its plaintext, and the gap holds one record's: it fits.
@@ -317,7 +315,7 @@ impl Tls {
                 Ok(_) => return Err(TlsFault::Internal("unexpected state".to_owned())),
                 Err(error) => {
                     let handshaking = self.conn.is_handshaking();
-                    let fault = TlsFault::from_rustls(error, self.heard, handshaking);
+                    let fault = from_rustls(error, self.heard, handshaking);
                     if plain == 0 {
                         return Err(fault);
                     }

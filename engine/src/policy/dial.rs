@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::later;
-use crate::net::Address;
+use crate::address::Address;
 use crate::time::Time;
 
 /// The order for one opening over addresses that serve the same: `start` places further than given, and those that

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::later;
-use crate::net::resolve::{Answer, DnsError};
+use crate::address::Answer;
+use crate::error::DnsError;
 use crate::time::Time;
 
 /// How names are cached.

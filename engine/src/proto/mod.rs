@@ -35,11 +35,13 @@ pub use coding::Codings;
 pub(crate) use coding::Decoder;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
-pub use proxy::{Handshake, ProxyFault, SocksReply};
+pub use proxy::Handshake;
 pub(crate) use request::TargetForm;
 pub use request::{Defaults, Request};
 pub use response::{Head, Response, Version};
 pub use socks::{Socks5, SocksTarget};
 pub use tunnel::Tunnel;
-pub(crate) use url::{Parts, parse_port, redacted, split_any_scheme};
-pub use url::{Scheme, Url, UrlError, resolve};
+pub(crate) use url::{Parts, parse_port, split_any_scheme};
+pub use url::{Scheme, Url, resolve};
+
+pub use crate::error::{ProxyFault, SocksReply, UrlError};

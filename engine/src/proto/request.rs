@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use super::coding::Codings;
 use super::head::list;
-use super::url::redacted;
 use super::{Url, push_basic};
-use crate::error::{Misuse, Part};
+use crate::error::{Misuse, Part, redacted};
 
 /// A request that can be used again. Setters take any bytes. Bytes that HTTP does not allow are reported when the call
 /// is made, as [`Misuse`](crate::Misuse) with the name of the part.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::conn::{ConnState, ReadPause};
 use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent, TimerOwner};
-use crate::error::{ErrorKind, Phase};
+use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
 use crate::net::transport::Transport;
-use crate::proto::{Credentials, Handshake, ProxyFault, Socks5, SocksTarget, Tunnel};
+use crate::proto::{Credentials, Handshake, Socks5, SocksTarget, Tunnel};
 use crate::time::Time;
 
 /// A handshake that the connections of a host need.

@@ -5,9 +5,8 @@ use std::io;
 
 use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, TlsFault};
 use crate::net::Net;
-use crate::net::tls::TlsFault;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net> Reactor<N> {

@@ -11,10 +11,9 @@ use crate::client::Moment;
 use crate::client::hosts::Addresses;
 use crate::client::names::Names;
 use crate::client::router::Router;
-use crate::error::{DnsError, Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, SocksReply, TimeLimit};
 use crate::net::{Address, Net, Waker};
 use crate::policy::{Found, Race, RaceStep, later, literal, rotate};
-use crate::proto::{ProxyFault, SocksReply};
 use crate::reactor::{ConnKey, HostKey, OpeningKey, PoolSlot, Step, TimerOwner};
 use crate::time::Time;
 

@@ -6,7 +6,6 @@ mod tests;
 use std::fmt;
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ use rustls::{
 
 use super::fault::is_authority_as_server;
 use super::{ALPN, parse_name};
+use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 
 /// What a TLS connection trusts, offers and asks for.
 ///
@@ -130,7 +130,11 @@ impl TlsConfig {
         let server_name = match &self.server_name {
             None => None,
             Some(name) => Some(parse_name(name).map_err(|fault| {
-                TlsConfigError::new(TlsPart::ServerName, None, Cause::Invalid(fault.to_string()))
+                TlsConfigError::new(
+                    TlsPart::ServerName,
+                    None,
+                    TlsConfigCause::Invalid(fault.to_string()),
+                )
             })?),
         };
         Ok(TlsIdentity(Arc::new(Identity {
@@ -147,7 +151,7 @@ impl TlsConfig {
             (TlsVersion::V1_3, TlsVersion::V1_2) => Err(TlsConfigError::new(
                 TlsPart::Versions,
                 None,
-                Cause::Invalid("the lowest is above the highest".to_owned()),
+                TlsConfigCause::Invalid("the lowest is above the highest".to_owned()),
             )),
         }
     }
@@ -285,8 +289,9 @@ impl PemOrDer {
 
     fn load(&self, part: TlsPart) -> Result<Content, TlsConfigError> {
         let bytes = match self {
-            Self::File(path) => fs::read(path)
-                .map_err(|error| TlsConfigError::new(part, Some(path), Cause::Io(error)))?,
+            Self::File(path) => fs::read(path).map_err(|error| {
+                TlsConfigError::new(part, Some(path), TlsConfigCause::Io(error))
+            })?,
             Self::Bytes(bytes) => bytes.clone(),
         };
         let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
@@ -294,7 +299,11 @@ impl PemOrDer {
             (true, _) => Ok(Content::Pem(bytes)),
             // Everything in DER that we read is a SEQUENCE.
             (false, Some(0x30)) => Ok(Content::Der(bytes)),
-            (false, _) => Err(TlsConfigError::new(part, self.path(), Cause::Missing)),
+            (false, _) => Err(TlsConfigError::new(
+                part,
+                self.path(),
+                TlsConfigCause::Missing,
+            )),
         }
     }
 
@@ -304,9 +313,11 @@ impl PemOrDer {
             Content::Pem(bytes) => {
                 let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
                 match items {
-                    Ok(items) if items.is_empty() => {
-                        Err(TlsConfigError::new(part, self.path(), Cause::Missing))
-                    }
+                    Ok(items) if items.is_empty() => Err(TlsConfigError::new(
+                        part,
+                        self.path(),
+                        TlsConfigCause::Missing,
+                    )),
                     Ok(items) => Ok(items),
                     Err(error) => Err(TlsConfigError::invalid(part, self.path(), error)),
                 }
@@ -332,9 +343,9 @@ impl PemOrDer {
                 Err(error) => {
                     let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
                     let cause = match error {
-                        _ if encrypted => Cause::Encrypted,
-                        pem::Error::NoItemsFound => Cause::Missing,
-                        error => Cause::Invalid(error.to_string()),
+                        _ if encrypted => TlsConfigCause::Encrypted,
+                        pem::Error::NoItemsFound => TlsConfigCause::Missing,
+                        error => TlsConfigCause::Invalid(error.to_string()),
                     };
                     Err(TlsConfigError::new(part, self.path(), cause))
                 }
@@ -421,119 +432,6 @@ impl fmt::Debug for TlsIdentity {
         f.debug_tuple("TlsIdentity")
             .field(&Arc::as_ptr(&self.0))
             .finish()
-    }
-}
-
-/// What is wrong with a [`TlsConfig`].
-///
-/// ```
-/// use courser::{ClientCertificate, TlsConfig, TlsPart};
-///
-/// let config = TlsConfig {
-///     client: Some(ClientCertificate {
-///         chain: b"neither PEM nor DER".to_vec().into(),
-///         key: b"as little".to_vec().into(),
-///     }),
-///     ..TlsConfig::default()
-/// };
-/// let error = config.build().unwrap_err();
-/// assert_eq!(error.part(), TlsPart::ClientCertificate);
-/// assert_eq!(error.to_string(), "client certificate: there is none in it");
-/// ```
-#[derive(Debug)]
-pub struct TlsConfigError {
-    part: TlsPart,
-    path: Option<PathBuf>,
-    cause: Cause,
-}
-
-#[derive(Debug)]
-enum Cause {
-    Io(io::Error),
-    Missing,
-    Encrypted,
-    Invalid(String),
-}
-
-impl TlsConfigError {
-    fn new(part: TlsPart, path: Option<&Path>, cause: Cause) -> Self {
-        Self {
-            part,
-            path: path.map(Path::to_owned),
-            cause,
-        }
-    }
-
-    fn invalid(part: TlsPart, path: Option<&Path>, error: impl fmt::Display) -> Self {
-        Self::new(part, path, Cause::Invalid(error.to_string()))
-    }
-
-    /// Which part of the configuration it is.
-    pub fn part(&self) -> TlsPart {
-        self.part
-    }
-
-    /// The file, if it is in one.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-}
-
-impl fmt::Display for TlsConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.part.fmt(f)?;
-        if let Some(path) = &self.path {
-            write!(f, " in {}", path.display())?;
-        }
-        match &self.cause {
-            Cause::Io(error) => write!(f, ": {error}"),
-            Cause::Missing => f.write_str(": there is none in it"),
-            Cause::Encrypted => f.write_str(": encrypted keys cannot be read"),
-            Cause::Invalid(why) => write!(f, ": {why}"),
-        }
-    }
-}
-
-impl std::error::Error for TlsConfigError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.cause {
-            Cause::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// A part of a [`TlsConfig`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum TlsPart {
-    /// The authorities to trust.
-    Roots,
-    /// Our certificate.
-    ClientCertificate,
-    /// Our private key.
-    ClientKey,
-    /// The revocation lists.
-    Crl,
-    /// The versions.
-    Versions,
-    /// The name in place of the host's.
-    ServerName,
-    /// The file for the keys.
-    KeyLog,
-}
-
-impl fmt::Display for TlsPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Roots => "roots",
-            Self::ClientCertificate => "client certificate",
-            Self::ClientKey => "client key",
-            Self::Crl => "revocation list",
-            Self::Versions => "TLS versions",
-            Self::ServerName => "server name",
-            Self::KeyLog => "key log",
-        })
     }
 }
 
@@ -677,7 +575,9 @@ fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
             .create(true)
             .mode(0o600)
             .open(&path)
-            .map_err(|error| TlsConfigError::new(TlsPart::KeyLog, Some(&path), Cause::Io(error)))?;
+            .map_err(|error| {
+                TlsConfigError::new(TlsPart::KeyLog, Some(&path), TlsConfigCause::Io(error))
+            })?;
     }
     Ok(Arc::new(KeyLogFile::new()))
 }

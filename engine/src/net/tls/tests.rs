@@ -15,6 +15,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
 
 use super::*;
+use crate::error::{TlsAlert, TlsPart};
 
 // ---- the wire
 

@@ -2,6 +2,8 @@
 
 use rcgen::{CertificateParams, KeyPair};
 
+use std::io;
+
 use super::*;
 
 /// A certificate that signs itself, and its key.

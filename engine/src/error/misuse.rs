@@ -1,0 +1,158 @@
+//! What is wrong with a call, a URL or a configuration that the caller made.
+
+use std::fmt;
+use std::io;
+
+use super::{TlsConfigError, UrlError, redacted};
+
+/// An error in the call itself, found before anything was sent (but for body streams).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// A part of the request holds a byte that would break its framing (RFC 9112 §11.1).
+    Invalid {
+        /// Which part.
+        part: Part,
+        /// Offset of the byte in the part.
+        at: usize,
+        /// The byte.
+        byte: u8,
+    },
+    /// A part of the request that must not be empty is.
+    Empty(Part),
+    /// The target is none of origin-form, `*` for OPTIONS, or authority-form for CONNECT (RFC 9112 §3.2).
+    TargetForm,
+    /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them from the body.
+    FramingHeader(&'static str),
+    /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
+    Upstream(String),
+    /// The URL cannot be used.
+    Url {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
+    /// The proxy's URL cannot be used.
+    Proxy {
+        /// The URL, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
+    /// The TLS configuration cannot be used.
+    TlsConfig(TlsConfigError),
+    /// The upstream has no address.
+    NoAddress,
+    /// Trailers need a chunked body (RFC 9112 §7.1.2).
+    TrailersWithoutChunked,
+    /// The body stream was used up by an earlier attempt or an earlier call.
+    BodyNotReplayable,
+    /// The body stream failed.
+    BodySource(io::Error),
+    /// The body stream ended before its declared length.
+    BodyLength {
+        /// Bytes promised in `Content-Length`.
+        declared: u64,
+        /// Bytes that the stream gave.
+        produced: u64,
+    },
+    /// No streamed response body with this id.
+    UnknownBody,
+    /// A client of one upstream cannot be spread over several threads.
+    OneThread,
+    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
+    OwnThread,
+    /// A streamed call was given to a [`Shared`](crate::Shared) client's verbs for whole responses, or to a
+    /// [`Batch`](crate::Batch).
+    Streamed,
+    /// A [`PipelineClient`](crate::PipelineClient) cannot send this: what it would hold up, or who it could not share
+    /// its connection with.
+    NotPipelined(&'static str),
+}
+
+impl Misuse {
+    /// Holds nothing of the URL's user information.
+    pub fn url(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Url { text, error }
+    }
+
+    pub(crate) fn proxy(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Proxy { text, error }
+    }
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { part, at, byte } => {
+                write!(f, "invalid byte {byte:#04x} at offset {at} of {part}")
+            }
+            Self::Empty(part) => write!(f, "{part} is empty"),
+            Self::TargetForm => f.write_str(
+                "the target is neither a path, nor `*` for OPTIONS, nor `host:port` for CONNECT",
+            ),
+            Self::FramingHeader(name) => {
+                write!(f, "{name} is computed from the body and cannot be a header")
+            }
+            Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
+            Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
+            Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
+            Self::TlsConfig(error) => write!(f, "TLS: {error}"),
+            Self::NoAddress => f.write_str("the upstream has no address"),
+            Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
+            Self::BodyNotReplayable => f.write_str("the body stream is used up"),
+            Self::BodySource(_) => f.write_str("the body stream failed"),
+            Self::BodyLength { declared, produced } => write!(
+                f,
+                "the body stream gave {produced} bytes where {declared} were declared"
+            ),
+            Self::UnknownBody => f.write_str("no response body with this id"),
+            Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
+            Self::Streamed => f.write_str("no streamed calls are taken here"),
+            Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
+            Self::OneThread => {
+                f.write_str("a client of one upstream cannot be spread over several threads")
+            }
+        }
+    }
+}
+
+/// A part of a request, for [`Misuse`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The method.
+    Method,
+    /// The request target.
+    Target,
+    /// The `Host` value.
+    Host,
+    /// The `User-Agent` value.
+    UserAgent,
+    /// A header name.
+    HeaderName,
+    /// A header value.
+    HeaderValue,
+    /// A trailer name.
+    TrailerName,
+    /// A trailer value.
+    TrailerValue,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Method => "the method",
+            Self::Target => "the target",
+            Self::Host => "the Host value",
+            Self::UserAgent => "the User-Agent value",
+            Self::HeaderName => "a header name",
+            Self::HeaderValue => "a header value",
+            Self::TrailerName => "a trailer name",
+            Self::TrailerValue => "a trailer value",
+        })
+    }
+}

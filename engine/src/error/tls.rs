@@ -1,0 +1,341 @@
+//! What is wrong with a TLS session, told apart by what a user can do about it, and with the configuration of TLS.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a TLS session could not begin or could not go on.
+///
+/// ```
+/// use courser::{TlsAlert, TlsFault};
+///
+/// let fault = TlsFault::Alert(TlsAlert(40));
+/// assert_eq!(fault.to_string(), "the server ended TLS with alert 40 (handshake_failure)");
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TlsFault {
+    /// A certificate's time is over.
+    Expired {
+        /// For how long.
+        ago: Duration,
+    },
+    /// A certificate's time has not begun.
+    NotYetValid {
+        /// How long until it does.
+        ahead: Duration,
+    },
+    /// The certificate is for other names.
+    WrongName {
+        /// The name that was asked for.
+        expected: String,
+        /// The names that the certificate has.
+        presented: Vec<String>,
+    },
+    /// No root that we trust has issued the certificate.
+    UnknownIssuer,
+    /// A given revocation list names the certificate.
+    Revoked,
+    /// Revocation lists are given, and none covers the certificate.
+    RevocationUnknown,
+    /// The revocation list that covers the certificate is out of date.
+    CrlExpired {
+        /// For how long.
+        ago: Duration,
+    },
+    /// The certificate cannot be accepted for another reason, told in words.
+    BadCertificate(String),
+    /// What the peer said first is no TLS.
+    NotTls,
+    /// The peer and we have no version, cipher suite or other necessary part of the protocol in common.
+    ProtocolMismatch(String),
+    /// The peer chose, or insisted on, another application protocol than `http/1.1`.
+    Alpn,
+    /// The peer ended the session with an alert.
+    Alert(TlsAlert),
+    /// The peer broke the protocol: a record that cannot be decrypted, a message out of place.
+    BadRecord(String),
+    /// The connection ended inside the handshake.
+    HandshakeEof,
+    /// The connection ended without `close_notify`: what came may be incomplete (RFC 9112 §9.8).
+    Truncated,
+    /// The name is neither a DNS name nor an IP address, so that no certificate can be for it.
+    ServerName(String),
+    /// Our side failed: no random numbers, no clock, keys used up.
+    Internal(String),
+}
+
+impl fmt::Display for TlsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired { ago } => {
+                write!(f, "a certificate expired {} ago", Rough(*ago))
+            }
+            Self::NotYetValid { ahead } => {
+                write!(
+                    f,
+                    "a certificate is not valid for another {}",
+                    Rough(*ahead)
+                )
+            }
+            Self::WrongName {
+                expected,
+                presented,
+            } => {
+                write!(f, "the certificate is not for {expected}")?;
+                match presented.split_first() {
+                    None => f.write_str(" and has no name at all"),
+                    Some((first, rest)) => {
+                        write!(f, " but for {first}")?;
+                        for name in rest.iter().take(NAMES_SHOWN - 1) {
+                            write!(f, ", {name}")?;
+                        }
+                        match presented.len().saturating_sub(NAMES_SHOWN) {
+                            0 => Ok(()),
+                            more => write!(f, " and {more} more"),
+                        }
+                    }
+                }
+            }
+            Self::UnknownIssuer => f.write_str("the certificate's issuer is not trusted"),
+            Self::Revoked => f.write_str("a certificate is revoked"),
+            Self::RevocationUnknown => {
+                f.write_str("no revocation list that was given covers a certificate")
+            }
+            Self::CrlExpired { ago } => {
+                write!(
+                    f,
+                    "a revocation list has been out of date for {}",
+                    Rough(*ago)
+                )
+            }
+            Self::BadCertificate(why) => write!(f, "bad certificate: {why}"),
+            Self::NotTls => f.write_str("the server does not speak TLS on this port"),
+            Self::ProtocolMismatch(why) => write!(f, "no TLS in common with the server: {why}"),
+            Self::Alpn => f.write_str("the server insists on another protocol than http/1.1"),
+            Self::Alert(alert) => write!(f, "the server ended TLS with {alert}"),
+            Self::BadRecord(why) => write!(f, "the server broke the TLS protocol: {why}"),
+            Self::HandshakeEof => f.write_str("the connection ended inside the TLS handshake"),
+            Self::Truncated => f.write_str("the connection ended without close_notify"),
+            Self::ServerName(name) => {
+                write!(f, "{name:?} is neither a DNS name nor an IP address")
+            }
+            Self::Internal(why) => write!(f, "TLS failed on our side: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsFault {}
+
+/// A stream's error, so that TLS can be treated like any stream; it becomes `ErrorKind::Tls` again.
+impl From<TlsFault> for io::Error {
+    fn from(fault: TlsFault) -> Self {
+        let kind = match fault {
+            TlsFault::Truncated | TlsFault::HandshakeEof => io::ErrorKind::UnexpectedEof,
+            TlsFault::ServerName(_) => io::ErrorKind::InvalidInput,
+            TlsFault::Internal(_) => io::ErrorKind::Other,
+            _ => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, fault)
+    }
+}
+
+/// The number of a TLS alert (RFC 8446 §6).
+///
+/// ```
+/// assert_eq!(courser::TlsAlert(48).name(), Some("unknown_ca"));
+/// assert_eq!(courser::TlsAlert(200).to_string(), "alert 200");
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct TlsAlert(pub u8);
+
+impl TlsAlert {
+    /// Its name in the registry, if it has one.
+    pub fn name(self) -> Option<&'static str> {
+        ALERTS
+            .iter()
+            .find(|(number, _)| *number == self.0)
+            .map(|(_, name)| *name)
+    }
+}
+
+impl fmt::Display for TlsAlert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "alert {}", self.0)?;
+        match self.name() {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is wrong with a [`TlsConfig`](crate::TlsConfig).
+///
+/// ```
+/// use courser::{ClientCertificate, TlsConfig, TlsPart};
+///
+/// let config = TlsConfig {
+///     client: Some(ClientCertificate {
+///         chain: b"neither PEM nor DER".to_vec().into(),
+///         key: b"as little".to_vec().into(),
+///     }),
+///     ..TlsConfig::default()
+/// };
+/// let error = config.build().unwrap_err();
+/// assert_eq!(error.part(), TlsPart::ClientCertificate);
+/// assert_eq!(error.to_string(), "client certificate: there is none in it");
+/// ```
+#[derive(Debug)]
+pub struct TlsConfigError {
+    part: TlsPart,
+    path: Option<PathBuf>,
+    cause: TlsConfigCause,
+}
+
+/// Why a part of a [`TlsConfig`](crate::TlsConfig) cannot be used.
+#[derive(Debug)]
+pub(crate) enum TlsConfigCause {
+    Io(io::Error),
+    Missing,
+    Encrypted,
+    Invalid(String),
+}
+
+impl TlsConfigError {
+    pub(crate) fn new(part: TlsPart, path: Option<&Path>, cause: TlsConfigCause) -> Self {
+        Self {
+            part,
+            path: path.map(Path::to_owned),
+            cause,
+        }
+    }
+
+    pub(crate) fn invalid(part: TlsPart, path: Option<&Path>, error: impl fmt::Display) -> Self {
+        Self::new(part, path, TlsConfigCause::Invalid(error.to_string()))
+    }
+
+    /// Which part of the configuration it is.
+    pub fn part(&self) -> TlsPart {
+        self.part
+    }
+
+    /// The file, if it is in one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl fmt::Display for TlsConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.part.fmt(f)?;
+        if let Some(path) = &self.path {
+            write!(f, " in {}", path.display())?;
+        }
+        match &self.cause {
+            TlsConfigCause::Io(error) => write!(f, ": {error}"),
+            TlsConfigCause::Missing => f.write_str(": there is none in it"),
+            TlsConfigCause::Encrypted => f.write_str(": encrypted keys cannot be read"),
+            TlsConfigCause::Invalid(why) => write!(f, ": {why}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            TlsConfigCause::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A part of a [`TlsConfig`](crate::TlsConfig).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TlsPart {
+    /// The authorities to trust.
+    Roots,
+    /// Our certificate.
+    ClientCertificate,
+    /// Our private key.
+    ClientKey,
+    /// The revocation lists.
+    Crl,
+    /// The versions.
+    Versions,
+    /// The name in place of the host's.
+    ServerName,
+    /// The file for the keys.
+    KeyLog,
+}
+
+impl fmt::Display for TlsPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Roots => "roots",
+            Self::ClientCertificate => "client certificate",
+            Self::ClientKey => "client key",
+            Self::Crl => "revocation list",
+            Self::Versions => "TLS versions",
+            Self::ServerName => "server name",
+            Self::KeyLog => "key log",
+        })
+    }
+}
+
+/// A duration in the largest unit that it fills.
+struct Rough(Duration);
+
+impl fmt::Display for Rough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let (count, unit) = match seconds {
+            0..60 => (seconds, "second"),
+            60..3600 => (seconds / 60, "minute"),
+            3600..86_400 => (seconds / 3600, "hour"),
+            _ => (seconds / 86_400, "day"),
+        };
+        let plural = if count == 1 { "" } else { "s" };
+        write!(f, "{count} {unit}{plural}")
+    }
+}
+
+/// More names of a certificate than this are counted only.
+const NAMES_SHOWN: usize = 4;
+
+/// The registry of TLS alerts, those of older versions included.
+const ALERTS: &[(u8, &str)] = &[
+    (0, "close_notify"),
+    (10, "unexpected_message"),
+    (20, "bad_record_mac"),
+    (21, "decryption_failed"),
+    (22, "record_overflow"),
+    (30, "decompression_failure"),
+    (40, "handshake_failure"),
+    (41, "no_certificate"),
+    (42, "bad_certificate"),
+    (43, "unsupported_certificate"),
+    (44, "certificate_revoked"),
+    (45, "certificate_expired"),
+    (46, "certificate_unknown"),
+    (47, "illegal_parameter"),
+    (48, "unknown_ca"),
+    (49, "access_denied"),
+    (50, "decode_error"),
+    (51, "decrypt_error"),
+    (60, "export_restriction"),
+    (70, "protocol_version"),
+    (71, "insufficient_security"),
+    (80, "internal_error"),
+    (86, "inappropriate_fallback"),
+    (90, "user_canceled"),
+    (100, "no_renegotiation"),
+    (109, "missing_extension"),
+    (110, "unsupported_extension"),
+    (112, "unrecognized_name"),
+    (113, "bad_certificate_status_response"),
+    (115, "unknown_psk_identity"),
+    (116, "certificate_required"),
+    (120, "no_application_protocol"),
+];
