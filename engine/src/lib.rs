@@ -155,15 +155,20 @@
 //! HTTP/2, TLS under [`PipelineClient`]. Unix systems only.
 //!
 //! # Layers
-//! Each knows only those below it; see [`manual`] for more, and for the words of this documentation.
+//! Each layer knows only the layers below it; see [`manual`] for more, and for the words of this documentation. `net`
+//! stands beside `proto` and `policy`: neither of them knows it, and it knows neither of them; the reactor brings them
+//! together.
 //!
-//! | layer | what it is |
-//! |---|---|
-//! | client | [`Client`], [`HostClient`], [`Shared`], [`Call`], [`Completion`]: what a user holds |
-//! | reactor | the event loop: connections, timers and calls, over any [`net::Net`]; decides nothing |
-//! | policy | pool and queue, deadlines, retry, redirects, names and addresses: pure, time is an argument |
-//! | [`proto`] | URLs, requests, responses, framing, the exchange, handshakes with proxies: bytes in, bytes out |
-//! | [`net`] | the only door to the operating system, or to the simulation |
+//! | layer | what it is | what it uses |
+//! |---|---|---|
+//! | shared | [`Shared`]: a client on threads of its own, and the calls that travel to it and between its threads | client |
+//! | client | [`Client`], [`HostClient`], [`PipelineClient`], [`Call`], [`Completion`] | reactor |
+//! | reactor | the event loop: connections, timers and calls, over any [`net::Net`]; decides nothing | policy, proto, net |
+//! | policy | pool and queue, deadlines, retry, redirects, proxies, names and addresses: pure, time is an argument | proto |
+//! | [`proto`] | URLs, requests, responses, framing, the exchange, handshakes with proxies: bytes in, bytes out | |
+//! | [`net`] | the only door to the operating system, or to the simulation | |
+//!
+//! Below all of them are plain values: [`error`], addresses, points in time.
 #![warn(missing_docs)]
 
 mod address;
@@ -176,6 +181,7 @@ pub mod net;
 mod policy;
 pub mod proto;
 mod reactor;
+mod shared;
 mod sync;
 mod time;
 
@@ -183,16 +189,13 @@ pub use address::{Address, Answer};
 #[cfg(feature = "http")]
 pub use client::Unfit;
 pub use client::{
-    AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion,
-    CompletionSender, Completions, Config, ConnectTo, Drive, Engine, Failures, Histogram, Hop,
-    HostClient, HostConfig, Moment, Observer, PipelineClient, PipelineConfig, PipelineCounters,
-    Proxies, Proxy, ProxyKind, Read, Refused, Report, RetryCause, Sending, Shared, SharedBatch,
-    SharedBody, SharedConfig, Stats, Streaming, Ticket, Timings, Upstream, completions,
+    AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion, Config,
+    ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
+    PipelineClient, PipelineConfig, PipelineCounters, Read, Report, RetryCause, Stats, Timings,
+    Upstream,
 };
 #[cfg(feature = "cookies")]
 pub use client::{CookieJar, CookieLimits};
-#[cfg(feature = "tower")]
-pub use client::{HttpService, ServiceError, ServiceFuture};
 pub use error::{
     DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
     TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
@@ -206,11 +209,17 @@ pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,
     DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy, Latencies,
-    Load, Network, Overflow, Override, Pass, Rate, RateLimiter, Redirects, Retry, RetryAccount,
-    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts,
-    WaitPolicy, retry_after,
+    Load, Network, Overflow, Override, Pass, Proxies, Proxy, ProxyKind, Rate, RateLimiter,
+    Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia,
+    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};
+pub use shared::{
+    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
+    SharedConfig, Streaming, Ticket, completions,
+};
+#[cfg(feature = "tower")]
+pub use shared::{HttpService, ServiceError, ServiceFuture};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

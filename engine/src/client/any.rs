@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
 use super::router::{Reroute, Router};
-use super::{Config, HostConfig, Proxies, Proxy, ProxyKind};
+use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -17,10 +17,11 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, GateConfig, Overrides, PoolConfig, Redirects, literal,
+    AddressPolicy, DnsCounters, Follow, GateConfig, PoolConfig, Proxies, Proxy, ProxyKind,
+    Redirects, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
-use crate::reactor::{ByteRates, HostKey, Step};
+use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
 /// A client of any `http` or `https` URL.
 ///

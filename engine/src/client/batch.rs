@@ -57,7 +57,7 @@ pub enum BatchOrder {
 /// Numbers calls as they are taken, and gives their results in order. Invariant: every number below `taken` is given
 /// once, or is in flight, or has its result here.
 #[derive(Debug)]
-pub(super) struct Lineup {
+pub(crate) struct Lineup {
     config: BatchConfig,
     /// Calls so far, those whose results are here or given included.
     taken: usize,
@@ -68,7 +68,7 @@ pub(super) struct Lineup {
 }
 
 impl Lineup {
-    pub(super) fn new(config: BatchConfig) -> Self {
+    pub(crate) fn new(config: BatchConfig) -> Self {
         Self {
             config,
             taken: 0,
@@ -77,12 +77,12 @@ impl Lineup {
         }
     }
 
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
     /// Whether another call may be taken now.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let most_kept = match self.config.order {
             BatchOrder::Completion => self.config.max_in_flight,
             BatchOrder::Input => self.config.max_ahead,
@@ -91,12 +91,12 @@ impl Lineup {
     }
 
     /// The number of the call that is taken next.
-    pub(super) fn upcoming(&self) -> usize {
+    pub(crate) fn upcoming(&self) -> usize {
         self.taken
     }
 
     /// The number of a call that is in flight from now on.
-    pub(super) fn take(&mut self) -> usize {
+    pub(crate) fn take(&mut self) -> usize {
         let number = self.taken;
         self.taken += 1;
         self.in_flight += 1;
@@ -107,7 +107,7 @@ impl Lineup {
     }
 
     /// A call is over.
-    pub(super) fn put(&mut self, number: usize, completion: Completion) {
+    pub(crate) fn put(&mut self, number: usize, completion: Completion) {
         self.in_flight -= 1;
         match self.config.order {
             BatchOrder::Completion => self.kept.push_back((number, Some(completion))),
@@ -121,7 +121,7 @@ impl Lineup {
     }
 
     /// The next result, if it is there.
-    pub(super) fn give(&mut self) -> Option<(usize, Completion)> {
+    pub(crate) fn give(&mut self) -> Option<(usize, Completion)> {
         let (number, completion) = self.kept.front_mut()?;
         let result = (*number, completion.take()?);
         self.kept.pop_front();

@@ -28,19 +28,19 @@ use self::turn::TurnLimit;
 use super::hosts::Hosts;
 use super::names::Names;
 use super::router::Router;
-use super::shared::host_hash;
 use super::stats::{Recorder, Stats};
 use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, Overrides,
-    PoolConfig, Retry, RetryBudget, Timeouts,
+    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, PoolConfig,
+    Retry, RetryBudget, Timeouts, host_hash,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{
-    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Reactor, Settings, Slab, of,
+    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Overrides, Reactor, Settings,
+    Slab, of,
 };
 use crate::time::Time;
 
@@ -106,7 +106,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// A client with that router and those hosts.
-    pub(super) fn assemble(
+    pub(crate) fn assemble(
         router: R,
         hosts: Hosts,
         config: HostConfig,
@@ -162,44 +162,44 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
+    pub(crate) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
         self.names = Some(Naming::new(names, self.reactor.waker()?));
         self.addresses = addresses;
         Ok(())
     }
 
-    pub(super) fn host_count(&self) -> usize {
+    pub(crate) fn host_count(&self) -> usize {
         self.hosts.len()
     }
 
-    pub(super) fn names(&self) -> Option<&Names> {
+    pub(crate) fn names(&self) -> Option<&Names> {
         self.names.as_ref().map(|naming| &naming.names)
     }
 
-    pub(super) fn forget_failures(&mut self) {
+    pub(crate) fn forget_failures(&mut self) {
         self.avoided.clear();
     }
 
-    pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
+    pub(crate) fn names_mut(&mut self) -> Option<&mut Names> {
         self.names.as_mut().map(|naming| &mut naming.names)
     }
 
     // ---- driven by `Shared`
 
     /// One turn, which a wake ends early.
-    pub(super) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.driven = true;
         self.turn(timeout.map(TurnLimit::For), |client| {
             !client.done.is_empty() || !client.readable.is_empty() || !client.leaving.is_empty()
         })
     }
 
-    pub(super) fn record_to(&mut self, recorder: Arc<Recorder>) {
+    pub(crate) fn record_to(&mut self, recorder: Arc<Recorder>) {
         self.recorder = Some(recorder);
     }
 
     /// There are `count` clients for all hosts, and this is the one with that number.
-    pub(super) fn set_share(&mut self, index: usize, count: usize) {
+    pub(crate) fn set_share(&mut self, index: usize, count: usize) {
         self.share = (count > 1).then_some(Share { index, count });
     }
 
@@ -211,12 +211,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The next call that another client is to go on with. It is none of ours any more.
-    pub(super) fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
+    pub(crate) fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
         self.leaving.pop()
     }
 
     /// Goes on with a call of another client.
-    pub(super) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
+    pub(crate) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
         call.state = CallState::New;
         call.host = None;
         call.armed = Armed::default();
@@ -237,7 +237,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// As [`read_body`](Self::read_body), of all that is there, into an empty vector; copies nothing if nothing of it
     /// has been taken before.
-    pub(super) fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+    pub(crate) fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let call = self.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given && call.taken == 0)
             && !call.response.body().is_empty()
@@ -250,22 +250,22 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.read_body(id, &mut [0; 1])
     }
 
-    pub(super) fn put_spare(&mut self, response: Response) {
+    pub(crate) fn put_spare(&mut self, response: Response) {
         self.reactor.put_spare(response);
     }
 
-    pub(super) fn is_body_read(&self, id: CallId) -> bool {
+    pub(crate) fn is_body_read(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_some_and(|call| {
             call.taken == call.response.body().len() && matches!(call.state, CallState::Ended)
         })
     }
 
-    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
         self.reactor.waker()
     }
 
     /// Closes the connection of a call that switched protocols, if it did.
-    pub(super) fn discard_stream(&mut self, id: CallId) {
+    pub(crate) fn discard_stream(&mut self, id: CallId) {
         if let Some(stream) = self.take_stream(id) {
             self.reactor.close_stream(stream);
         }
@@ -611,7 +611,7 @@ struct Share {
 pub struct Traveller(Box<ActiveCall>);
 
 impl Traveller {
-    pub(super) fn into_buffers(self) -> (Request, Response) {
+    pub(crate) fn into_buffers(self) -> (Request, Response) {
         (self.0.request, self.0.response)
     }
 }

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Proxy;
 use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, RetryAccount, Turns, later,
+    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, Proxy, RetryAccount, Turns,
+    later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};

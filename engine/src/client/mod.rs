@@ -13,9 +13,7 @@ mod interop;
 mod names;
 mod observe;
 mod pipeline;
-mod proxy;
 mod router;
-mod shared;
 mod stats;
 #[cfg(feature = "tracing")]
 mod trace;
@@ -24,32 +22,29 @@ mod upstream;
 use std::time::{Duration, Instant};
 
 pub use any::{Client, ConnectTo};
+pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{CookieJar, CookieLimits};
+pub(crate) use engine::Traveller;
 pub use engine::{AddressState, Batch, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
 pub use observe::{Moment, Observer, RetryCause};
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
-pub use proxy::{Proxies, Proxy, ProxyKind};
-pub use shared::{
-    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
-    SharedConfig, Streaming, Ticket, completions,
-};
-#[cfg(feature = "tower")]
-pub use shared::{HttpService, ServiceError, ServiceFuture};
+pub(crate) use router::Router;
+pub(crate) use stats::Recorder;
 pub use stats::{Failures, Histogram, Stats};
 pub use upstream::Upstream;
 
 use crate::error::Error;
 use crate::net::Address;
 use crate::net::tls::{TlsIdentity, TlsInfo};
-use crate::policy::{Overrides, Redirects, Retry, Timeouts};
+use crate::policy::{Proxies, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
-use crate::reactor::{CallKey, Timestamps};
+use crate::reactor::{CallKey, Overrides, Timestamps};
 use crate::time::Time;
 
 pub use crate::reactor::Hop;
@@ -64,11 +59,11 @@ pub use crate::reactor::Hop;
 /// ```
 #[derive(Debug)]
 pub struct Call {
-    request: Request,
-    response: Response,
-    tag: u64,
+    pub(crate) request: Request,
+    pub(crate) response: Response,
+    pub(crate) tag: u64,
     time: CallTime,
-    streaming: bool,
+    pub(crate) streaming: bool,
     overrides: Option<Box<Overrides>>,
 }
 
@@ -188,14 +183,14 @@ impl CallTime {
 
 /// Names a call within its client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct CallId(CallKey);
+pub struct CallId(pub(crate) CallKey);
 
 impl CallId {
     /// Of a call that no client has taken up.
-    const UNBEGUN: Self = Self(CallKey::UNBEGUN);
+    pub(crate) const UNBEGUN: Self = Self(CallKey::UNBEGUN);
 
     /// Its place among the calls that a client has at a time.
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0.index()
     }
 }
@@ -223,7 +218,7 @@ pub struct Completion {
 
 impl Completion {
     /// Of a call that no client has taken up, or whose client is gone, perhaps with its buffers.
-    fn failed(tag: u64, error: Error, buffers: Option<(Request, Response)>) -> Self {
+    pub(crate) fn failed(tag: u64, error: Error, buffers: Option<(Request, Response)>) -> Self {
         let (request, mut response) = buffers.unwrap_or_default();
         response.clear();
         let now = Time::of(Instant::now());
@@ -238,7 +233,7 @@ impl Completion {
         }
     }
 
-    fn unbegun(call: Call, error: Error) -> Self {
+    pub(crate) fn unbegun(call: Call, error: Error) -> Self {
         Self::failed(call.tag, error, Some((call.request, call.response)))
     }
 }
@@ -259,7 +254,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn new(timestamps: Timestamps, attempts: u32, now: Time) -> Self {
+    pub(crate) fn new(timestamps: Timestamps, attempts: u32, now: Time) -> Self {
         Self {
             timestamps,
             attempts,

@@ -2,9 +2,9 @@
 
 use super::hosts::Hosts;
 use crate::error::ErrorKind;
-use crate::policy::{Overrides, PoolConfig};
+use crate::policy::PoolConfig;
 use crate::proto::{Request, Response};
-use crate::reactor::HostKey;
+use crate::reactor::{HostKey, Overrides};
 
 /// Knows the host that serves a call.
 pub(crate) trait Router {

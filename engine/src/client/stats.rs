@@ -270,7 +270,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             statuses: Default::default(),
             failures: Default::default(),
@@ -288,7 +288,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn record(
+    pub(crate) fn record(
         &self,
         error: Option<&Error>,
         status: u16,
@@ -319,22 +319,22 @@ impl Recorder {
         }
     }
 
-    pub(super) fn note_adaptive_timeout(&self) {
+    pub(crate) fn note_adaptive_timeout(&self) {
         add(&self.adaptive_timeouts, 1);
     }
 
-    pub(super) fn note_first_byte_limit(&self, limit: Duration) {
+    pub(crate) fn note_first_byte_limit(&self, limit: Duration) {
         let micros = u64::try_from(limit.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         self.first_byte_limit
             .store(micros.max(1), Ordering::Relaxed);
     }
 
     /// A call failed of which nothing else is known.
-    pub(super) fn failed(&self, kind: &ErrorKind) {
+    pub(crate) fn failed(&self, kind: &ErrorKind) {
         add(&self.failures[failure_index(kind)], 1);
     }
 
-    pub(super) fn snapshot(&self) -> Stats {
+    pub(crate) fn snapshot(&self) -> Stats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let statuses = self.statuses.each_ref().map(load);
         let mut failures = Failures::default();
@@ -500,8 +500,8 @@ mod tests {
     fn failures_count_by_kind() {
         let recorder = Recorder::new();
         recorder.failed(&ErrorKind::Cancelled);
-        recorder.failed(&crate::Stopped::Panicked.into());
-        recorder.failed(&crate::Misuse::NoAddress.into());
+        recorder.failed(&crate::error::Stopped::Panicked.into());
+        recorder.failed(&crate::error::Misuse::NoAddress.into());
         let mut stats = recorder.snapshot();
         assert_eq!((stats.calls, stats.failed()), (3, 3));
         let failures = &stats.failures;

@@ -611,7 +611,11 @@ mod tests {
             let mut response = Response::new();
             let text = format!("HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n");
             crate::proto::Exchange::new(&request, crate::proto::BodyMode::Buffer)
-                .handle_read(text.as_bytes(), &mut response, &crate::Limits::default())
+                .handle_read(
+                    text.as_bytes(),
+                    &mut response,
+                    &crate::proto::Limits::default(),
+                )
                 .expect("sound");
             response
         };

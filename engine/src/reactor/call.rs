@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Reactor, Settings, TimerOwner};
+use super::{
+    Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Overrides, Reactor, Settings, TimerOwner,
+};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
-use crate::policy::{Leave, Overrides, Timeouts, WaitId};
+use crate::policy::{Leave, Timeouts, WaitId};
 use crate::proto::{BodyMode, Request, Response};
 use crate::time::Time;
 

@@ -9,9 +9,9 @@ use crate::client::Moment;
 use crate::client::router::Router;
 use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
-use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Overrides, Retry, later};
+use crate::policy::{Balancer, FailureClass, Health, HealthCheck, Retry, later};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, CallKey, CallState, HostKey};
+use crate::reactor::{ActiveCall, CallKey, CallState, HostKey, Overrides};
 use crate::time::Time;
 
 /// The addresses of a client that spreads its calls over them.

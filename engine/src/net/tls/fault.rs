@@ -124,6 +124,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn faults_read_well() {
@@ -179,9 +180,9 @@ mod tests {
     fn an_io_error_gives_its_fault_back() {
         let error = io::Error::from(TlsFault::Truncated);
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        let kind = crate::ErrorKind::from(error);
-        assert!(matches!(kind, crate::ErrorKind::Tls(TlsFault::Truncated)));
-        let kind = crate::ErrorKind::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert!(matches!(kind, crate::ErrorKind::Io(_)));
+        let kind = ErrorKind::from(error);
+        assert!(matches!(kind, ErrorKind::Tls(TlsFault::Truncated)));
+        let kind = ErrorKind::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(kind, ErrorKind::Io(_)));
     }
 }

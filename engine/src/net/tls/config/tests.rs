@@ -1,8 +1,8 @@
 //! What is wrong with a configuration is told by part and by file.
 
-use rcgen::{CertificateParams, KeyPair};
-
 use std::io;
+
+use rcgen::{CertificateParams, KeyPair};
 
 use super::*;
 

@@ -9,8 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::completions::{Delivered, Recipient};
 use super::slot::Slot;
 use super::{Drive, Refused, Shared, Ticket, buffered, early};
-use crate::client::batch::{BatchConfig, Lineup};
-use crate::client::{Call, Completion};
+use crate::client::{BatchConfig, Call, Completion, Lineup};
 use crate::error::{ErrorKind, LimitExceeded, Misuse};
 
 impl<C: Drive> Shared<C> {

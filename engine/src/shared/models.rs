@@ -15,7 +15,7 @@ use shuttle::{future, thread};
 
 use super::slot::Permits;
 use super::*;
-use crate::client::stats::Recorder;
+use crate::client::Recorder;
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
 use crate::reactor::{CallKey, Timestamps};

@@ -1,8 +1,7 @@
 //! What holds for one call instead of the client's settings.
 
-use super::{Redirects, Retry, Timeouts};
-use crate::client::Proxies;
 use crate::net::tls::TlsIdentity;
+use crate::policy::{Proxies, Redirects, Retry, Timeouts};
 use crate::proto::Limits;
 
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,6 @@ mod sending;
 #[cfg(feature = "tower")]
 mod service;
 mod slot;
-mod spread;
 mod thread;
 
 use std::cell::Cell;
@@ -35,18 +34,17 @@ pub use service::{HttpService, ServiceError, ServiceFuture};
 
 use crossbeam_channel::Receiver;
 
-use super::engine::{Engine, Traveller};
-use super::router::Router;
-use super::stats::{Recorder, Stats};
-use super::{Call, CallId, Completion, Read, Report};
+use crate::client::{
+    Call, CallId, Completion, Engine, Read, Recorder, Report, Router, Stats, Traveller,
+};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
+use crate::policy::host_hash;
 use crate::proto::{Request, Response};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
-pub(crate) use spread::host_hash;
 use thread::{Command, Crew, Desk, Order};
 
 /// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
@@ -608,9 +606,7 @@ mod driver {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::client::engine::Traveller;
-    use crate::client::stats::Recorder;
-    use crate::client::{Call, CallId, Completion, Read};
+    use crate::client::{Call, CallId, Completion, Read, Recorder, Traveller};
     use crate::error::Error;
     use crate::net::Waker;
     use crate::proto::Response;

@@ -133,16 +133,16 @@ impl Proxy {
         self
     }
 
-    pub(super) fn tunnels(&self) -> bool {
+    pub(crate) fn tunnels(&self) -> bool {
         self.tunnels
     }
 
-    pub(super) fn headers(&self) -> &[(Box<str>, Box<[u8]>)] {
+    pub(crate) fn headers(&self) -> &[(Box<str>, Box<[u8]>)] {
         &self.headers
     }
 
     /// What a request that an HTTP proxy passes on says to it: `Proxy-Authorization`, and the other lines.
-    pub(super) fn header_lines(&self) -> (Vec<u8>, Vec<u8>) {
+    pub(crate) fn header_lines(&self) -> (Vec<u8>, Vec<u8>) {
         let (mut authorization, mut lines) = (Vec::new(), Vec::new());
         for (name, value) in &self.headers {
             let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
@@ -327,7 +327,7 @@ impl Proxies {
     }
 
     /// Whether there is one at all.
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.http.is_some() || self.https.is_some()
     }
 
