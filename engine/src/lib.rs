@@ -195,7 +195,7 @@ pub use client::{
     Upstream,
 };
 #[cfg(feature = "cookies")]
-pub use client::{CookieJar, CookieLimits};
+pub use client::{Cookie, CookieJar, CookieLimits};
 pub use error::{
     DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
     TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,

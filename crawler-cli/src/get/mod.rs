@@ -107,7 +107,7 @@ fn transfer_all(args: &HiArgs) -> Exit {
 /// `-c`: after each transfer, so that one that is interrupted loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
     let mut sink = Sink::new(Some(path.as_os_str()));
-    sink.write(jar.save().as_bytes())
+    sink.write(cookies::saved(jar).as_bytes())
 }
 
 fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! A cookie jar (RFC 6265) that clients and threads can share, and the file format that curl reads and writes.
+//! A cookie jar (RFC 6265) that clients and threads can share.
 //!
 //! The `cookie_store` crate parses `Set-Cookie` and decides whether a cookie goes to a URL. Its own store looks at every
 //! domain for each request; the one here looks at the host and its parents only, and has limits.
@@ -8,6 +8,9 @@
 //! `__Host-` are held to; control characters are refused. `SameSite` is not regarded: there is no site around a request.
 //! Cookies with bytes that are no UTF-8 are refused, because they could not be sent back as they came.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cookie_store::{Cookie, CookieDomain, CookieExpiration};
+use cookie_store::{Cookie as ParsedCookie, CookieDomain, CookieExpiration};
 
 use crate::proto::Url;
 
@@ -73,6 +76,99 @@ impl Default for CookieLimits {
             cookie_bytes: 5_000,
             header_bytes: 8_190,
         }
+    }
+}
+
+/// A cookie of a [`CookieJar`] as a value, for programs that keep cookies elsewhere: in a file, for example.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Cookie {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The host that it goes to, in lower case and without a dot in front.
+    pub domain: String,
+    /// Whether it goes to the hosts below `domain` as well.
+    pub subdomains: bool,
+    /// It goes to this path and to the paths below.
+    pub path: String,
+    /// It goes over TLS only, and to this machine.
+    pub secure: bool,
+    /// Scripts of a page do not see it.
+    pub http_only: bool,
+    /// When it ends, in whole seconds; `None`: with the session.
+    pub expires: Option<SystemTime>,
+}
+
+impl Cookie {
+    fn of(cookie: &ParsedCookie<'_>) -> Option<Self> {
+        let (domain, subdomains) = match &cookie.domain {
+            CookieDomain::Suffix(domain) => (domain, true),
+            CookieDomain::HostOnly(domain) => (domain, false),
+            CookieDomain::NotPresent | CookieDomain::Empty => return None,
+        };
+        let (name, value) = cookie.name_value();
+        Some(Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            domain: domain.clone(),
+            subdomains,
+            path: String::from(cookie.path.clone()),
+            secure: cookie.secure() == Some(true),
+            http_only: cookie.http_only() == Some(true),
+            expires: match &cookie.expires {
+                CookieExpiration::AtUtc(at) => {
+                    let seconds = u64::try_from(at.unix_timestamp()).unwrap_or_default();
+                    Some(UNIX_EPOCH + Duration::from_secs(seconds))
+                }
+                CookieExpiration::SessionEnd => None,
+            },
+        })
+    }
+
+    /// The value of `Set-Cookie` that sets it, and a URL that may. `None` if there is no such value.
+    fn to_set_cookie(&self) -> Option<(String, url::Url)> {
+        let Self {
+            name,
+            value,
+            domain,
+            path,
+            ..
+        } = self;
+        let has_semicolon = [path, name, value].iter().any(|part| part.contains(';'));
+        if has_semicolon || !path.starts_with('/') || name.contains('=') {
+            return None;
+        }
+        let url = url::Url::parse(&format!("https://{domain}/")).ok()?;
+        let mut text = format!("{name}={value}; Path={path}");
+        if self.http_only {
+            text.push_str("; HttpOnly");
+        }
+        if self.subdomains {
+            text.push_str("; Domain=");
+            text.push_str(domain);
+        }
+        if self.secure {
+            text.push_str("; Secure");
+        }
+        if let Some(expires) = self.expires {
+            let now = unix_seconds(SystemTime::now());
+            let left = unix_seconds(expires).checked_sub(now);
+            let left = left.filter(|&left| left > 0)?;
+            text.push_str(&format!("; Max-Age={left}"));
+        }
+        Some((text, url))
+    }
+}
+
+impl fmt::Debug for Cookie {
+    /// Without the value, which is a credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cookie")
+            .field("name", &self.name)
+            .field("domain", &self.domain)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,32 +242,47 @@ impl CookieJar {
         out.len() > start
     }
 
-    /// Takes in cookies from the text of a cookie file in Netscape's format, as curl's `-b` reads and `-c` writes it,
-    /// and returns how many. Lines that are no cookies, and cookies that have expired, are skipped.
-    pub fn load(&self, text: &[u8]) -> usize {
-        let now = unix_now();
-        let lines = text.split(|&byte| byte == b'\n');
-        let taken = lines.filter_map(|line| {
-            let (value, url, expiry) = netscape_line(line, now)?;
-            let mut cookie = self.check(value.as_bytes(), &url)?;
-            set_expiry(&mut cookie.expires, expiry);
-            self.lock().insert(cookie, &url, &self.limits);
-            Some(())
-        });
-        taken.count()
-    }
-
-    /// All cookies that have not expired, as a file in Netscape's format, the oldest first. Those that end with the
-    /// session are included.
-    pub fn save(&self) -> String {
+    /// All cookies that have not expired, the oldest first. Those that end with the session are included.
+    ///
+    /// ```
+    /// use courser::CookieJar;
+    /// use courser::proto::Url;
+    ///
+    /// let jar = CookieJar::new();
+    /// jar.store(&Url::parse("https://www.example.com/")?, [&b"id=7; Domain=example.com; Secure"[..]]);
+    /// let copy = CookieJar::new();
+    /// for cookie in jar.cookies() {
+    ///     assert_eq!((&*cookie.domain, cookie.subdomains), ("example.com", true));
+    ///     assert!(copy.insert(&cookie));
+    /// }
+    /// assert_eq!(copy.len(), 1);
+    /// # Ok::<(), courser::proto::UrlError>(())
+    /// ```
+    pub fn cookies(&self) -> impl Iterator<Item = Cookie> + use<> {
         let jar = self.lock();
         let mut all: Vec<_> = jar.domains.values().flatten().collect();
         all.sort_by_key(|stored| stored.number);
-        let mut out = String::from("# Netscape HTTP Cookie File\n\n");
-        for stored in all.iter().filter(|stored| !stored.cookie.is_expired()) {
-            push_netscape_line(&stored.cookie, &mut out);
+        let current = all.iter().filter(|stored| !stored.cookie.is_expired());
+        let values: Vec<_> = current
+            .filter_map(|stored| Cookie::of(&stored.cookie))
+            .collect();
+        values.into_iter()
+    }
+
+    /// Takes in a cookie as if its own domain had set it over TLS; false if the domain may not, if it has expired, or if
+    /// a server could not have set it: the path does not begin with `/`, the name holds `=`, a part holds `;`.
+    pub fn insert(&self, cookie: &Cookie) -> bool {
+        let Some((value, url)) = cookie.to_set_cookie() else {
+            return false;
+        };
+        let Some(mut parsed) = self.check(value.as_bytes(), &url) else {
+            return false;
+        };
+        if let Some(expires) = cookie.expires {
+            set_expiry(&mut parsed.expires, unix_seconds(expires));
         }
-        out
+        self.lock().insert(parsed, &url, &self.limits);
+        true
     }
 
     /// How many cookies there are, expired ones that nobody came across included.
@@ -192,12 +303,12 @@ impl CookieJar {
     }
 
     /// The cookie, if that URL may set it.
-    fn check(&self, value: &[u8], url: &url::Url) -> Option<Cookie<'static>> {
+    fn check(&self, value: &[u8], url: &url::Url) -> Option<ParsedCookie<'static>> {
         if value.len() > self.limits.cookie_bytes {
             return None;
         }
         let text = std::str::from_utf8(value).ok()?;
-        let mut cookie = Cookie::parse(text, url).ok()?.into_owned();
+        let mut cookie = ParsedCookie::parse(text, url).ok()?.into_owned();
         let (name, value) = cookie.name_value();
         if name
             .bytes()
@@ -257,7 +368,7 @@ struct Jar {
 }
 
 struct Stored {
-    cookie: Cookie<'static>,
+    cookie: ParsedCookie<'static>,
     /// In the order in which they were first set.
     number: u64,
 }
@@ -271,7 +382,7 @@ impl Jar {
             .filter_map(|domain| self.domains.get(domain))
     }
 
-    fn insert(&mut self, cookie: Cookie<'static>, url: &url::Url, limits: &CookieLimits) {
+    fn insert(&mut self, cookie: ParsedCookie<'static>, url: &url::Url, limits: &CookieLimits) {
         let domain: Box<str> = match &cookie.domain {
             CookieDomain::HostOnly(domain) | CookieDomain::Suffix(domain) => domain.as_str().into(),
             CookieDomain::NotPresent | CookieDomain::Empty => return,
@@ -353,12 +464,12 @@ fn is_trustworthy(url: &url::Url) -> bool {
 }
 
 /// Whether a cookie was set over a connection that is safer than this one.
-fn is_protected(old: &Cookie<'_>, url: &url::Url) -> bool {
+fn is_protected(old: &ParsedCookie<'_>, url: &url::Url) -> bool {
     old.secure() == Some(true) && !old.is_expired() && !is_trustworthy(url)
 }
 
 /// Whether the cookie is what its name promises.
-fn keeps_its_prefix(cookie: &Cookie<'_>, secure: bool, url: &url::Url) -> bool {
+fn keeps_its_prefix(cookie: &ParsedCookie<'_>, secure: bool, url: &url::Url) -> bool {
     let has = |prefix: &str| {
         let start = cookie.name().get(..prefix.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -366,48 +477,6 @@ fn keeps_its_prefix(cookie: &Cookie<'_>, secure: bool, url: &url::Url) -> bool {
     let safe = secure && is_trustworthy(url);
     let of_host = matches!(cookie.domain, CookieDomain::HostOnly(_)) && cookie.path() == Some("/");
     (!has("__Secure-") || safe) && (!has("__Host-") || (safe && of_host))
-}
-
-/// A line of a cookie file as a value of `Set-Cookie`, a URL that sets it, and when it expires (0: with the session):
-/// `domain, whether for subdomains, path, whether secure, expiry, name, value`, with tabs between.
-fn netscape_line(line: &[u8], now: u64) -> Option<(String, url::Url, u64)> {
-    let line = std::str::from_utf8(line).ok()?.trim_end_matches('\r');
-    let (line, http_only) = match line.strip_prefix("#HttpOnly_") {
-        Some(line) => (line, "; HttpOnly"),
-        None => (line, ""),
-    };
-    if line.starts_with('#') {
-        return None;
-    }
-    let mut fields = line.split('\t');
-    let mut next = || fields.next();
-    let (domain, subdomains, path) = (next()?, next()?, next()?);
-    let (secure, expiry, name) = (next()?, next()?, next()?);
-    // Curl leaves an empty value out.
-    let value = next().unwrap_or("");
-    if next().is_some() || !path.starts_with('/') || name.contains('=') {
-        return None;
-    }
-    // None of these can stand in a cookie that a server has set.
-    if [path, name, value].iter().any(|field| field.contains(';')) {
-        return None;
-    }
-    let domain = domain.strip_prefix('.').unwrap_or(domain);
-    let url = url::Url::parse(&format!("https://{domain}/")).ok()?;
-    let mut cookie = format!("{name}={value}; Path={path}{http_only}");
-    if subdomains == "TRUE" {
-        cookie.push_str("; Domain=");
-        cookie.push_str(domain);
-    }
-    if secure == "TRUE" {
-        cookie.push_str("; Secure");
-    }
-    let expiry: u64 = expiry.parse().ok()?;
-    if expiry != 0 {
-        let left = expiry.checked_sub(now).filter(|&left| left > 0)?;
-        cookie.push_str(&format!("; Max-Age={left}"));
-    }
-    Some((cookie, url, expiry))
 }
 
 /// Takes out the time that passed until `Max-Age` was added to the clock.
@@ -419,298 +488,7 @@ fn set_expiry(expires: &mut CookieExpiration, expiry: u64) {
     }
 }
 
-fn push_netscape_line(cookie: &Cookie<'_>, out: &mut String) {
-    let (dot, domain, subdomains) = match &cookie.domain {
-        CookieDomain::Suffix(domain) => (".", domain, "TRUE"),
-        CookieDomain::HostOnly(domain) => ("", domain, "FALSE"),
-        CookieDomain::NotPresent | CookieDomain::Empty => return,
-    };
-    let (name, value) = cookie.name_value();
-    let path: &str = &cookie.path;
-    // A tab would read as the end of its field; names and values hold none.
-    if path.contains('\t') {
-        return;
-    }
-    let http_only = match cookie.http_only() {
-        Some(true) => "#HttpOnly_",
-        _ => "",
-    };
-    let secure = match cookie.secure() {
-        Some(true) => "TRUE",
-        _ => "FALSE",
-    };
-    let expiry = match &cookie.expires {
-        CookieExpiration::AtUtc(at) => at.unix_timestamp(),
-        CookieExpiration::SessionEnd => 0,
-    };
-    let fields = format!("{subdomains}\t{path}\t{secure}\t{expiry}\t{name}\t{value}");
-    out.extend([http_only, dot, domain, "\t", &fields, "\n"]);
-}
-
-fn unix_now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+fn unix_seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn url(text: &str) -> Url<'_> {
-        Url::parse(text).unwrap()
-    }
-
-    fn set(jar: &CookieJar, from: &str, value: &str) {
-        jar.store(&url(from), [value.as_bytes()]);
-    }
-
-    fn sent(jar: &CookieJar, to: &str) -> String {
-        let mut out = b"x".to_vec();
-        let any = jar.push_header(&url(to), &mut out);
-        assert_eq!(any, out.len() > 1);
-        String::from_utf8(out[1..].to_vec()).unwrap()
-    }
-
-    #[test]
-    fn which_cookie_goes_where() {
-        for (from, value, to, goes) in [
-            ("http://h.x/", "a=b", "http://h.x/", true),
-            ("http://H.x/", "a=b", "http://h.X:81/p?q", true),
-            ("http://u:p@h.x?q", "a=b", "https://h.x/", true),
-            ("http://h.x/", "a=b", "http://www.h.x/", false),
-            ("http://h.x/", "a=b", "http://x/", false),
-            ("http://h.x/", "a=b", "http://h.x./", false),
-            ("http://h.x/", "a=b; Domain=h.x", "http://www.h.x/", true),
-            ("http://h.x/", "a=b; Domain=.H.X", "http://a.www.h.x/", true),
-            ("http://h.x/", "a=b; Domain=h.x", "http://nh.x/", false),
-            ("http://www.h.x/", "a=b; Domain=h.x", "http://h.x/", true),
-            ("http://www.h.x/", "a=b; Domain=g.x", "http://g.x/", false),
-            (
-                "http://www.h.x/",
-                "a=b; Domain=www.h.x",
-                "http://h.x/",
-                false,
-            ),
-            // One label is a public suffix, unless it is the host.
-            ("http://h.x/", "a=b; Domain=x", "http://h.x/", false),
-            ("http://h.x/", "a=b; Domain=x", "http://g.x/", false),
-            (
-                "http://localhost/",
-                "a=b; Domain=localhost",
-                "http://localhost/",
-                true,
-            ),
-            (
-                "http://localhost/",
-                "a=b; Domain=localhost",
-                "http://a.localhost/",
-                false,
-            ),
-            (
-                "http://h.co.uk/",
-                "a=b; Domain=co.uk",
-                "http://g.co.uk/",
-                false,
-            ),
-            // Addresses have no parents.
-            ("http://127.0.0.1/", "a=b", "http://127.0.0.1:99/", true),
-            (
-                "http://127.0.0.1/",
-                "a=b; Domain=0.0.1",
-                "http://127.0.0.1/",
-                false,
-            ),
-            ("http://[::1]/", "a=b", "http://[0::1]/", true),
-            // Paths.
-            ("http://h.x/a/b", "a=b", "http://h.x/a/c", true),
-            ("http://h.x/a/b", "a=b", "http://h.x/ac", false),
-            ("http://h.x/a/b", "a=b; Path=/", "http://h.x/", true),
-            ("http://h.x/", "a=b; Path=/p", "http://h.x/p/q", true),
-            ("http://h.x/", "a=b; Path=/p", "http://h.x/pq", false),
-            ("http://h.x/", "a=b; Path=p", "http://h.x/q", true),
-            // Secure.
-            ("https://h.x/", "a=b; Secure", "https://h.x/", true),
-            ("https://h.x/", "a=b; Secure", "http://h.x/", false),
-            ("http://h.x/", "a=b; Secure", "https://h.x/", false),
-            (
-                "http://localhost/",
-                "a=b; Secure",
-                "http://localhost/",
-                true,
-            ),
-            (
-                "http://127.0.0.1/",
-                "a=b; Secure",
-                "http://127.0.0.1/",
-                true,
-            ),
-            (
-                "https://h.x/",
-                "a=b; HttpOnly; SameSite=Strict",
-                "http://h.x/",
-                true,
-            ),
-            ("https://h.x/", "__Secure-a=b", "https://h.x/", false),
-            ("https://h.x/", "__Secure-a=b; Secure", "https://h.x/", true),
-            ("https://h.x/", "__host-a=b; Secure", "https://h.x/", false),
-            (
-                "https://h.x/",
-                "__Host-a=b; Secure; Path=/",
-                "https://h.x/",
-                true,
-            ),
-            (
-                "https://h.x/",
-                "__Host-a=b; Secure; Path=/; Domain=h.x",
-                "https://h.x/",
-                false,
-            ),
-            // Time.
-            ("http://h.x/", "a=b; Max-Age=100", "http://h.x/", true),
-            (
-                "http://h.x/",
-                "a=b; Max-Age=99999999999999999999",
-                "http://h.x/",
-                true,
-            ),
-            ("http://h.x/", "a=b; Max-Age=0", "http://h.x/", false),
-            ("http://h.x/", "a=b; Max-Age=-1", "http://h.x/", false),
-            (
-                "http://h.x/",
-                "a=b; Expires=Wed, 21 Oct 2015 07:28:00 GMT",
-                "http://h.x/",
-                false,
-            ),
-            (
-                "http://h.x/",
-                "a=b; Expires=Fri, 01 Jan 2099 00:00:00 GMT",
-                "http://h.x/",
-                true,
-            ),
-            // Malformed.
-            ("http://h.x/", "", "http://h.x/", false),
-            ("http://h.x/", "a", "http://h.x/", false),
-            ("http://h.x/", "=b", "http://h.x/", false),
-            ("http://h.x/", "a=b\x01c", "http://h.x/", false),
-            ("http://h.x/", "a=b\tc", "http://h.x/", false),
-            ("http://h.x/", "a=\"b c\"", "http://h.x/", true),
-        ] {
-            let jar = CookieJar::new().with_public_suffixes(|name| name == "co.uk");
-            set(&jar, from, value);
-            assert_eq!(
-                !sent(&jar, to).is_empty(),
-                goes,
-                "{value} from {from} to {to}"
-            );
-        }
-        let jar = CookieJar::new();
-        jar.store(
-            &url("http://h.x"),
-            [&b"a=\xff"[..], b"b=\xc3\xa4", b"c=\"d\""],
-        );
-        assert_eq!(sent(&jar, "http://h.x/"), "b=ä; c=\"d\"");
-    }
-
-    #[test]
-    fn replaced_deleted_and_in_order() {
-        let jar = CookieJar::new();
-        let from = "http://www.h.x/p/";
-        for value in [
-            "a=1",
-            "b=2; Path=/",
-            "c=3; Domain=h.x; Path=/",
-            "d=4",
-            "a=5; Path=/",
-        ] {
-            set(&jar, from, value);
-        }
-        assert_eq!(sent(&jar, from), "a=1; d=4; b=2; c=3; a=5");
-        set(&jar, from, "a=6");
-        assert_eq!(sent(&jar, from), "a=6; d=4; b=2; c=3; a=5");
-        set(&jar, from, "a=; Max-Age=0");
-        assert_eq!(sent(&jar, from), "d=4; b=2; c=3; a=5");
-        assert_eq!(sent(&jar, "http://h.x/"), "c=3");
-        // Over plain http, a Secure cookie is neither replaced nor deleted.
-        set(&jar, "https://h.x/", "s=1; Secure");
-        set(&jar, "http://h.x/", "s=2");
-        set(&jar, "http://h.x/", "s=2; Max-Age=0");
-        assert_eq!(sent(&jar, "https://h.x/"), "c=3; s=1");
-        assert_eq!(jar.len(), 5);
-        let handle = jar.clone();
-        handle.clear();
-        assert!(jar.is_empty());
-        assert_eq!(sent(&jar, from), "");
-    }
-
-    #[test]
-    fn nothing_grows_without_end() {
-        let limit = |n| NonZeroUsize::new(n).unwrap();
-        let jar = CookieJar::new().with_limits(CookieLimits {
-            per_domain: limit(3),
-            total: limit(20),
-            cookie_bytes: 50,
-            header_bytes: 20,
-        });
-        for n in 0..10 {
-            set(&jar, "http://h.x/", &format!("n{n}=v"));
-        }
-        assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
-        set(&jar, "http://h.x/", &format!("n7={}", "v".repeat(60)));
-        assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
-        // What does not fit is left out, and a shorter one behind it is not.
-        set(&jar, "http://h.x/", "n8=vvvvvvvvvvvvvvvvv");
-        assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n9=v");
-        for n in 0..1000 {
-            set(&jar, &format!("http://h{n}.y/"), "a=b");
-            assert!(jar.len() <= 20);
-        }
-        assert!(jar.len() >= 18);
-        assert_eq!(sent(&jar, "http://h.x/"), "");
-        assert_eq!(sent(&jar, "http://h999.y/"), "a=b");
-    }
-
-    #[test]
-    fn files_as_curl_writes_them() {
-        let jar = CookieJar::new();
-        let file = "# Netscape HTTP Cookie File\n# https://curl.se/docs/http-cookies.html\n\n\
-            .h.x\tTRUE\t/\tFALSE\t0\ta\t1\n\
-            www.h.x\tFALSE\t/p\tTRUE\t4070908800\tb\t2\r\n\
-            #HttpOnly_h.x\tFALSE\t/\tFALSE\t0\tc\t\n\
-            h.x\tFALSE\t/\tFALSE\t0\td\n\
-            h.x\tFALSE\t/\tFALSE\t1\texpired\t1\n\
-            h.x\tFALSE\t/\tFALSE\t99999999999999999999\te\t1\n\
-            h.x\tFALSE\t/\tFALSE\tsoon\te\t1\n\
-            h.x\tFALSE\t/\tFALSE\t0\te=\t1\n\
-            h.x\tFALSE\t/\tFALSE\t0\te\t1; Domain=g.x\n\
-            h.x\tFALSE\tp\tFALSE\t0\te\t1\n\
-            h.x\tFALSE\t/\tFALSE\t0\te\t1\textra\n\
-            a b\tFALSE\t/\tFALSE\t0\te\t1\n\
-            x\tTRUE\t/\tFALSE\t0\ttld\t1\n\
-            h.x\tFALSE\t/\n\n";
-        // The host `x` itself may have a cookie; it is not for those below it.
-        assert_eq!(jar.load(file.as_bytes()), 5);
-        assert_eq!(sent(&jar, "https://www.h.x/p"), "b=2; a=1");
-        assert_eq!(sent(&jar, "http://h.x/"), "a=1; c=; d=");
-        let saved = jar.save();
-        assert_eq!(
-            saved,
-            "# Netscape HTTP Cookie File\n\n\
-            .h.x\tTRUE\t/\tFALSE\t0\ta\t1\n\
-            www.h.x\tFALSE\t/p\tTRUE\t4070908800\tb\t2\n\
-            #HttpOnly_h.x\tFALSE\t/\tFALSE\t0\tc\t\n\
-            h.x\tFALSE\t/\tFALSE\t0\td\t\n\
-            x\tFALSE\t/\tFALSE\t0\ttld\t1\n"
-        );
-        let other = CookieJar::new();
-        assert_eq!(other.load(saved.as_bytes()), 5);
-        assert_eq!(other.save(), saved);
-        assert_eq!(other.load(b"\xff\n\0\t\t\t\t\t\t"), 0);
-    }
-
-    #[test]
-    fn no_value_is_shown() {
-        let jar = CookieJar::new();
-        set(&jar, "http://h.x/", "a=secret");
-        assert!(!format!("{jar:?}").contains("secret"));
-    }
 }

@@ -26,7 +26,7 @@ pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
-pub use cookies::{CookieJar, CookieLimits};
+pub use cookies::{Cookie, CookieJar, CookieLimits};
 pub(crate) use engine::Traveller;
 pub use engine::{AddressState, Batch, Body, Engine};
 pub use host::HostClient;

@@ -1,0 +1,276 @@
+//! Which cookie goes where, for how long, and how many there may be.
+
+use super::*;
+
+fn url(text: &str) -> Url<'_> {
+    Url::parse(text).unwrap()
+}
+
+fn set(jar: &CookieJar, from: &str, value: &str) {
+    jar.store(&url(from), [value.as_bytes()]);
+}
+
+fn sent(jar: &CookieJar, to: &str) -> String {
+    let mut out = b"x".to_vec();
+    let any = jar.push_header(&url(to), &mut out);
+    assert_eq!(any, out.len() > 1);
+    String::from_utf8(out[1..].to_vec()).unwrap()
+}
+
+#[test]
+fn which_cookie_goes_where() {
+    for (from, value, to, goes) in [
+        ("http://h.x/", "a=b", "http://h.x/", true),
+        ("http://H.x/", "a=b", "http://h.X:81/p?q", true),
+        ("http://u:p@h.x?q", "a=b", "https://h.x/", true),
+        ("http://h.x/", "a=b", "http://www.h.x/", false),
+        ("http://h.x/", "a=b", "http://x/", false),
+        ("http://h.x/", "a=b", "http://h.x./", false),
+        ("http://h.x/", "a=b; Domain=h.x", "http://www.h.x/", true),
+        ("http://h.x/", "a=b; Domain=.H.X", "http://a.www.h.x/", true),
+        ("http://h.x/", "a=b; Domain=h.x", "http://nh.x/", false),
+        ("http://www.h.x/", "a=b; Domain=h.x", "http://h.x/", true),
+        ("http://www.h.x/", "a=b; Domain=g.x", "http://g.x/", false),
+        (
+            "http://www.h.x/",
+            "a=b; Domain=www.h.x",
+            "http://h.x/",
+            false,
+        ),
+        // One label is a public suffix, unless it is the host.
+        ("http://h.x/", "a=b; Domain=x", "http://h.x/", false),
+        ("http://h.x/", "a=b; Domain=x", "http://g.x/", false),
+        (
+            "http://localhost/",
+            "a=b; Domain=localhost",
+            "http://localhost/",
+            true,
+        ),
+        (
+            "http://localhost/",
+            "a=b; Domain=localhost",
+            "http://a.localhost/",
+            false,
+        ),
+        (
+            "http://h.co.uk/",
+            "a=b; Domain=co.uk",
+            "http://g.co.uk/",
+            false,
+        ),
+        // Addresses have no parents.
+        ("http://127.0.0.1/", "a=b", "http://127.0.0.1:99/", true),
+        (
+            "http://127.0.0.1/",
+            "a=b; Domain=0.0.1",
+            "http://127.0.0.1/",
+            false,
+        ),
+        ("http://[::1]/", "a=b", "http://[0::1]/", true),
+        // Paths.
+        ("http://h.x/a/b", "a=b", "http://h.x/a/c", true),
+        ("http://h.x/a/b", "a=b", "http://h.x/ac", false),
+        ("http://h.x/a/b", "a=b; Path=/", "http://h.x/", true),
+        ("http://h.x/", "a=b; Path=/p", "http://h.x/p/q", true),
+        ("http://h.x/", "a=b; Path=/p", "http://h.x/pq", false),
+        ("http://h.x/", "a=b; Path=p", "http://h.x/q", true),
+        // Secure.
+        ("https://h.x/", "a=b; Secure", "https://h.x/", true),
+        ("https://h.x/", "a=b; Secure", "http://h.x/", false),
+        ("http://h.x/", "a=b; Secure", "https://h.x/", false),
+        (
+            "http://localhost/",
+            "a=b; Secure",
+            "http://localhost/",
+            true,
+        ),
+        (
+            "http://127.0.0.1/",
+            "a=b; Secure",
+            "http://127.0.0.1/",
+            true,
+        ),
+        (
+            "https://h.x/",
+            "a=b; HttpOnly; SameSite=Strict",
+            "http://h.x/",
+            true,
+        ),
+        ("https://h.x/", "__Secure-a=b", "https://h.x/", false),
+        ("https://h.x/", "__Secure-a=b; Secure", "https://h.x/", true),
+        ("https://h.x/", "__host-a=b; Secure", "https://h.x/", false),
+        (
+            "https://h.x/",
+            "__Host-a=b; Secure; Path=/",
+            "https://h.x/",
+            true,
+        ),
+        (
+            "https://h.x/",
+            "__Host-a=b; Secure; Path=/; Domain=h.x",
+            "https://h.x/",
+            false,
+        ),
+        // Time.
+        ("http://h.x/", "a=b; Max-Age=100", "http://h.x/", true),
+        (
+            "http://h.x/",
+            "a=b; Max-Age=99999999999999999999",
+            "http://h.x/",
+            true,
+        ),
+        ("http://h.x/", "a=b; Max-Age=0", "http://h.x/", false),
+        ("http://h.x/", "a=b; Max-Age=-1", "http://h.x/", false),
+        (
+            "http://h.x/",
+            "a=b; Expires=Wed, 21 Oct 2015 07:28:00 GMT",
+            "http://h.x/",
+            false,
+        ),
+        (
+            "http://h.x/",
+            "a=b; Expires=Fri, 01 Jan 2099 00:00:00 GMT",
+            "http://h.x/",
+            true,
+        ),
+        // Malformed.
+        ("http://h.x/", "", "http://h.x/", false),
+        ("http://h.x/", "a", "http://h.x/", false),
+        ("http://h.x/", "=b", "http://h.x/", false),
+        ("http://h.x/", "a=b\x01c", "http://h.x/", false),
+        ("http://h.x/", "a=b\tc", "http://h.x/", false),
+        ("http://h.x/", "a=\"b c\"", "http://h.x/", true),
+    ] {
+        let jar = CookieJar::new().with_public_suffixes(|name| name == "co.uk");
+        set(&jar, from, value);
+        assert_eq!(
+            !sent(&jar, to).is_empty(),
+            goes,
+            "{value} from {from} to {to}"
+        );
+    }
+    let jar = CookieJar::new();
+    jar.store(
+        &url("http://h.x"),
+        [&b"a=\xff"[..], b"b=\xc3\xa4", b"c=\"d\""],
+    );
+    assert_eq!(sent(&jar, "http://h.x/"), "b=ä; c=\"d\"");
+}
+
+#[test]
+fn replaced_deleted_and_in_order() {
+    let jar = CookieJar::new();
+    let from = "http://www.h.x/p/";
+    for value in [
+        "a=1",
+        "b=2; Path=/",
+        "c=3; Domain=h.x; Path=/",
+        "d=4",
+        "a=5; Path=/",
+    ] {
+        set(&jar, from, value);
+    }
+    assert_eq!(sent(&jar, from), "a=1; d=4; b=2; c=3; a=5");
+    set(&jar, from, "a=6");
+    assert_eq!(sent(&jar, from), "a=6; d=4; b=2; c=3; a=5");
+    set(&jar, from, "a=; Max-Age=0");
+    assert_eq!(sent(&jar, from), "d=4; b=2; c=3; a=5");
+    assert_eq!(sent(&jar, "http://h.x/"), "c=3");
+    // Over plain http, a Secure cookie is neither replaced nor deleted.
+    set(&jar, "https://h.x/", "s=1; Secure");
+    set(&jar, "http://h.x/", "s=2");
+    set(&jar, "http://h.x/", "s=2; Max-Age=0");
+    assert_eq!(sent(&jar, "https://h.x/"), "c=3; s=1");
+    assert_eq!(jar.len(), 5);
+    let handle = jar.clone();
+    handle.clear();
+    assert!(jar.is_empty());
+    assert_eq!(sent(&jar, from), "");
+}
+
+#[test]
+fn nothing_grows_without_end() {
+    let limit = |n| NonZeroUsize::new(n).unwrap();
+    let jar = CookieJar::new().with_limits(CookieLimits {
+        per_domain: limit(3),
+        total: limit(20),
+        cookie_bytes: 50,
+        header_bytes: 20,
+    });
+    for n in 0..10 {
+        set(&jar, "http://h.x/", &format!("n{n}=v"));
+    }
+    assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
+    set(&jar, "http://h.x/", &format!("n7={}", "v".repeat(60)));
+    assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
+    // What does not fit is left out, and a shorter one behind it is not.
+    set(&jar, "http://h.x/", "n8=vvvvvvvvvvvvvvvvv");
+    assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n9=v");
+    for n in 0..1000 {
+        set(&jar, &format!("http://h{n}.y/"), "a=b");
+        assert!(jar.len() <= 20);
+    }
+    assert!(jar.len() >= 18);
+    assert_eq!(sent(&jar, "http://h.x/"), "");
+    assert_eq!(sent(&jar, "http://h999.y/"), "a=b");
+}
+
+#[test]
+fn values_go_out_and_in_again() {
+    let jar = CookieJar::new();
+    let from = "https://www.h.x/p/q";
+    for value in [
+        "a=1; Domain=h.x; Path=/",
+        "b=2; Secure; HttpOnly; Expires=Tue, 01 Jan 2099 00:00:00 GMT",
+    ] {
+        set(&jar, from, value);
+    }
+    let cookies: Vec<_> = jar.cookies().collect();
+    let [a, b] = &cookies[..] else {
+        panic!("{cookies:?}");
+    };
+    assert_eq!((&*a.name, &*a.value, &*a.domain), ("a", "1", "h.x"));
+    assert_eq!((a.subdomains, &*a.path, a.expires), (true, "/", None));
+    assert_eq!(
+        (&*b.domain, b.subdomains, &*b.path),
+        ("www.h.x", false, "/p")
+    );
+    let end = UNIX_EPOCH + Duration::from_secs(4_070_908_800);
+    assert_eq!((b.secure, b.http_only, b.expires), (true, true, Some(end)));
+    let copy = CookieJar::new();
+    assert!(cookies.iter().all(|cookie| copy.insert(cookie)));
+    assert!(copy.cookies().eq(cookies.iter().cloned()));
+    for bad in [
+        Cookie {
+            path: "p".into(),
+            ..a.clone()
+        },
+        Cookie {
+            name: "a=".into(),
+            ..a.clone()
+        },
+        Cookie {
+            value: "1; Domain=g.x".into(),
+            ..a.clone()
+        },
+        Cookie {
+            domain: "a b".into(),
+            ..a.clone()
+        },
+        Cookie {
+            expires: Some(UNIX_EPOCH + Duration::from_secs(1)),
+            ..a.clone()
+        },
+    ] {
+        assert!(!copy.insert(&bad), "{bad:?}");
+    }
+}
+
+#[test]
+fn no_value_is_shown() {
+    let jar = CookieJar::new();
+    set(&jar, "http://h.x/", "a=secret");
+    assert!(!format!("{jar:?}").contains("secret"));
+    let cookies: Vec<_> = jar.cookies().collect();
+    assert!(!format!("{cookies:?}").contains("secret"));
+}
