@@ -6,14 +6,12 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Clock, PartialListing};
+use super::Counts;
+use super::probes::PartialListing;
 use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
-use super::{Counts, HostCrawl, Sink};
-use crate::find::cause::Cause;
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
@@ -46,14 +44,14 @@ pub struct Place {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Snapshot {
     /// Keys of the fingerprints.
-    seeds: [u64; 2],
-    next_number: u64,
-    clock: Option<i64>,
-    heads: bool,
-    counts: Counts,
-    sitemaps: bool,
+    pub(super) seeds: [u64; 2],
+    pub(super) next_number: u64,
+    pub(super) clock: Option<i64>,
+    pub(super) heads: bool,
+    pub(super) counts: Counts,
+    pub(super) sitemaps: bool,
     /// The directories that were added to what is searched by links, and whether each is one of the things to be found.
-    starts: Vec<(String, bool)>,
+    pub(super) starts: Vec<(String, bool)>,
 }
 
 /// What was written down.
@@ -79,13 +77,13 @@ pub(super) struct Journal {
     current: Option<(u64, bool)>,
     /// URLs that are on disk only.
     spilled: u64,
-    /// Starts that were given, and not added by links.
-    given: usize,
+    /// The last number that was given to a URL or a request.
+    last_number: u64,
 }
 
 /// A [`Task`], written down.
 #[derive(Deserialize, Serialize)]
-struct Written {
+pub(super) struct Written {
     target: String,
     path: Option<String>,
     kind: TaskKind,
@@ -115,6 +113,19 @@ struct WrittenListing {
 }
 
 impl Written {
+    /// Reads what a journal has.
+    ///
+    /// # Errors
+    /// The text, if it is none of a host crawl's.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|_| text.to_owned())
+    }
+
+    /// The start that it is below.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
     fn of(task: &Task) -> Self {
         Self {
             target: task.target.clone(),
@@ -134,7 +145,8 @@ impl Written {
         }
     }
 
-    fn task(self, number: u64) -> Task {
+    /// The task of this number.
+    pub(super) fn task(self, number: u64) -> Task {
         let above = self.above.into_iter().rev().fold(None, |next, listing| {
             Some(Arc::new(Ancestors { listing, next }))
         });
@@ -157,12 +169,17 @@ impl Written {
     }
 }
 
-/// What the rest of the host crawl does with its URLs.
-impl HostCrawl {
-    /// To be asked for, as soon as may be.
-    pub(super) fn queue(&mut self, task: Task) {
-        let task = self.written(task);
-        self.queue.push_next(task);
+/// URLs and listings.
+impl Journal {
+    /// A number that none had before.
+    pub(super) fn number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// The last one of them.
+    pub(super) fn last_number(&self) -> u64 {
+        self.last_number
     }
 
     /// Writes down that this is to be asked for, unless that is written already.
@@ -170,233 +187,150 @@ impl HostCrawl {
         self.keep(task.number);
         if task.number == 0 {
             task.number = self.number();
-            if self.journal.on {
+            if self.on {
                 let change = Change::Queued(task.number, text(&Written::of(&task)));
-                self.journal.changes.push(change);
+                self.changes.push(change);
             }
         }
         task
     }
 
-    /// A listing of which a part was looked at.
-    pub(super) fn hold(&mut self, mut held: PartialListing) {
+    /// Writes down a listing of which a part was looked at.
+    pub(super) fn note_listing(&mut self, held: &mut PartialListing) {
         self.keep(held.task.number);
-        if self.journal.on {
-            let place = Place {
-                at: held.entries_len - held.entries.len() - usize::from(held.first.is_some()),
-                memo: held
-                    .first
-                    .as_ref()
-                    .map(|(_, memo)| memo.as_bytes().to_vec()),
-            };
-            let listing = (!mem::replace(&mut held.is_written, true)).then(|| {
-                let first = held.first.iter().map(|(entry, _)| entry);
-                let rest = held.entries.as_slice();
-                held.entries_len = rest.len() + usize::from(held.first.is_some());
-                text(&WrittenListing {
-                    task: Written::of(&held.task),
-                    shape: held.shape,
-                    directories: held.directories.clone(),
-                    entries: first.chain(rest).cloned().collect(),
-                })
-            });
-            let place = match listing {
-                Some(_) => Place { at: 0, ..place },
-                None => place,
-            };
-            let change = Change::Held(held.task.number, listing, place);
-            self.journal.changes.push(change);
+        if !self.on {
+            return;
         }
-        self.partial.push_back(held);
+        let memo = held.first.as_ref();
+        let memo = memo.map(|(_, memo)| memo.as_bytes().to_vec());
+        let is_new = !mem::replace(&mut held.is_written, true);
+        let change = if is_new {
+            let first = held.first.iter().map(|(entry, _)| entry);
+            let rest = held.entries.as_slice();
+            held.entries_len = rest.len() + usize::from(held.first.is_some());
+            let listing = text(&WrittenListing {
+                task: Written::of(&held.task),
+                shape: held.shape,
+                directories: held.directories.clone(),
+                entries: first.chain(rest).cloned().collect(),
+            });
+            let place = Place { at: 0, memo };
+            Change::Held(held.task.number, Some(listing), place)
+        } else {
+            let left = held.entries.len() + usize::from(held.first.is_some());
+            let at = held.entries_len - left;
+            Change::Held(held.task.number, None, Place { at, memo })
+        };
+        self.changes.push(change);
+    }
+
+    /// Reads a listing that was written down.
+    ///
+    /// # Errors
+    /// The text, if it is none of a host crawl's.
+    pub(super) fn listing(number: u64, text: &str, place: Place) -> Result<PartialListing, String> {
+        let held: WrittenListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
+        let entries_len = held.entries.len();
+        let mut entries = held.entries.into_iter();
+        if place.at > 0 {
+            entries.nth(place.at - 1);
+        }
+        let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
+        let first = memo.and_then(|memo| Some((entries.next()?, memo)));
+        Ok(PartialListing {
+            task: held.task.task(number),
+            shape: held.shape,
+            directories: held.directories,
+            entries,
+            entries_len,
+            is_written: true,
+            first,
+        })
     }
 
     /// The answer to this is being looked at.
     pub(super) fn begin(&mut self, number: u64) {
-        self.journal.current = Some((number, false));
+        self.current = Some((number, false));
     }
 
-    /// Another one is looked at in between.
+    /// Another answer is looked at in between.
     pub(super) fn set_aside(&mut self) -> Option<(u64, bool)> {
-        self.journal.current.take()
+        self.current.take()
     }
 
+    /// The answer that was set aside is looked at again.
     pub(super) fn take_up(&mut self, current: Option<(u64, bool)>) {
-        self.journal.current = current;
+        self.current = current;
     }
 
     fn keep(&mut self, number: u64) {
-        if let Some((current, kept)) = &mut self.journal.current {
+        if let Some((current, kept)) = &mut self.current {
             *kept |= *current == number;
         }
     }
 
     /// All that the answer brought is written down.
     pub(super) fn end(&mut self) {
-        if let Some((number, false)) = self.journal.current.take() {
+        if let Some((number, false)) = self.current.take() {
             self.forget(number);
         }
     }
 
     /// This is done.
     pub(super) fn forget(&mut self, number: u64) {
-        if self.journal.on && number != 0 {
-            self.journal.changes.push(Change::Done(number));
+        if self.on && number != 0 {
+            self.changes.push(Change::Done(number));
         }
     }
 
+    /// This was seen.
     pub(super) fn note_known(&mut self, fingerprint: u128) {
-        if self.journal.on {
-            self.journal.changes.push(Change::Known(fingerprint));
+        if self.on {
+            self.changes.push(Change::Known(fingerprint));
         }
-    }
-
-    pub(super) fn is_spilled(&self) -> bool {
-        self.journal.spilled > 0
     }
 }
 
-/// For whoever keeps it on disk.
-impl HostCrawl {
-    /// Keeps a journal from now on; what is there already is in it.
-    pub fn keep_journal(&mut self) {
-        self.journal.on = true;
-        self.journal.given = self.starts.len();
-        self.journal.changes.push(Change::Begun);
-        for task in self.queue.take_ready() {
-            let task = self.written(Task { number: 0, ..task });
-            self.queue.push_next(task);
-        }
-        let known = self
-            .known
-            .iter()
-            .map(|&fingerprint| Change::Known(fingerprint));
-        self.journal.changes.extend(known);
+/// Changes, and URLs that are on disk only.
+impl Journal {
+    /// Is kept from now on.
+    pub(super) fn start(&mut self) {
+        self.on = true;
+        self.changes.push(Change::Begun);
+    }
+
+    /// Is kept from now on, and goes on where another one was.
+    pub(super) fn restore(&mut self, last_number: u64, spilled: u64) {
+        self.on = true;
+        self.last_number = last_number;
+        self.spilled = spilled;
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.on
     }
 
     /// What has changed since the last time.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        mem::take(&mut self.journal.changes)
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        mem::take(&mut self.changes)
     }
 
-    /// What it needs to go on beside its URLs.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            seeds: self.seeds,
-            next_number: self.next_number,
-            clock: self.clock.ahead(),
-            heads: self.heads,
-            counts: self.counts,
-            sitemaps: self.has_sitemaps,
-            starts: self.starts[self.journal.given..]
-                .iter()
-                .map(|start| (start.directory.to_string(), start.is_found))
-                .collect(),
-        }
+    /// Whether some URLs are on disk only.
+    pub(super) fn is_spilled(&self) -> bool {
+        self.spilled > 0
     }
 
-    /// Goes on where another host crawl with the same starts was. What cannot be read again is told.
-    ///
-    /// # Errors
-    /// The text that is none of a host crawl's.
-    pub fn restore(&mut self, saved: Saved) -> Result<(), String> {
-        self.journal.on = true;
-        self.journal.spilled = saved.spilled;
-        self.journal.given = self.starts.len();
-        self.has_sitemaps |= saved.snapshot.sitemaps;
-        for (directory, is_found) in saved.snapshot.starts {
-            self.note_start(directory, is_found);
-        }
-        self.seeds = saved.snapshot.seeds;
-        self.next_number = saved.snapshot.next_number;
-        self.clock = saved.snapshot.clock.map_or(Clock::Unknown, Clock::Ahead);
-        self.heads = saved.snapshot.heads;
-        self.counts = saved.snapshot.counts;
-        self.known = saved.known.into_iter().collect();
-        self.queue.take_ready();
-        for (number, text, place) in saved.held {
-            let held: WrittenListing = serde_json::from_str(&text).map_err(|_| text.clone())?;
-            self.check(&held.task)?;
-            let entries_len = held.entries.len();
-            let mut entries = held.entries.into_iter();
-            if place.at > 0 {
-                entries.nth(place.at - 1);
-            }
-            let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
-            let first = memo.and_then(|memo| Some((entries.next()?, memo)));
-            self.partial.push_back(PartialListing {
-                task: held.task.task(number),
-                shape: held.shape,
-                directories: held.directories,
-                entries,
-                entries_len,
-                is_written: true,
-                first,
-            });
-        }
-        Ok(())
+    /// So many more URLs are on disk only.
+    pub(super) fn add_spilled(&mut self, count: usize) {
+        self.spilled += count as u64;
     }
 
-    /// Takes back URLs that were spilled, or saved; none: there are no more. What may not be asked for by what is known
-    /// meanwhile of the host is given up.
-    ///
-    /// # Errors
-    /// The text that is none of a host crawl's.
-    pub fn add_back(
-        &mut self,
-        now: Instant,
-        queued: Vec<(u64, String)>,
-        sink: Sink<'_>,
-    ) -> Result<(), String> {
-        self.journal.spilled = match queued.len() {
+    /// So many URLs came back; none: there are no more.
+    pub(super) fn take_spilled(&mut self, count: usize) {
+        self.spilled = match count {
             0 => 0,
-            count => self.journal.spilled.saturating_sub(count as u64),
+            count => self.spilled.saturating_sub(count as u64),
         };
-        for (number, text) in queued {
-            let written: Written = serde_json::from_str(&text).map_err(|_| text.clone())?;
-            self.check(&written)?;
-            let task = written.task(number);
-            self.undecided += usize::from(task.kind == TaskKind::File);
-            match self.given_up.clone() {
-                Some(cause) => self.drop_task(now, task, &cause, sink),
-                None if !self.is_allowed(&task.target) => {
-                    self.drop_task(now, task, &Cause::Robots, sink);
-                }
-                None => self.queue.push_next(task),
-            }
-        }
-        // No answer may come that would.
-        self.resume(now, sink);
-        Ok(())
-    }
-
-    fn check(&self, written: &Written) -> Result<(), String> {
-        match written.start < self.starts.len() {
-            true => Ok(()),
-            false => Err(written.target.clone()),
-        }
-    }
-
-    /// Once all changes are on disk: the URLs that are better left there, because there are so many.
-    pub fn spill(&mut self) -> Vec<u64> {
-        if !self.journal.on || self.queue.ready().len() <= MOST_READY {
-            return Vec::new();
-        }
-        // The oldest ones: it takes long until they are next.
-        let spilled = self
-            .queue
-            .take_last(MOST_READY / 2, |task| task.kind != TaskKind::File);
-        self.journal.spilled += spilled.len() as u64;
-        spilled.iter().map(|task| task.number).collect()
-    }
-
-    /// How many of the spilled URLs it can do with now.
-    pub fn wants_back(&self) -> usize {
-        // What waits for its time is in memory, too. Before robots.txt is known, nothing can be asked for.
-        let has_few = self.queue.len() < FEW_READY;
-        match self.is_spilled() && has_few && !self.awaits_robots() {
-            true => MOST_READY / 2,
-            false => 0,
-        }
     }
 }
 
@@ -404,8 +338,3 @@ fn text(value: &impl Serialize) -> String {
     // Nothing in it can fail: no maps, no foreign types.
     serde_json::to_string(value).unwrap_or_default()
 }
-
-/// URLs in memory before some are left on disk.
-const MOST_READY: usize = 100_000;
-/// URLs in memory before some come back.
-const FEW_READY: usize = 1000;

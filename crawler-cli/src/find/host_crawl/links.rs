@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use url::Url;
 
+use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
-use super::probe::ProbeResult;
 use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
-use super::{Answered, Finding, HostCrawl, Item, Sink, Start, printable, repeats};
+use super::{Answered, Finding, HostCrawl, Item, Sink, printable, repeats};
 use crate::crawl::origin::same_host;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
@@ -133,7 +133,7 @@ impl HostCrawl {
     /// The same, named by another one or at the end of redirects.
     fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Ancestors>>) {
         self.has_sitemaps = true;
-        let start = self.innermost_start(&place.canonical);
+        let start = self.starts.innermost(&place.canonical);
         if self.know(&place.mark(LinkKind::Sitemap)) {
             let target = place.target.clone();
             let task = Task::new(target, TaskKind::Sitemap, start.unwrap_or(0), depth);
@@ -141,30 +141,13 @@ impl HostCrawl {
         }
     }
 
-    /// Adds what is at or below the directory of a target, but asks for nothing there by itself. Tells which start that
-    /// is.
+    /// Adds what is at or below the directory of a target, but asks for nothing there by itself. Returns the number of
+    /// that start.
     pub fn add_root(&mut self, target: &str) -> usize {
         let path = target.split('?').next().unwrap_or(target);
         let mut directory = path::canonical(path);
         directory.truncate(directory.rfind('/').map_or(0, |at| at + 1));
-        match self.start_at.get(directory.as_str()) {
-            Some(&start) => start,
-            None => self.note_start(directory, false),
-        }
-    }
-
-    /// One more start, which is not there yet.
-    pub(super) fn note_start(&mut self, directory: String, is_found: bool) -> usize {
-        let path = path::decode(&directory);
-        let directory: Arc<str> = directory.into();
-        let number = self.starts.len();
-        self.start_at.insert(Arc::clone(&directory), number);
-        self.starts.push(Start {
-            directory,
-            path,
-            is_found,
-        });
-        number
+        self.starts.add(&directory)
     }
 
     /// A start of a crawl that follows pages: the page itself.
@@ -174,7 +157,7 @@ impl HostCrawl {
         };
         let place = Place::of(&url, self.policy.follow);
         // After a redirect, what belongs to the search stays what it was.
-        let start = match self.innermost_start(&place.canonical) {
+        let start = match self.starts.innermost(&place.canonical) {
             Some(start) if chain.is_some() => start,
             _ => self.add_root(&place.target),
         };
@@ -190,7 +173,7 @@ impl HostCrawl {
 
     /// Before what was queued so far: the queue is last in, first out, and the first start given goes first.
     pub(super) fn queue_first(&mut self, task: Task) {
-        let task = self.written(task);
+        let task = self.journal.written(task);
         self.queue.push_last(task);
     }
 }
@@ -203,10 +186,10 @@ impl HostCrawl {
         if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
             return self.add_late(&place, link, sink);
         }
-        let Some(start) = self.innermost_start(&place.canonical) else {
+        let Some(start) = self.starts.innermost(&place.canonical) else {
             return;
         };
-        let depth = path::depth_below(&self.starts[start].directory, &place.canonical);
+        let depth = path::depth_below(self.starts.directory(start), &place.canonical);
         if self.policy.max_depth.is_some_and(|max| depth > max) {
             return;
         }
@@ -238,7 +221,7 @@ impl HostCrawl {
             cause
         } else if !self.is_allowed(&place.target) {
             &Cause::Robots
-        } else if self.known.len() >= limits.directories {
+        } else if self.seen.len() >= limits.directories {
             &Cause::TooManyDirectories(limits.directories)
         } else if link.depth > MOST_NESTED {
             &Cause::TooDeep(MOST_NESTED)
@@ -252,7 +235,7 @@ impl HostCrawl {
 
     /// Reports a URL that will not be read, once however often something leads there, as long as that can be remembered.
     pub fn leave_out_once(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
-        let is_full = self.known.len() >= self.policy.limits.directories;
+        let is_full = self.seen.len() >= self.policy.limits.directories;
         if is_full || self.know(&format!("left:{url}")) {
             self.leave_out(url, cause, sink);
         }
@@ -278,7 +261,7 @@ impl HostCrawl {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone().filter(|_| is_page);
         let below = &task.target[..task.target.find('?').unwrap_or(task.target.len())];
-        let cause = if self.known.len() >= limits.directories {
+        let cause = if self.seen.len() >= limits.directories {
             &Cause::TooManyDirectories(limits.directories)
         } else if task.depth > limits.depth {
             &Cause::TooDeep(limits.depth)
@@ -299,7 +282,7 @@ impl HostCrawl {
             let item = Item {
                 depth: task.depth,
                 listing: open.listing,
-                modified: self.placed(open.modified),
+                modified: self.probes.placed(open.modified),
                 ..Item::of(&task.target, Kind::File, task.start)
             };
             if self.look(item, &mut open.memo, sink) == Verdict::Head {
@@ -313,7 +296,7 @@ impl HostCrawl {
 
     /// Goes where something leads to, if that belongs to the search.
     fn lead(&mut self, now: Instant, mut link: Link, sink: Sink<'_>) -> Verdict {
-        link.elsewhere = !same_host(&link.url, &self.origin);
+        link.elsewhere = !same_host(&link.url, self.origin());
         let place = Place::of(&link.url, self.policy.follow);
         if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
             return Verdict::Go;
@@ -386,7 +369,7 @@ impl HostCrawl {
         }
         self.counts.files += u64::from(kind == Kind::File);
         let empty = (kind == Kind::Directory).then_some(false);
-        self.settle(now, &mut task, kind, told, empty, sink)
+        self.decide(now, &mut task, kind, told, empty, sink)
     }
 
     /// The links of a reply, if it is a page.
@@ -463,7 +446,7 @@ impl HostCrawl {
         };
         let to = self.moved_to(task, location)?;
         let is_directory = kind == LinkKind::Start || to.path().ends_with('/');
-        if !is_directory || same_host(&to, &self.origin) {
+        if !is_directory || same_host(&to, self.origin()) {
             return Ok(false);
         }
         let link = Link {
@@ -494,17 +477,11 @@ impl HostCrawl {
     /// Two pages that redirect to each other are both known, and so is neither ever found.
     fn note_move(&mut self, task: &Task, to: &Url) -> Result<(), Cause> {
         let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let [from, to] = [&from, to].map(|url| self.fingerprint(url.as_str()));
-        self.moves.insert(from, to);
-        let mut next = Some(to);
-        for _ in 0..=self.policy.limits.redirects {
-            match next {
-                Some(next) if next == from => return Err(Cause::RedirectLoop),
-                Some(at) => next = self.moves.get(&at).copied(),
-                None => break,
-            }
+        let most = self.policy.limits.redirects;
+        match self.seen.insert_move(from.as_str(), to.as_str(), most) {
+            true => Err(Cause::RedirectLoop),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The redirects up to this URL, and this one.

@@ -5,9 +5,7 @@
 //! redirects lead to it; every request handed out by [`HostCrawl::poll_request`] is answered by one `handle_*` call;
 //! every URL that is given up is reported once. What is found does not depend on the order of replies.
 
-use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +14,7 @@ use url::Url;
 
 use super::cause::Cause;
 use super::expr::{Memo, Verdict};
-use super::found::{Found, Kind, Unread};
+use super::found::{Kind, Unread};
 use super::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use super::path;
 use super::policy::{Follow, Policy};
@@ -25,78 +23,53 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry_queue::RetryQueue;
 
+mod entries;
 mod journal;
 mod links;
 mod messages;
-mod probe;
+mod probes;
+mod resume;
 mod retries;
 mod robots;
+mod seen;
+mod spelling;
+mod starts;
 mod task;
 #[cfg(test)]
 mod tests;
 
+use entries::ProbeResult;
 use journal::Journal;
 pub use journal::{Change, Place, Saved, Snapshot};
 pub use links::{Link, LinkKind};
 use links::{found, is_web_page};
 pub use messages::{BodyEnd, Counts, Failure, Fetch, FetchId, FetchKind, Finding, Reply};
-use probe::{Clock, PartialListing, ProbeResult};
+use probes::{PartialListing, Probes};
+use seen::Seen;
+use spelling::Spelling;
+use starts::Starts;
 use task::{Ancestors, Task, TaskKind, UndecidedEntry};
 
 /// The crawl of one host.
 #[derive(Debug)]
 pub struct HostCrawl {
-    /// Scheme and authority; the path is `/`.
-    origin: Url,
+    spelling: Spelling,
     policy: Policy,
-    starts: Vec<Start>,
-    /// By their directories.
-    start_at: HashMap<Arc<str>, usize>,
-    /// Fingerprints of the canonical paths of all directories that were ever queued.
-    known: HashSet<u128>,
-    /// Those of the further pages of directories.
-    pages: HashSet<u128>,
-    /// Keys of the fingerprints.
-    seeds: [u64; 2],
+    starts: Starts,
+    seen: Seen,
     /// What is ready goes last in, first out: the queue stays as small as the tree is deep times wide.
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
-    next_number: u64,
     politeness: Politeness,
+    probes: Probes,
+    journal: Journal,
     counts: Counts,
     /// Sitemaps name what listings show, too, so that it has to be known what was found.
     has_sitemaps: bool,
-    /// Pages that were moved, and where to: by their fingerprints. As many as there are pages at the most.
-    moves: HashMap<u128, u128>,
-    /// By others, who wait for it.
+    /// Requests that are made elsewhere wait for robots.txt.
     robots_wanted: bool,
     /// Why the host was given up, and with it what comes back from the disk.
     given_up: Option<Arc<Cause>>,
-    /// Whether the server answers `HEAD` as it does `GET`; it is told once by one that does not.
-    heads: bool,
-    /// It has answered one well.
-    heads_proven: bool,
-    clock: Clock,
-    /// Listings that wait for answers about their files.
-    partial: VecDeque<PartialListing>,
-    /// Files that wait for answers.
-    undecided: usize,
-    /// For spelling out targets, URLs and paths.
-    journal: Journal,
-    spelled: String,
-    url: String,
-    path: Vec<u8>,
-}
-
-/// Where a crawl begins.
-#[derive(Debug)]
-struct Start {
-    /// The directory's canonical path, ending in `/`.
-    directory: Arc<str>,
-    /// The same, decoded.
-    path: Vec<u8>,
-    /// It is one of the things to be found; and not only the place that links may lead to.
-    is_found: bool,
 }
 
 /// Something found, before its URL is spelled out.
@@ -157,38 +130,20 @@ type Sink<'s> = &'s mut dyn FnMut(Finding<'_>) -> Verdict;
 impl HostCrawl {
     /// The crawl of the host of `origin`; only its scheme, host and port matter.
     pub fn new(origin: &Url, policy: Policy) -> Self {
-        let mut origin = origin.clone();
-        origin.set_path("/");
-        origin.set_query(None);
-        origin.set_fragment(None);
-        let politeness = Politeness::new(&policy.host);
         Self {
-            origin,
-            policy,
-            starts: Vec::new(),
-            start_at: HashMap::new(),
-            known: HashSet::new(),
-            pages: HashSet::new(),
-            // As random as the keys of the standard library's maps.
-            seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
+            spelling: Spelling::of(origin),
+            starts: Starts::default(),
+            seen: Seen::new(),
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
-            next_number: 0,
-            politeness,
+            politeness: Politeness::new(&policy.host),
+            probes: Probes::new(),
+            journal: Journal::default(),
             counts: Counts::default(),
             has_sitemaps: false,
-            moves: HashMap::new(),
             robots_wanted: false,
             given_up: None,
-            heads: true,
-            heads_proven: false,
-            clock: Clock::Unknown,
-            partial: VecDeque::new(),
-            undecided: 0,
-            journal: Journal::default(),
-            spelled: String::new(),
-            url: String::new(),
-            path: Vec::new(),
+            policy,
         }
     }
 
@@ -217,7 +172,7 @@ impl HostCrawl {
             directory.push('/');
         }
         let start = self.add_root(&directory);
-        if mem::replace(&mut self.starts[start].is_found, true) {
+        if self.starts.mark_found(start) {
             return;
         }
         let was_listed = !self.mark(&directory);
@@ -242,8 +197,8 @@ impl HostCrawl {
         task.attempts.handle_sent(now);
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts.is_repeated());
-        let id = FetchId(self.number());
-        let fetch = task.fetch_kind(self.heads, self.policy.dav);
+        let id = FetchId(self.journal.number());
+        let fetch = task.fetch_kind(self.probes.uses_head(), self.policy.dav);
         let (task, fetch) = self
             .in_flight
             .entry(id)
@@ -273,13 +228,13 @@ impl HostCrawl {
     pub fn is_done(&self) -> bool {
         self.queue.is_empty()
             && self.in_flight.is_empty()
-            && self.partial.is_empty()
-            && !self.is_spilled()
+            && self.probes.is_empty()
+            && !self.journal.is_spilled()
     }
 
     /// Whose crawl it is: a URL with the path `/`.
     pub fn origin(&self) -> &Url {
-        &self.origin
+        self.spelling.origin()
     }
 
     /// How far the crawl is.
@@ -293,7 +248,7 @@ impl HostCrawl {
             return;
         };
         self.politeness.handle_over();
-        self.begin(task.number);
+        self.journal.begin(task.number);
         if !matches!(reply.status, 429 | 503) {
             self.politeness.handle_answer(now);
         }
@@ -315,16 +270,14 @@ impl HostCrawl {
             (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>
             {
-                self.heads_proven |= fetch == FetchKind::Probe;
+                self.probes.note_head(fetch);
                 self.queue(Task {
                     is_page: true,
                     ..task
                 });
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
-                // A server of which `HEAD` cannot be had is asked no more of them. One that has answered is believed.
-                self.heads &= !task.by_get;
-                self.heads_proven |= fetch == FetchKind::Probe;
+                self.probes.handle_answer(&task, fetch);
                 self.exists(now, task, ProbeResult::by(reply, fetch), sink);
             }
             (200 | 203, FetchKind::List) | (207, FetchKind::Properties) => {
@@ -334,7 +287,7 @@ impl HostCrawl {
             (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, sink),
             // Gone, and no server confuses that.
             (410, _) => self.give_up(now, task, &Cause::Status(410), sink),
-            (status @ (401 | 403 | 404), FetchKind::Probe) if self.heads_proven => {
+            (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
                 self.give_up(now, task, &Cause::Status(status), sink);
             }
             // Many a server knows no `HEAD`, and says so in all kinds of ways.
@@ -346,7 +299,7 @@ impl HostCrawl {
             (416, FetchKind::First) => self.exists(now, task, ProbeResult::nothing(reply), sink),
             (status, _) => self.give_up(now, task, &Cause::Status(status), sink),
         }
-        self.end();
+        self.journal.end();
         self.resume(now, sink);
     }
 
@@ -354,7 +307,7 @@ impl HostCrawl {
     pub fn abandon(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
             self.politeness.handle_over();
-            self.forget(task.number);
+            self.journal.forget(task.number);
             self.give_up(now, task, cause, sink);
         }
         self.give_up_waiting(now, cause, sink);
@@ -366,7 +319,7 @@ impl HostCrawl {
             return;
         };
         self.politeness.handle_over();
-        self.begin(task.number);
+        self.journal.begin(task.number);
         match failure.scope {
             FailureScope::Final => self.give_up(now, task, &failure.cause, sink),
             FailureScope::Request => {
@@ -379,7 +332,7 @@ impl HostCrawl {
                 self.absent(now, task, failure.cause, sink)
             }
         }
-        self.end();
+        self.journal.end();
         self.resume(now, sink);
     }
 }
@@ -453,7 +406,7 @@ impl HostCrawl {
     ) {
         if task.kind == TaskKind::Start || task.open.is_some() {
             let empty = listing.entries.is_empty() && listing.overlong == 0;
-            let verdict = self.settle(now, &mut task, Kind::Directory, told, Some(empty), sink);
+            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(empty), sink);
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
@@ -477,7 +430,7 @@ impl HostCrawl {
             self.next_page(&task, next, sink);
         }
         if !listing.entries.is_empty() {
-            let own = self.fingerprint_of(&listing);
+            let own = self.seen.listing(&listing);
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Names alone may well be the same.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
@@ -508,12 +461,11 @@ impl HostCrawl {
 
     /// A page that says where more of its directory's entries are.
     fn next_page(&mut self, task: &Task, target: &str, sink: Sink<'_>) {
-        let fingerprint = self.fingerprint(target);
         let cause = if !self.is_allowed(target) {
             Cause::Robots
-        } else if !self.pages.insert(fingerprint) {
+        } else if !self.seen.insert_page(target) {
             return; // two pages that name each other
-        } else if self.pages.len() > self.policy.limits.pages {
+        } else if self.seen.pages() > self.policy.limits.pages {
             Cause::TooManyPages(self.policy.limits.pages)
         } else {
             return self.queue(Task {
@@ -523,15 +475,6 @@ impl HostCrawl {
             });
         };
         self.unread(target, &cause, sink);
-    }
-
-    /// Of everything that a listing shows.
-    fn fingerprint_of(&self, listing: &Listing) -> u64 {
-        let mut hasher = self.hasher(0);
-        for entry in &listing.entries {
-            (&entry.name, entry.size, entry.modified).hash(&mut hasher);
-        }
-        hasher.finish()
     }
 
     /// A directory that its parent lists: reported, and queued if it is to be read and was not before.
@@ -544,8 +487,7 @@ impl HostCrawl {
         sink: Sink<'_>,
     ) {
         let canonical = path::canonical(task.directory());
-        let start = self.start_at.get(canonical.as_str());
-        if start.is_some_and(|&start| self.starts[start].is_found) {
+        if self.starts.is_found_at(&canonical) {
             return;
         }
         if self.has_sitemaps && !self.know(&found(&canonical)) {
@@ -554,16 +496,15 @@ impl HostCrawl {
         let item = Item {
             depth: task.depth,
             listing: open.listing,
-            modified: self.placed(open.modified),
+            modified: self.probes.placed(open.modified),
             answered,
             ..Item::of(task.directory(), Kind::Directory, task.start)
         };
         match self.look(item, &mut open.memo, sink) {
             // No redirect shall lead there, either.
             Verdict::Prune | Verdict::Quit => {
-                let fingerprint = self.fingerprint(&canonical);
-                self.known.insert(fingerprint);
-                return self.note_known(fingerprint);
+                self.know(&canonical);
+                return;
             }
             Verdict::Go => {}
             // A directory is not asked about, but read: that costs its server no more, and tells all there is to know.
@@ -579,8 +520,8 @@ impl HostCrawl {
             return;
         }
         let limits = self.policy.limits;
-        let directory = &self.starts[task.start].directory;
-        let below = canonical.strip_prefix(&**directory).unwrap_or(canonical);
+        let directory = self.starts.directory(task.start);
+        let below = canonical.strip_prefix(directory).unwrap_or(canonical);
         let cause = if self.is_known(canonical) {
             return self.close(now, task, sink);
         } else if !self.is_allowed(&task.target) {
@@ -589,7 +530,7 @@ impl HostCrawl {
             Cause::TooDeep(limits.depth)
         } else if repeats(below) > limits.repeats {
             Cause::Loop(limits.repeats)
-        } else if self.known.len() >= limits.directories {
+        } else if self.seen.len() >= limits.directories {
             Cause::TooManyDirectories(limits.directories)
         } else {
             self.mark(canonical);
@@ -610,7 +551,7 @@ impl HostCrawl {
                 TaskKind::File => Kind::File,
                 _ => Kind::Directory,
             };
-            self.settle(
+            self.decide(
                 now,
                 &mut task,
                 kind,
@@ -635,7 +576,7 @@ impl HostCrawl {
     /// A name of unknown type that answered by itself.
     fn name(&mut self, now: Instant, mut task: Task, told: ProbeResult, sink: Sink<'_>) {
         self.counts.files += 1;
-        self.settle(now, &mut task, Kind::File, told, None, sink);
+        self.decide(now, &mut task, Kind::File, told, None, sink);
         if task.kind == TaskKind::Start {
             self.counts.directories_done += 1;
         }
@@ -669,9 +610,8 @@ impl HostCrawl {
             let open = task.open.take();
             if task.kind == TaskKind::File {
                 // Its listing was wrong about it.
-                self.undecided = self.undecided.saturating_sub(1);
+                self.probes.handle_decided();
                 self.counts.files -= 1;
-                self.clock = self.clock.unanswered();
             }
             let open = match open {
                 Some(open) => *open,
@@ -687,7 +627,7 @@ impl HostCrawl {
             directory.above = task.above;
             return self.directory(now, directory, open, answered, sink);
         }
-        if task.kind == TaskKind::Start && *canonical == *self.starts[task.start].directory {
+        if task.kind == TaskKind::Start && canonical == self.starts.directory(task.start) {
             // The start was given without its final slash.
             let start = Task {
                 redirects: task.redirects + 1,
@@ -700,16 +640,16 @@ impl HostCrawl {
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
             let told = ProbeResult::default();
-            let verdict = self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
+            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(false), sink);
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
         }
         self.counts.directories_done += 1;
-        let Some(start) = self.innermost_start(&canonical) else {
+        let Some(start) = self.starts.innermost(&canonical) else {
             return;
         };
-        let depth = path::depth_below(&self.starts[start].directory, &canonical);
+        let depth = path::depth_below(self.starts.directory(start), &canonical);
         let next = Task {
             redirects: task.redirects + 1,
             ..Task::new(target, TaskKind::Directory, start, depth)
@@ -722,7 +662,7 @@ impl HostCrawl {
         self.counts.directories_done += 1;
         if task.open.is_some() {
             let told = ProbeResult::default();
-            self.settle(now, &mut task, Kind::Directory, told, Some(false), sink);
+            self.decide(now, &mut task, Kind::Directory, told, Some(false), sink);
         }
     }
 
@@ -735,12 +675,12 @@ impl HostCrawl {
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
         let to = page.join(reference).map_err(|_| Cause::NoLocation)?;
-        let same_host = to.origin() == self.origin.origin();
+        let same_host = to.origin() == self.origin().origin();
         let plain = to.query().is_none_or(listing::is_sort_query);
         let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();
         let target = segments.join("/");
         let canonical = path::canonical(&target);
-        if !same_host || !plain || self.innermost_start(&canonical).is_none() {
+        if !same_host || !plain || self.starts.innermost(&canonical).is_none() {
             return Err(Cause::Elsewhere(to.into()));
         }
         if !target.ends_with('/') {
@@ -755,14 +695,9 @@ impl HostCrawl {
 
 /// What is next.
 impl HostCrawl {
-    /// So many listings wait for answers about their files that no more are asked for.
-    fn is_clogged(&self) -> bool {
-        self.partial.len() >= MOST_HELD
-    }
-
     /// Whether [`next_task`](Self::next_task) has something although nothing that was postponed is due.
     fn has_ready(&self) -> bool {
-        match self.is_clogged() {
+        match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
             true => self.queue.ready().any(|task| task.kind == TaskKind::File),
             false => self.has_any_ready(),
@@ -788,7 +723,7 @@ impl HostCrawl {
         if let Some(task) = self.queue.pop_due(now) {
             return Some(task);
         }
-        match self.is_clogged() {
+        match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => None,
             true => self
                 .queue
@@ -800,42 +735,16 @@ impl HostCrawl {
 
 /// Reports and bookkeeping.
 impl HostCrawl {
+    /// To be asked for, as soon as may be.
+    fn queue(&mut self, task: Task) {
+        let task = self.journal.written(task);
+        self.queue.push_next(task);
+    }
+
     /// Has the expression look at something.
     fn look(&mut self, item: Item<'_>, memo: &mut Memo, sink: Sink<'_>) -> Verdict {
-        let target = item.target;
-        let path = target.split('?').next().unwrap_or(target);
-        let trimmed = match path.strip_suffix('/') {
-            Some("") | None => path,
-            Some(trimmed) => trimmed,
-        };
-        path::decode_into(trimmed, &mut self.path);
-        // A `/` within a segment stays escaped in the target, and is one more here.
-        let name = match path::split_last(trimmed) {
-            Some((_, segment, _)) => path::decoded_len(segment),
-            None => 1,
-        };
-        let from = self.path.len().saturating_sub(name);
-        self.url.clear();
-        self.url
-            .push_str(self.origin.as_str().trim_end_matches('/'));
-        self.url.push_str(target);
-        let found = Found {
-            url: &self.url,
-            path: &self.path,
-            name: &self.path[from..],
-            kind: item.kind,
-            depth: item.depth,
-            start: &self.starts[item.start].path,
-            size: item.size,
-            modified: item.modified,
-            asked: item.asked,
-            empty: item.empty,
-            listing: item.listing,
-            status: item.answered.status,
-            attempts: item.answered.attempts,
-            took: item.answered.took,
-        };
-        sink(Finding::Found(found, memo))
+        let start = self.starts.path(item.start);
+        sink(Finding::Found(self.spelling.found(&item, start), memo))
     }
 
     fn give_up(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
@@ -864,17 +773,12 @@ impl HostCrawl {
         sink(Finding::Unread(Unread { url, cause }));
     }
 
-    /// A target as a URL. Joined to the origin, one that begins with `//` would be that of another host.
     fn absolute(&self, target: &str) -> Option<Url> {
-        Url::parse(&self.url(target)).ok()
+        self.spelling.parsed(target)
     }
 
     fn url(&self, target: &str) -> String {
-        format!("{}{}", self.origin.as_str().trim_end_matches('/'), target)
-    }
-
-    fn innermost_start(&self, canonical: &str) -> Option<usize> {
-        path::directories(canonical).find_map(|directory| self.start_at.get(directory).copied())
+        self.spelling.url(target)
     }
 
     /// Adds one to the directories, or pages, to read. Tells whether it is new.
@@ -884,42 +788,19 @@ impl HostCrawl {
         is_new
     }
 
-    /// Tells whether it is new.
-    fn know(&mut self, canonical: &str) -> bool {
-        let fingerprint = self.fingerprint(canonical);
-        self.note_known(fingerprint);
-        self.known.insert(fingerprint)
+    /// Notes that this was seen. Returns whether it is new.
+    fn know(&mut self, key: &str) -> bool {
+        let fingerprint = self.seen.insert(key);
+        if let Some(fingerprint) = fingerprint {
+            self.journal.note_known(fingerprint);
+        }
+        fingerprint.is_some()
     }
 
-    fn is_known(&self, canonical: &str) -> bool {
-        self.known.contains(&self.fingerprint(canonical))
-    }
-
-    /// 128 bits of two keyed hashes: no two of even 10^9 paths will ever share one.
-    fn fingerprint(&self, canonical: &str) -> u128 {
-        let hash = |key| {
-            let mut hasher = self.hasher(key);
-            canonical.hash(&mut hasher);
-            u128::from(hasher.finish())
-        };
-        (hash(0) << 64) | hash(1)
-    }
-
-    /// With one of the keys.
-    fn hasher(&self, key: usize) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        self.seeds[key].hash(&mut hasher);
-        hasher
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number
+    fn is_known(&self, key: &str) -> bool {
+        self.seen.contains(key)
     }
 }
-
-/// Listings that may wait for answers about their files. Each may be as large as a page.
-const MOST_HELD: usize = 64;
 
 /// URLs that may wait to be asked for again before no further ones are asked for: where all fail, they would all end up
 /// in memory.

@@ -38,7 +38,7 @@ impl HostCrawl {
         // A crawl that is gone on with asks for robots.txt anew.
         let task = match task.kind {
             TaskKind::Robots => task,
-            _ => self.written(task),
+            _ => self.journal.written(task),
         };
         self.queue.postpone(due, task);
     }
@@ -76,7 +76,7 @@ impl HostCrawl {
             }
             // Listings of which a part was not looked at bring more, unless they wait for requests under way.
             self.give_up_held(now, sink);
-            if !self.has_any_ready() && (self.partial.is_empty() || !self.can_resume()) {
+            if !self.has_any_ready() && (self.probes.is_empty() || !self.probes.can_resume()) {
                 return;
             }
         }
@@ -84,7 +84,7 @@ impl HostCrawl {
 
     /// Gives up a task that waited.
     pub(super) fn drop_task(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
-        self.forget(task.number);
+        self.journal.forget(task.number);
         self.give_up(now, task, cause, sink);
     }
 

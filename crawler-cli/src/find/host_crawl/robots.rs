@@ -40,11 +40,11 @@ impl HostCrawl {
 
     /// Another place for it on this host. One on another host would be about that host.
     fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let mut at = self.origin.clone();
+        let mut at = self.origin().clone();
         at.set_path(&task.target);
         let to = at.join(std::str::from_utf8(location?).ok()?).ok()?;
         let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
-        (to.origin() == self.origin.origin() && target != task.target).then(|| target.to_owned())
+        (to.origin() == self.origin().origin() && target != task.target).then(|| target.to_owned())
     }
 
     /// Looks again at the starts, which were added before robots.txt was known.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::probes::MOST_PARTIAL;
 use super::*;
+use crate::find::found::Found;
 use crate::find::listing::PageLimits;
 
 mod kept;

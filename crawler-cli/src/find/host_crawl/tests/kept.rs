@@ -201,19 +201,19 @@ fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
         ..plain()
     };
     let mut disk = Disk::default();
-    disk.crawl(policy.clone(), 2 + MOST_HELD, |kind, target| {
+    disk.crawl(policy.clone(), 2 + MOST_PARTIAL, |kind, target| {
         match (kind, target) {
             (FetchKind::Probe, _) => Answer::Fail(FailureScope::Request),
             (_, "/") => Answer::Page(many()),
             _ => Answer::Html(regression::TWO_FILES, BodyEnd::Framed),
         }
     });
-    assert_eq!(disk.held.len(), MOST_HELD);
+    assert_eq!(disk.held.len(), MOST_PARTIAL);
     let outcome = disk.crawl(policy, usize::MAX, |kind, _| match kind {
         FetchKind::Probe => Answer::Status(200),
         _ => Answer::Status(404),
     });
-    assert_eq!(outcome.urls().len(), 2 * MOST_HELD);
-    assert_eq!(outcome.unread.len(), 60_000 - MOST_HELD);
+    assert_eq!(outcome.urls().len(), 2 * MOST_PARTIAL);
+    assert_eq!(outcome.unread.len(), 60_000 - MOST_PARTIAL);
     assert_eq!((disk.held.len(), disk.queued.len()), (0, 0));
 }

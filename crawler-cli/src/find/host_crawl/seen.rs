@@ -1,0 +1,140 @@
+//! What a crawl has seen of its host: URLs, by fingerprints that take less memory than their text.
+
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use crate::find::listing::Listing;
+
+/// The URLs of a host that were seen. Each is named by a key that all its spellings share.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Everything that was ever queued, found or left out.
+    known: HashSet<u128>,
+    /// The further pages of directories.
+    pages: HashSet<u128>,
+    /// Pages that were moved, and where to. As many as there are pages at the most.
+    moves: HashMap<u128, u128>,
+    /// Keys of the fingerprints.
+    seeds: [u64; 2],
+}
+
+impl Seen {
+    /// Nothing was seen yet.
+    pub(super) fn new() -> Self {
+        Self {
+            known: HashSet::new(),
+            pages: HashSet::new(),
+            moves: HashMap::new(),
+            // As random as the keys of the standard library's maps.
+            seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
+        }
+    }
+
+    /// What an earlier crawl had seen.
+    pub(super) fn restore(&mut self, seeds: [u64; 2], known: Vec<u128>) {
+        self.seeds = seeds;
+        self.known = known.into_iter().collect();
+    }
+
+    /// Notes that this was seen. Returns its fingerprint if it is new.
+    pub(super) fn insert(&mut self, key: &str) -> Option<u128> {
+        let fingerprint = self.fingerprint(key);
+        self.known.insert(fingerprint).then_some(fingerprint)
+    }
+
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.known.contains(&self.fingerprint(key))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn fingerprints(&self) -> impl Iterator<Item = u128> {
+        self.known.iter().copied()
+    }
+
+    pub(super) fn seeds(&self) -> [u64; 2] {
+        self.seeds
+    }
+
+    /// Notes a further page of a directory. Returns whether it is new.
+    pub(super) fn insert_page(&mut self, target: &str) -> bool {
+        let fingerprint = self.fingerprint(target);
+        self.pages.insert(fingerprint)
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Notes that a page was moved. Returns whether the moves that are known, of which it follows so many, lead back to
+    /// this page.
+    pub(super) fn insert_move(&mut self, from: &str, to: &str, most: u32) -> bool {
+        let [from, to] = [from, to].map(|url| self.fingerprint(url));
+        self.moves.insert(from, to);
+        let mut next = Some(to);
+        for _ in 0..=most {
+            match next {
+                Some(next) if next == from => return true,
+                Some(at) => next = self.moves.get(&at).copied(),
+                None => break,
+            }
+        }
+        false
+    }
+
+    /// A fingerprint of everything that a listing shows.
+    pub(super) fn listing(&self, listing: &Listing) -> u64 {
+        let mut hasher = self.hasher(0);
+        for entry in &listing.entries {
+            (&entry.name, entry.size, entry.modified).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// 128 bits of two keyed hashes: no two of even 10^9 keys will ever share one.
+    fn fingerprint(&self, key: &str) -> u128 {
+        let hash = |seed| {
+            let mut hasher = self.hasher(seed);
+            key.hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        (hash(0) << 64) | hash(1)
+    }
+
+    /// With one of the seeds.
+    fn hasher(&self, seed: usize) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        self.seeds[seed].hash(&mut hasher);
+        hasher
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_known_again_by_another_crawl() {
+        let mut seen = Seen::new();
+        let fingerprint = seen.insert("/a/").expect("new");
+        assert_eq!(seen.insert("/a/"), None);
+        let mut again = Seen::new();
+        assert!(!again.contains("/a/"));
+        again.restore(seen.seeds(), vec![fingerprint]);
+        assert!(again.contains("/a/") && !again.contains("/b/"));
+        assert_eq!(again.fingerprints().collect::<Vec<_>>(), [fingerprint]);
+    }
+
+    #[test]
+    fn moves_that_lead_back_are_loops() {
+        let mut seen = Seen::new();
+        assert!(!seen.insert_move("/a", "/b", 5));
+        assert!(!seen.insert_move("/b", "/c", 5));
+        assert!(!seen.insert_move("/d", "/a", 5));
+        assert!(seen.insert_move("/c", "/a", 5));
+        assert!(seen.insert_move("/e", "/e", 5));
+    }
+}

@@ -1,0 +1,99 @@
+//! Spells out URLs and paths of the host, without new memory for each.
+
+use url::Url;
+
+use super::Item;
+use crate::find::found::Found;
+use crate::find::path;
+
+/// The host's URL, and buffers for the others.
+#[derive(Debug)]
+pub(super) struct Spelling {
+    /// Scheme and authority; the path is `/`.
+    origin: Url,
+    target: String,
+    url: String,
+    path: Vec<u8>,
+}
+
+impl Spelling {
+    /// For the host of this URL.
+    pub(super) fn of(url: &Url) -> Self {
+        let mut origin = url.clone();
+        origin.set_path("/");
+        origin.set_query(None);
+        origin.set_fragment(None);
+        Self {
+            origin,
+            target: String::new(),
+            url: String::new(),
+            path: Vec::new(),
+        }
+    }
+
+    pub(super) fn origin(&self) -> &Url {
+        &self.origin
+    }
+
+    fn base(&self) -> &str {
+        self.origin.as_str().trim_end_matches('/')
+    }
+
+    /// The URL of a target.
+    pub(super) fn url(&self, target: &str) -> String {
+        format!("{}{}", self.base(), target)
+    }
+
+    /// The same, parsed. Joined to the origin, a target that begins with `//` would be that of another host.
+    pub(super) fn parsed(&self, target: &str) -> Option<Url> {
+        Url::parse(&self.url(target)).ok()
+    }
+
+    /// An empty buffer for a target.
+    pub(super) fn take_buffer(&mut self) -> String {
+        let mut target = std::mem::take(&mut self.target);
+        target.clear();
+        target
+    }
+
+    pub(super) fn give_back(&mut self, target: String) {
+        self.target = target;
+    }
+
+    /// Something found, with its URL and its path, below a start at `start`.
+    pub(super) fn found<'a>(&'a mut self, item: &Item<'_>, start: &'a [u8]) -> Found<'a> {
+        let target = item.target;
+        let path = target.split('?').next().unwrap_or(target);
+        let trimmed = match path.strip_suffix('/') {
+            Some("") | None => path,
+            Some(trimmed) => trimmed,
+        };
+        path::decode_into(trimmed, &mut self.path);
+        // A `/` within a segment stays escaped in the target, and is one more here.
+        let name = match path::split_last(trimmed) {
+            Some((_, segment, _)) => path::decoded_len(segment),
+            None => 1,
+        };
+        let from = self.path.len().saturating_sub(name);
+        self.url.clear();
+        self.url
+            .push_str(self.origin.as_str().trim_end_matches('/'));
+        self.url.push_str(target);
+        Found {
+            url: &self.url,
+            path: &self.path,
+            name: &self.path[from..],
+            kind: item.kind,
+            depth: item.depth,
+            start,
+            size: item.size,
+            modified: item.modified,
+            asked: item.asked,
+            empty: item.empty,
+            listing: item.listing,
+            status: item.answered.status,
+            attempts: item.answered.attempts,
+            took: item.answered.took,
+        }
+    }
+}
