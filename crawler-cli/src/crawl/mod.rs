@@ -3,6 +3,7 @@
 
 pub mod addresses;
 pub(crate) mod allowance;
+pub mod calls;
 pub mod failure;
 pub mod origin;
 pub mod policy;

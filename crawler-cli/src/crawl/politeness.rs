@@ -266,6 +266,13 @@ pub fn pace(policy: &HostPolicy) -> Vec<RateLimiter> {
     rates.map(RateLimiter::new).collect()
 }
 
+/// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
+pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
+    let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
+    let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    courser::retry_after(value, now)
+}
+
 /// Attempts at a host that has never replied.
 const MOST_UNANSWERED: u32 = 4;
 

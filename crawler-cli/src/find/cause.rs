@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::fault::Fault;
 use super::listing::{Shape, SitemapError};
+use crate::crawl::failure::FailureScope;
 use crate::crawl::stats::Class;
 
 /// Why a URL could not be read.
@@ -205,6 +206,15 @@ impl Error for Cause {
             _ => None,
         }
     }
+}
+
+/// Why a request has no reply.
+#[derive(Debug)]
+pub struct Failure {
+    /// What happened.
+    pub cause: Cause,
+    /// What it says about the next attempt.
+    pub scope: FailureScope,
 }
 
 #[cfg(test)]

@@ -1,25 +1,26 @@
 //! The crawl over the engine, of all hosts at the same time: moves requests from the host crawls to the client and
 //! replies back, and translates between their words. It decides nothing itself.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::{Call, Client, Codings, Completion, ErrorKind, Request, Response, proto};
+use courser::{Call, Codings, Completion, ErrorKind, Response, proto};
 use url::{Position, Url};
 
-use super::cause::Cause;
+use super::cause::{Cause, Failure};
 use super::download::{DownloadCounts, Downloads, Store};
-use super::host_crawl::{
-    BodyEnd, Failure, FetchId, FetchKind, Finding, HostCrawl, LinkKind, Reply,
-};
+use super::host_crawl::{BodyEnd, Counts, FetchId, FetchKind, HostCrawl, Reply};
+use super::link::LinkKind;
 use super::listing::next_link;
 use super::policy::{Follow, Policy};
+use super::run::Run;
 use super::state::{State, StateError};
-use super::{Counts, Ending, Run};
+use super::summary::Ending;
+use crate::crawl::calls::Calls;
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::root_of;
 use crate::crawl::stats::{Class, Connection, Exchange};
@@ -121,7 +122,7 @@ impl Hosts {
             let place = self.all.len();
             let mut host = Host::new(&root, plan, run);
             if plan.policy.follow == Follow::Pages {
-                for root in run.scope.roots(url) {
+                for root in run.scope().roots(url) {
                     host.crawl.add_root(root);
                 }
             }
@@ -191,13 +192,11 @@ pub(super) fn search(mut plan: Plan<'_>, run: &mut Run<'_>) {
                 groups: AddressGroups::default(),
                 first: 0,
                 plan,
-                client,
+                calls: Calls::new(client),
                 bodies,
                 host_cap,
                 cap,
                 url: String::new(),
-                spare: Vec::new(),
-                early: VecDeque::new(),
             };
             crawl.run(run);
             crawl.hosts
@@ -217,7 +216,7 @@ struct Crawl<'s> {
     /// Which host is the first to send something.
     first: usize,
     plan: Plan<'s>,
-    client: Client,
+    calls: Calls,
     /// If files are downloaded.
     bodies: Option<Bodies>,
     /// Calls that may be in flight to one host: as many as it may have connections, so that none waits for one while
@@ -227,10 +226,6 @@ struct Crawl<'s> {
     cap: usize,
     /// For building the URL of a request.
     url: String,
-    /// Buffers of finished calls.
-    spare: Vec<(Request, Response)>,
-    /// What was completed while a command ran. No more than was in flight: nothing is submitted meanwhile.
-    early: VecDeque<Completion>,
 }
 
 impl Crawl<'_> {
@@ -283,11 +278,8 @@ impl Crawl<'_> {
                 continue;
             }
             let back = lock(state).take_back(index, wanted)?;
-            let (client, early) = (&mut self.client, &mut self.early);
-            let sink = &mut |finding: Finding<'_>| {
-                run.finding(finding, &mut |time| see_to(client, early, time))
-            };
-            let added = crawl.add_back(Instant::now(), back, sink);
+            let visitor = &mut run.visitor(Some(&mut self.calls));
+            let added = crawl.add_back(Instant::now(), back, visitor);
             added.map_err(|text| lock(state).damaged(text))?;
             self.take_wanted(run);
         }
@@ -310,7 +302,7 @@ impl Crawl<'_> {
 
     fn has_room(&self, index: usize) -> bool {
         self.hosts.all[index].in_flight < self.host_cap
-            && self.client.in_flight() < self.cap
+            && self.calls.in_flight() < self.cap
             && self.group_has_room(index)
     }
 
@@ -382,7 +374,7 @@ impl Crawl<'_> {
             };
             self.url.clone_from(&host.base);
             self.url.push_str(fetch.target);
-            let (mut request, response) = self.spare.pop().unwrap_or_else(blank);
+            let (mut request, response) = self.calls.blank();
             request.set_method(match fetch.kind {
                 FetchKind::List
                 | FetchKind::First
@@ -393,8 +385,6 @@ impl Crawl<'_> {
                 FetchKind::Probe => "HEAD",
             });
             request.set_target(&self.url);
-            request.clear_headers();
-            request.no_body();
             match fetch.kind {
                 FetchKind::List | FetchKind::Page => {
                     request.header("Accept", "text/html,*/*;q=0.1")
@@ -420,7 +410,7 @@ impl Crawl<'_> {
                 FetchKind::Probe | FetchKind::First => Codings::none(),
             });
             let call = Call::new(request, response).tag(tag(index, fetch.id));
-            self.client.submit(call);
+            self.calls.submit(call);
             host.pages_first = false;
             self.note_sent(index, now);
             run.events.summary.stats.handle_sent(index);
@@ -430,7 +420,7 @@ impl Crawl<'_> {
     /// Until a reply comes, a postponed request is due, or it is time to show progress. Then takes the replies that
     /// are there already, at most one per connection, so that a fast server cannot hold up the results.
     fn wait(&mut self, run: &mut Run<'_>) -> io::Result<()> {
-        if let Some(done) = self.early.pop_front() {
+        if let Some(done) = self.calls.next_queued() {
             self.answer(done, run);
             return Ok(());
         }
@@ -443,13 +433,13 @@ impl Crawl<'_> {
         if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_idle()) {
             timeout = Duration::ZERO;
         }
-        if self.client.in_flight() == 0 {
+        if self.calls.in_flight() == 0 {
             thread::sleep(timeout);
             run.events.summary.stats.handle_held(timeout);
             return Ok(());
         }
-        for _ in 0..self.client.in_flight() {
-            let Some(done) = self.client.wait(Some(timeout))? else {
+        for _ in 0..self.calls.in_flight() {
+            let Some(done) = self.calls.wait(timeout)? else {
                 break;
             };
             let index = self.answer(done, run);
@@ -477,20 +467,17 @@ impl Crawl<'_> {
             Ok(()) => stats.handle_answer(now, index, done.response.status(), &exchange),
             Err(error) => stats.handle_failure(now, index, Class::of_error(error), &exchange),
         }
-        let (client, early) = (&mut self.client, &mut self.early);
-        let sink = &mut |finding: Finding<'_>| {
-            run.finding(finding, &mut |time| see_to(client, early, time))
-        };
+        let visitor = &mut run.visitor(Some(&mut self.calls));
         match done.outcome {
             Ok(()) => host
                 .crawl
-                .handle_reply(now, id, &reply(&done.response), sink),
+                .handle_reply(now, id, &reply(&done.response), visitor),
             Err(error) => {
                 let failure = failure(error, host.proxy.as_deref());
-                host.crawl.handle_failure(now, id, failure, sink);
+                host.crawl.handle_failure(now, id, failure, visitor);
             }
         }
-        self.spare.push((done.request, done.response));
+        self.calls.give_back(done.request, done.response);
         self.note_limits(index, now);
         self.take_links(now, run);
         self.take_wanted(run);
@@ -503,15 +490,15 @@ impl Crawl<'_> {
             let is_new = !self.hosts.places.contains_key(&root_of(&link.url));
             if is_new && self.hosts.all.len() >= MOST_HOSTS {
                 let cause = Cause::TooManyHosts(MOST_HOSTS);
-                let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
+                let visitor = &mut run.visitor(None);
                 // Always the same, so that it knows what was reported.
                 if let Some(host) = self.hosts.all.first_mut() {
                     let url = link.url.as_str();
-                    host.crawl.leave_out_once(url, &cause, sink);
+                    host.crawl.leave_out_once(url, &cause, visitor);
                 }
                 continue;
             }
-            let root = run.scope.root(&link.url).to_owned();
+            let root = run.scope().root(&link.url).to_owned();
             let host = self.hosts.of(&link.url, &self.plan, run);
             if is_new && self.plan.state.is_some() {
                 host.keep(self.bodies.is_some());
@@ -519,11 +506,8 @@ impl Crawl<'_> {
             if link.kind != LinkKind::Start {
                 host.crawl.add_root(&root);
             }
-            let (client, early) = (&mut self.client, &mut self.early);
-            let sink = &mut |finding: Finding<'_>| {
-                run.finding(finding, &mut |time| see_to(client, early, time))
-            };
-            host.crawl.add_link(now, &link, sink);
+            let visitor = &mut run.visitor(Some(&mut self.calls));
+            host.crawl.add_link(now, &link, visitor);
         }
     }
 }
@@ -547,20 +531,6 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sees to the connections for so long, and puts what is completed by where it waits.
-fn see_to(client: &mut Client, early: &mut VecDeque<Completion>, time: Duration) {
-    if client.in_flight() == 0 {
-        return thread::sleep(time);
-    }
-    let began = Instant::now();
-    match client.wait(Some(time)) {
-        Ok(Some(done)) => early.push_back(done),
-        // A body that can be read ends the wait at once; it is read when the search goes on, which is also when an
-        // error will show again.
-        Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
-    }
-}
-
 fn counts(hosts: &[Host]) -> Counts {
     let of_each = hosts.iter().map(|host| {
         let (requests, retries) = host.downloads.requests();
@@ -577,8 +547,8 @@ fn counts(hosts: &[Host]) -> Counts {
 
 fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
     for host in hosts {
-        let sink = &mut |finding: Finding<'_>| run.finding(finding, &mut thread::sleep);
-        host.crawl.abandon(Instant::now(), cause, sink);
+        let visitor = &mut run.visitor(None);
+        host.crawl.abandon(Instant::now(), cause, visitor);
         bodies::abandon(host, cause, run);
     }
 }
@@ -586,10 +556,6 @@ fn abandon(hosts: &mut [Host], cause: &Cause, run: &mut Run<'_>) {
 fn downloads(hosts: &[Host]) -> DownloadCounts {
     let of_each = hosts.iter().map(|host| host.downloads.counts());
     of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
-}
-
-fn blank() -> (Request, Response) {
-    (Request::get("/"), Response::new())
 }
 
 fn exchange(report: &courser::Report, robots: bool) -> Exchange {

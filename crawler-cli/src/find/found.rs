@@ -1,5 +1,6 @@
-//! What a search finds, and what it cannot read.
+//! What a search finds, what it downloads, and what it cannot read.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::cause::Cause;
@@ -55,4 +56,28 @@ pub struct Unread<'a> {
     pub url: &'a str,
     /// Why.
     pub cause: &'a Cause,
+}
+
+/// A file that is on the disk as it is on the server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Saved<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// Where it is.
+    pub file: &'a Path,
+    /// Its size in bytes.
+    pub length: u64,
+    /// How it got there.
+    pub how: How,
+}
+
+/// How a file got to the disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum How {
+    /// It was fetched in one piece.
+    Fetched,
+    /// So many bytes of it were there from before.
+    Resumed(u64),
+    /// It was there already.
+    Kept,
 }

@@ -36,46 +36,53 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{Proxies, Rate, TlsConfig};
-use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 mod cause;
 mod crawl;
 pub mod download;
+mod event;
 pub mod expr;
 mod fault;
 mod found;
 pub mod glob;
 pub mod host_crawl;
+mod link;
 pub mod listing;
 mod path;
 mod policy;
 pub mod range;
 mod reference;
+mod run;
 pub mod scope;
 pub mod state;
+mod summary;
+mod visitor;
 
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
-use crate::crawl::stats::{Stats, Totals};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
-pub use cause::Cause;
-use download::{Base, Destination, DownloadCounts, Outcome, Saved, Store, Wanted};
-use expr::{Act, Action, Actor, Effect, Memo, Verdict};
+pub use cause::{Cause, Failure};
+use download::{Base, Destination, Store};
+pub use event::Event;
+use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
-pub use found::{Found, Kind, Unread};
+pub use found::{Found, How, Kind, Saved, Unread};
 use glob::Case;
 pub use host_crawl::Counts;
-use host_crawl::LinkKind;
+pub use link::{Ancestors, Link, LinkKind};
 pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
-use scope::{Outside, Pattern, Scope};
+use run::{Events, Run};
+use scope::{Pattern, Scope};
 pub use state::{State, StateError};
+pub use summary::{Ending, Summary};
+pub use visitor::{LinkVerdict, Visitor};
 
 /// A search to be made: where to start, what is wanted, how to go about it.
 #[derive(Clone, Debug)]
@@ -400,15 +407,8 @@ impl Find {
         }
         let mut policy = self.policy;
         policy.clock = expression.needs_times();
-        let mut run = Run {
-            expression: &expression,
-            scope: &scope,
-            actor,
-            events,
-            wanted: Vec::new(),
-            links: Vec::new(),
-            downloads: self.download.is_some(),
-        };
+        let downloads = self.download.is_some();
+        let mut run = Run::new(&expression, &scope, actor, events, downloads);
         let base = match self.starts.as_slice() {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
@@ -427,92 +427,6 @@ impl Find {
         crawl::search(plan, &mut run);
         run.finish()
     }
-}
-
-/// What [`Find::run`] reports.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A wanted file or directory: `-print`.
-    Found(Found<'a>),
-    /// What another action writes to where results go, as it is: `-printf`, `-ls`.
-    Output {
-        /// What it is written about.
-        found: Found<'a>,
-        /// The text.
-        bytes: &'a [u8],
-    },
-    /// An action could not be performed.
-    Failed(&'a ActError),
-    /// The search cannot be kept in its file, and ends.
-    Unkept(&'a StateError),
-    /// A URL that could not be read, whether or not it would have matched.
-    Unread(Unread<'a>),
-    /// A wanted file is on the disk.
-    Downloaded(Saved<'a>),
-    /// The search has done what there was to do and will wait now: the time to show progress and to write out what
-    /// was gathered. Comes at least ten times a second, and once at the end.
-    Turn(&'a Summary),
-}
-
-/// How a search went, or how it is going. Of one that was gone on with, all runs together but where it says otherwise.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// It was gone on with: its [state](Find::state) was that of a search that had been cut off.
-    pub resumed: bool,
-    /// What leads from one URL to the next, so that what is read are directories or pages.
-    pub follow: Follow,
-    /// What the crawl has seen.
-    pub counts: Counts,
-    /// What was wanted: entries for which something was done.
-    pub matched: u64,
-    /// Entries of which some test could not be decided, since not even the server told enough. It was taken to be
-    /// false.
-    pub undecided: u64,
-    /// Actions that could not be performed.
-    pub failed: u64,
-    /// Time that the search has taken.
-    pub elapsed: Duration,
-    /// How the search ended.
-    pub ending: Ending,
-    /// How far the downloads are.
-    pub downloads: DownloadCounts,
-    /// What it cost, and what it waited for.
-    pub stats: Stats,
-}
-
-/// What the next run takes over from a summary, beside what the crawls of the hosts keep themselves.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Tally {
-    matched: u64,
-    undecided: u64,
-    failed: u64,
-    elapsed: Duration,
-    totals: Totals,
-}
-
-impl Summary {
-    /// Whether everything was read. A search that [quit](Ending::Quit) is not complete.
-    pub fn is_complete(&self) -> bool {
-        self.ending == Ending::Finished && self.counts.unread == 0
-    }
-
-    /// The mean over the time elapsed.
-    pub fn requests_per_second(&self) -> u64 {
-        let micros = self.elapsed.as_micros().max(1);
-        let rate = u128::from(self.counts.requests) * 1_000_000 / micros;
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-}
-
-/// How a search ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ending {
-    /// Nothing was left to do, or, in [`Event::Turn`], it goes on.
-    Finished,
-    /// The expression ended it: `-quit`.
-    Quit,
-    /// The callback stopped it, or it could not begin.
-    Stopped,
 }
 
 /// Why a URL cannot be a start.
@@ -570,261 +484,4 @@ fn check_start(text: &str) -> Result<Url, StartError> {
         _ => url.set_query(None),
     }
     Ok(url)
-}
-
-/// One search under way.
-struct Run<'r> {
-    expression: &'r Expression,
-    scope: &'r Scope,
-    actor: Actor,
-    events: Events<'r>,
-    /// Files are to be downloaded.
-    downloads: bool,
-    /// Those that nobody has taken up yet.
-    wanted: Vec<Wanted>,
-    /// Links to other hosts that nobody has followed yet.
-    links: Vec<host_crawl::Link>,
-}
-
-impl Run<'_> {
-    fn is_over(&self) -> bool {
-        self.events.summary.ending != Ending::Finished
-    }
-
-    /// `idle` is called while a command runs, for as long as it says.
-    fn finding(&mut self, finding: host_crawl::Finding<'_>, idle: Idle<'_>) -> Verdict {
-        if self.is_over() {
-            return Verdict::Quit;
-        }
-        match finding {
-            host_crawl::Finding::Found(found, memo) => return self.found(found, memo, idle),
-            host_crawl::Finding::Unread(unread) => {
-                self.events
-                    .summary
-                    .stats
-                    .handle_unread(unread.cause.class());
-                self.events.emit(Event::Unread(unread));
-            }
-            host_crawl::Finding::Link(link) => return self.link(link),
-            host_crawl::Finding::Named(url) => {
-                let is_left_out =
-                    |url, is_directory| self.scope.judge_spelling(url, is_directory).is_err();
-                if is_left_out(url, false) && is_left_out(&format!("{url}/"), true) {
-                    return Verdict::Prune;
-                }
-            }
-        }
-        Verdict::Go
-    }
-
-    /// Whether a link belongs to the search.
-    fn link(&mut self, link: &host_crawl::Link) -> Verdict {
-        match self.scope.judge(&link.url) {
-            Ok(()) => {}
-            // Only files are left out by that.
-            Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
-            Err(Outside::NotIncluded | Outside::Excluded) => return Verdict::Prune,
-            Err(_) => return Verdict::Quit,
-        }
-        if link.elsewhere {
-            self.links.push(link.clone());
-        }
-        Verdict::Go
-    }
-
-    fn found(&mut self, found: Found<'_>, memo: &mut Memo, idle: Idle<'_>) -> Verdict {
-        let is_directory = found.kind == Kind::Directory;
-        match self.scope.judge_spelling(found.url, is_directory) {
-            Ok(()) => {}
-            // It may lead to what is.
-            Err(Outside::NotIncluded) => return Verdict::Go,
-            Err(_) => return Verdict::Prune,
-        }
-        let mut acting = Acting {
-            actor: &mut self.actor,
-            events: &mut self.events,
-            idle,
-        };
-        let evaluation = self.expression.evaluate(&found, memo, &mut acting);
-        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
-            return evaluation.verdict; // it will be looked at again
-        }
-        self.events.summary.matched += u64::from(evaluation.acted);
-        if evaluation.acted && self.downloads && found.kind == Kind::File {
-            self.wanted.push(Wanted::of(&found));
-        }
-        self.events.summary.undecided += u64::from(evaluation.undecided);
-        if evaluation.verdict == Verdict::Quit && !self.is_over() {
-            self.events.summary.ending = Ending::Quit;
-        }
-        evaluation.verdict
-    }
-
-    fn outcome(&mut self, outcome: Outcome<'_>) {
-        match outcome {
-            Outcome::Saved(saved) => self.events.emit(Event::Downloaded(saved)),
-            Outcome::Failed { url, cause } => {
-                self.events.summary.stats.handle_unread(cause.class());
-                self.events.emit(Event::Unread(Unread { url, cause }));
-            }
-        }
-    }
-
-    /// The client cannot go on. A search that is kept can be gone on with, and is not over.
-    fn broken(&mut self, kept: bool) {
-        self.events.summary.failed += 1;
-        if kept {
-            self.events.summary.ending = Ending::Stopped;
-        }
-    }
-
-    /// The search ends, because it cannot be kept.
-    fn unkept(&mut self, error: &StateError) {
-        self.events.summary.failed += 1;
-        self.events.emit(Event::Unkept(error));
-        self.events.summary.ending = Ending::Stopped;
-    }
-
-    /// A moment to show progress; `counts` is what the crawl has seen.
-    fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
-        self.events.summary.counts = counts;
-        self.events.summary.downloads = downloads;
-        self.events.turn();
-    }
-
-    /// Does what actions have put off, unless the callback wants no more.
-    fn finish(mut self) -> Summary {
-        if self.events.summary.ending != Ending::Stopped {
-            let events = &mut self.events;
-            self.actor.finish(&mut |effect| events.effect(effect, None));
-            self.events.turn();
-        }
-        self.events.summary
-    }
-}
-
-/// Performs actions by the actor, and makes events of what it says.
-struct Acting<'a, 'r> {
-    actor: &'a mut Actor,
-    events: &'a mut Events<'r>,
-    idle: Idle<'a>,
-}
-
-/// Passes a time that nothing else is done in.
-type Idle<'i> = &'i mut dyn FnMut(Duration);
-
-impl Act for Acting<'_, '_> {
-    fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
-        let (events, idle) = (&mut self.events, &mut self.idle);
-        self.actor.act(action, found, &mut |effect| match effect {
-            Effect::Idle(time) => idle(time),
-            effect => events.effect(effect, Some(*found)),
-        })
-    }
-}
-
-/// The callback, and what it is told in summaries.
-struct Events<'r> {
-    callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-    began: Instant,
-    /// What the runs before took.
-    before: Duration,
-    /// The thread's processor time when this one began.
-    cpu_began: Duration,
-    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
-    summary: Summary,
-}
-
-impl<'r> Events<'r> {
-    fn new(callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>, follow: Follow) -> Self {
-        let began = Instant::now();
-        Self {
-            callback,
-            began,
-            before: Duration::ZERO,
-            cpu_began: cpu_time(),
-            summary: Summary {
-                resumed: false,
-                follow,
-                counts: Counts::default(),
-                matched: 0,
-                undecided: 0,
-                failed: 0,
-                elapsed: Duration::ZERO,
-                ending: Ending::Finished,
-                downloads: DownloadCounts::default(),
-                stats: Stats::new(began),
-            },
-        }
-    }
-
-    /// Goes on where an earlier run was cut off.
-    fn go_on(&mut self, tally: Tally) {
-        let summary = &mut self.summary;
-        summary.resumed = true;
-        summary.matched = tally.matched;
-        summary.undecided = tally.undecided;
-        summary.failed = tally.failed;
-        summary.stats.go_on(tally.totals);
-        self.before = tally.elapsed;
-    }
-
-    fn tally(&self) -> Tally {
-        Tally {
-            matched: self.summary.matched,
-            undecided: self.summary.undecided,
-            failed: self.summary.failed,
-            elapsed: self.elapsed(),
-            totals: self.summary.stats.totals(),
-        }
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.before.saturating_add(self.began.elapsed())
-    }
-
-    fn emit(&mut self, event: Event<'_>) {
-        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
-            self.summary.ending = Ending::Stopped;
-        }
-    }
-
-    fn turn(&mut self) {
-        self.summary.elapsed = self.elapsed();
-        let cpu = cpu_time().saturating_sub(self.cpu_began);
-        self.summary.stats.handle_cpu(cpu);
-        let stopped = self.summary.ending == Ending::Stopped;
-        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
-            self.summary.ending = Ending::Stopped;
-        }
-    }
-
-    fn failed(&mut self, error: &ActError) {
-        self.summary.failed += 1;
-        self.emit(Event::Failed(error));
-    }
-
-    fn effect(&mut self, effect: Effect<'_>, found: Option<Found<'_>>) {
-        match effect {
-            Effect::Match => {
-                if let Some(found) = found {
-                    self.emit(Event::Found(found));
-                }
-            }
-            Effect::Output(bytes) => {
-                if let Some(found) = found {
-                    self.emit(Event::Output { found, bytes });
-                }
-            }
-            Effect::Flush => self.turn(),
-            Effect::Idle(time) => std::thread::sleep(time),
-            Effect::Failed(error) => self.failed(&error),
-        }
-    }
-}
-
-/// Processor time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }

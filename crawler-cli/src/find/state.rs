@@ -15,10 +15,10 @@ use std::{fmt, fs};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use url::Url;
 
-use super::Tally;
 use super::download::{self, Downloads, Wanted};
-use super::host_crawl::{Change, HostCrawl, Place, Saved, Snapshot};
+use super::host_crawl::{Change, HostCrawl, KeptCrawl, Place, Snapshot};
 use super::range::{SizeRange, TimeRange};
+use super::summary::Tally;
 
 /// A search on disk.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    fn saved(&self, host: usize) -> rusqlite::Result<Option<Saved>> {
+    fn saved(&self, host: usize) -> rusqlite::Result<Option<KeptCrawl>> {
         let host = signed(host as u64);
         let query = "SELECT summit FROM host WHERE host = ?1";
         let snapshot: Option<String> = self
@@ -208,7 +208,7 @@ impl State {
         self.db.execute("UPDATE queued SET spilled = 1 WHERE host = ?1 AND number NOT IN (SELECT number FROM held WHERE host = ?1)", [host])?;
         let count = "SELECT count(*) FROM queued WHERE host = ?1 AND spilled = 1";
         let spilled: i64 = self.db.query_row(count, [host], |row| row.get(0))?;
-        Ok(Some(Saved {
+        Ok(Some(KeptCrawl {
             snapshot,
             held,
             known,

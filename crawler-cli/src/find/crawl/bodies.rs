@@ -8,7 +8,7 @@ use courser::{Call, CallId, Codings, Completion, Read, Request, Response, Timeou
 use url::Url;
 
 use super::super::cause::Cause;
-use super::super::download::{Body, Head, Outcome, Store};
+use super::super::download::{Body, Head, Store};
 use super::super::host_crawl::FetchId;
 use super::{Crawl, Host, Run, exchange, failure, tag, untag};
 use crate::crawl::origin::root_of;
@@ -120,10 +120,10 @@ impl Crawl<'_> {
                 let target = url.strip_prefix(base)?;
                 crawl.refusal(target).filter(|_| target.starts_with('/'))
             };
-            let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+            let visitor = &mut run.visitor(None);
             let get = host
                 .downloads
-                .poll_request(now, &mut bodies.store, refusal, sink);
+                .poll_request(now, &mut bodies.store, refusal, visitor);
             let Some(get) = get else {
                 return;
             };
@@ -146,7 +146,7 @@ impl Crawl<'_> {
                 .tag(tag(index, get.id) | DOWNLOAD)
                 .timeouts(timeouts)
                 .streaming(get.method == "GET");
-            self.client.submit(call);
+            self.calls.submit(call);
             bodies.in_flight += 1;
             host.crawl.politeness().handle_sent(now);
             host.pages_first = true;
@@ -165,14 +165,14 @@ impl Crawl<'_> {
         let host = &mut self.hosts.all[index];
         let now = Instant::now();
         let exchange = exchange(&done.report, false);
-        let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+        let visitor = &mut run.visitor(None);
         match done.outcome {
             Ok(()) => {
                 let head = Head::of(&done.response);
                 let politeness = host.crawl.politeness();
                 let store = &mut bodies.store;
                 let downloads = &mut host.downloads;
-                let wanted = downloads.handle_head(now, id, &head, politeness, store, sink);
+                let wanted = downloads.handle_head(now, id, &head, politeness, store, visitor);
                 let stream = Stream {
                     host: index,
                     id,
@@ -200,9 +200,9 @@ impl Crawl<'_> {
                     &exchange,
                 );
                 let failure = failure(error, host.proxy.as_deref());
-                let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+                let visitor = &mut run.visitor(None);
                 host.downloads
-                    .handle_failure(now, id, failure, host.crawl.politeness(), sink);
+                    .handle_failure(now, id, failure, host.crawl.politeness(), visitor);
                 bodies.in_flight -= 1;
                 self.note_over(index);
             }
@@ -216,7 +216,7 @@ impl Crawl<'_> {
         let Some(bodies) = &mut self.bodies else {
             return;
         };
-        while let Some(call) = self.client.readable_body() {
+        while let Some(call) = self.calls.readable_body() {
             if let Some(stream) = bodies.streams.get_mut(&call)
                 && !stream.is_queued
             {
@@ -239,14 +239,14 @@ impl Crawl<'_> {
         let host = &mut self.hosts.all[stream.host];
         let mut is_over = false;
         for _ in 0..BUFFERS_AT_ONCE {
-            let read = self.client.read_body(call, &mut bodies.buffer);
+            let read = self.calls.read_body(call, &mut bodies.buffer);
             let now = Instant::now();
             if let Ok(Read::Data(n)) = read {
                 stream.came += n as u64;
                 let stats = &mut run.events.summary.stats;
                 stats.handle_bytes(now, stream.host, n as u64);
             }
-            let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
+            let visitor = &mut run.visitor(None);
             match read {
                 Ok(Read::Data(n)) if stream.wanted == Body::Wanted => {
                     let bytes = &bodies.buffer[..n];
@@ -254,11 +254,11 @@ impl Crawl<'_> {
                     let politeness = host.crawl.politeness();
                     let downloads = &mut host.downloads;
                     stream.wanted =
-                        downloads.handle_data(stream.id, bytes, politeness, store, sink);
+                        downloads.handle_data(stream.id, bytes, politeness, store, visitor);
                 }
                 Ok(Read::Data(n)) if n <= stream.left => stream.left -= n,
                 Ok(Read::Data(_)) => {
-                    self.client.cancel(call);
+                    self.calls.cancel(call);
                     is_over = true;
                 }
                 Ok(Read::Pending) => {
@@ -270,7 +270,7 @@ impl Crawl<'_> {
                         let store = &mut bodies.store;
                         let politeness = host.crawl.politeness();
                         host.downloads
-                            .handle_end(now, stream.id, politeness, store, sink);
+                            .handle_end(now, stream.id, politeness, store, visitor);
                     }
                     stream.exchange.bytes = exchange(&report, false).bytes;
                     is_over = true;
@@ -281,7 +281,7 @@ impl Crawl<'_> {
                         let failure = failure(error, host.proxy.as_deref());
                         let politeness = host.crawl.politeness();
                         host.downloads
-                            .handle_failure(now, stream.id, failure, politeness, sink);
+                            .handle_failure(now, stream.id, failure, politeness, visitor);
                     }
                     is_over = true;
                 }
@@ -315,8 +315,8 @@ impl Crawl<'_> {
 
 /// Nothing can be fetched any more.
 pub(super) fn abandon(host: &mut Host, cause: &Cause, run: &mut Run<'_>) {
-    let sink = &mut |outcome: Outcome<'_>| run.outcome(outcome);
-    host.downloads.abandon(cause, sink);
+    let visitor = &mut run.visitor(None);
+    host.downloads.abandon(cause, visitor);
 }
 
 /// Marks the tags of downloads. Other tags do not come so far.

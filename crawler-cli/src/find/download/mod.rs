@@ -17,15 +17,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::cause::Cause;
+use super::cause::{Cause, Failure};
 use super::fault::Fault;
-use super::found::Found;
-use super::host_crawl::{Failure, FetchId, parse_retry_after};
+use super::found::{Found, How, Saved};
+use super::host_crawl::FetchId;
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
+use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::politeness::{Politeness, Throttled};
+use crate::crawl::politeness::{Politeness, Throttled, retry_after};
 use crate::crawl::retry_queue::{Attempts, RetryQueue};
 
 mod answer;
@@ -220,37 +221,6 @@ pub(super) enum Body {
     Unwanted,
 }
 
-/// What has become of a file.
-#[derive(Debug)]
-pub(super) enum Outcome<'a> {
-    Saved(Saved<'a>),
-    Failed { url: &'a str, cause: &'a Cause },
-}
-
-/// A file that is on the disk as it is on the server.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Saved<'a> {
-    /// Its URL.
-    pub url: &'a str,
-    /// Where it is.
-    pub file: &'a Path,
-    /// Its size in bytes.
-    pub length: u64,
-    /// How it got there.
-    pub how: How,
-}
-
-/// How a file got to the disk.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum How {
-    /// It was fetched in one piece.
-    Fetched,
-    /// So many bytes of it were there from before.
-    Resumed(u64),
-    /// It was there already.
-    Kept,
-}
-
 /// How far the downloads are.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DownloadCounts {
@@ -312,8 +282,6 @@ impl Add for DownloadCounts {
         }
     }
 }
-
-type Sink<'s> = &'s mut dyn FnMut(Outcome<'_>);
 
 impl Downloads {
     pub(super) fn new(policy: &Policy) -> Self {
@@ -421,22 +389,22 @@ impl Downloads {
         now: Instant,
         store: &mut Store,
         refusal: &dyn Fn(&str) -> Option<Arc<Cause>>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Option<Get<'_>> {
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
             if let Some(cause) = refusal(task.url()) {
-                self.give_up(&task, &cause, sink);
+                self.give_up(&task, &cause, visitor);
                 continue;
             }
             match prepare(&mut task, store) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
-                Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, sink),
+                Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, visitor),
                 Ok(Prepared::Repeated) => {
                     self.counts.wanted -= 1;
                     self.counts.take_left(task.left);
                 }
-                Err(cause) => self.give_up(&task, &cause, sink),
+                Err(cause) => self.give_up(&task, &cause, visitor),
             }
         };
         self.next_number += 1;
@@ -486,7 +454,7 @@ impl Downloads {
         head: &Head<'_>,
         politeness: &mut Politeness,
         store: &mut Store,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Body {
         let Some(mut flight) = self.in_flight.remove(&id) else {
             return Body::Unwanted;
@@ -496,7 +464,7 @@ impl Downloads {
         }
         match head.judge(&flight.asked) {
             Answer::Body { length, .. } if flight.asked == Asked::Head => {
-                self.compare(flight.task, head, length, store, sink);
+                self.compare(flight.task, head, length, store, visitor);
             }
             Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
                 Ok(()) => {
@@ -507,22 +475,22 @@ impl Downloads {
                     self.in_flight.insert(id, flight);
                     return Body::Wanted;
                 }
-                Err(cause) => self.give_up(&flight.task, &cause, sink),
+                Err(cause) => self.give_up(&flight.task, &cause, visitor),
             },
             Answer::Later if matches!(head.status, 429 | 503) => {
                 politeness.handle_over();
-                self.throttled(now, flight.task, head, politeness, sink);
+                self.throttled(now, flight.task, head, politeness, visitor);
                 return Body::Unwanted;
             }
-            Answer::Later => self.retry(now, flight.task, Cause::Status(head.status), sink),
+            Answer::Later => self.retry(now, flight.task, Cause::Status(head.status), visitor),
             Answer::StartOver => self.again(Step::FetchWhole, flight.task),
-            Answer::Complete => self.finish(flight, store, sink),
-            Answer::Redirect => self.redirect(flight.task, head, store, sink),
+            Answer::Complete => self.finish(flight, store, visitor),
+            Answer::Redirect => self.redirect(flight.task, head, store, visitor),
             // Not every server answers HEAD requests for what it has.
             Answer::Refused if flight.asked == Asked::Head && !matches!(head.status, 404 | 410) => {
-                self.differs(flight.task, store, sink);
+                self.differs(flight.task, store, visitor);
             }
-            Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), sink),
+            Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), visitor),
         }
         politeness.handle_over();
         Body::Unwanted
@@ -535,7 +503,7 @@ impl Downloads {
         bytes: &[u8],
         politeness: &mut Politeness,
         store: &mut Store,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Body {
         let Some(flight) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
@@ -550,7 +518,7 @@ impl Downloads {
         };
         if let Some(flight) = self.in_flight.remove(&id) {
             politeness.handle_over();
-            self.give_up(&flight.task, &cause, sink);
+            self.give_up(&flight.task, &cause, visitor);
         }
         Body::Unwanted
     }
@@ -562,7 +530,7 @@ impl Downloads {
         id: FetchId,
         politeness: &mut Politeness,
         store: &mut Store,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
@@ -575,11 +543,11 @@ impl Downloads {
         if let Some(length) = flight.length.filter(|length| came < *length) {
             // A server may send less than was asked for (RFC 9110 §15.3.7).
             let cause = wrong_length(SizeRange::exact(length), came);
-            return self.go_on(now, flight, cause, sink);
+            return self.go_on(now, flight, cause, visitor);
         }
         match flight.task.wanted.size.filter(|size| came < size.lo) {
-            Some(size) => self.give_up(&flight.task, &wrong_length(size, came), sink),
-            None => self.finish(flight, store, sink),
+            Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
+            None => self.finish(flight, store, visitor),
         }
     }
 
@@ -590,7 +558,7 @@ impl Downloads {
         id: FetchId,
         failure: Failure,
         politeness: &mut Politeness,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
@@ -598,10 +566,10 @@ impl Downloads {
         politeness.handle_over();
         match failure.scope {
             FailureScope::Final | FailureScope::HostFinal => {
-                self.give_up(&flight.task, &failure.cause, sink)
+                self.give_up(&flight.task, &failure.cause, visitor)
             }
             FailureScope::Request | FailureScope::Host => {
-                self.go_on(now, flight, failure.cause, sink)
+                self.go_on(now, flight, failure.cause, visitor)
             }
         }
     }
@@ -609,11 +577,11 @@ impl Downloads {
 
 impl Downloads {
     /// Nothing can be fetched any more: everything that is wanted is given up for this cause.
-    pub(super) fn abandon(&mut self, cause: &Cause, sink: Sink<'_>) {
+    pub(super) fn abandon(&mut self, cause: &Cause, visitor: &mut dyn Visitor) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
         for task in in_flight.chain(self.queue.take_all()) {
-            self.give_up(&task, cause, sink);
+            self.give_up(&task, cause, visitor);
         }
     }
 
@@ -631,7 +599,7 @@ impl Downloads {
         head: &Head<'_>,
         length: Option<u64>,
         store: &Store,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let Step::Compare(facts) = task.step else {
             return self.again(Step::Fetch, task);
@@ -642,18 +610,18 @@ impl Downloads {
         // Of a file without any of these nothing can be said.
         let is_told = length.is_some() || modified.is_some();
         if same_length && same_time && is_told {
-            self.saved(&task, facts.length, How::Kept, store, sink);
+            self.saved(&task, facts.length, How::Kept, store, visitor);
         } else {
-            self.differs(task, store, sink);
+            self.differs(task, store, visitor);
         }
     }
 
-    fn differs(&mut self, task: Task, store: &Store, sink: Sink<'_>) {
+    fn differs(&mut self, task: Task, store: &Store, visitor: &mut dyn Visitor) {
         if store.overwrite {
             return self.again(Step::Fetch, task);
         }
         let path = store.to.root.path_of(&task.name);
-        self.give_up(&task, &Cause::Download(Fault::Exists(path)), sink);
+        self.give_up(&task, &Cause::Download(Fault::Exists(path)), visitor);
     }
 
     /// The host asked for less. That is no attempt of the file's.
@@ -663,13 +631,13 @@ impl Downloads {
         mut task: Task,
         head: &Head<'_>,
         politeness: &mut Politeness,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         task.attempts.handle_throttled(now);
         task.attempts.discount();
         let throttles = task.attempts.throttles();
         let asked_for = head.retry_after;
-        let asked_for = asked_for.and_then(|value| parse_retry_after(value, head.date));
+        let asked_for = asked_for.and_then(|value| retry_after(value, head.date));
         let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
         let throttled = Throttled {
             sent_at: task.attempts.sent_at(),
@@ -679,12 +647,18 @@ impl Downloads {
         politeness.handle_throttled(now, throttled);
         let cause = Cause::Status(head.status);
         match throttles {
-            MOST_THROTTLES.. => self.give_up(&task, &cause, sink),
-            _ => self.retry_after(now, task, cause, wait, sink),
+            MOST_THROTTLES.. => self.give_up(&task, &cause, visitor),
+            _ => self.retry_after(now, task, cause, wait, visitor),
         }
     }
 
-    fn redirect(&mut self, mut task: Task, head: &Head<'_>, store: &Store, sink: Sink<'_>) {
+    fn redirect(
+        &mut self,
+        mut task: Task,
+        head: &Head<'_>,
+        store: &Store,
+        visitor: &mut dyn Visitor,
+    ) {
         let to = if task.redirects < self.policy.limits.redirects {
             redirect_target(&task, head.location, &store.scope)
         } else {
@@ -697,11 +671,11 @@ impl Downloads {
                 let step = task.step;
                 self.again(step, task);
             }
-            Err(cause) => self.give_up(&task, &cause, sink),
+            Err(cause) => self.give_up(&task, &cause, visitor),
         }
     }
 
-    fn finish(&mut self, flight: ActiveDownload, store: &mut Store, sink: Sink<'_>) {
+    fn finish(&mut self, flight: ActiveDownload, store: &mut Store, visitor: &mut dyn Visitor) {
         let ActiveDownload {
             task,
             partial,
@@ -719,12 +693,19 @@ impl Downloads {
             at => How::Resumed(at),
         };
         match partial.finish(modified, store.overwrite) {
-            Ok(()) => self.saved(&task, length, how, store, sink),
-            Err(error) => self.give_up(&task, &store.failed(&task.name, error), sink),
+            Ok(()) => self.saved(&task, length, how, store, visitor),
+            Err(error) => self.give_up(&task, &store.failed(&task.name, error), visitor),
         }
     }
 
-    fn saved(&mut self, task: &Task, length: u64, how: How, store: &Store, sink: Sink<'_>) {
+    fn saved(
+        &mut self,
+        task: &Task,
+        length: u64,
+        how: How,
+        store: &Store,
+        visitor: &mut dyn Visitor,
+    ) {
         self.note_over(&task.wanted.url);
         self.counts.take_left(task.left);
         match how {
@@ -735,20 +716,20 @@ impl Downloads {
                 self.counts.resumed += 1;
             }
         }
-        sink(Outcome::Saved(Saved {
+        visitor.downloaded(Saved {
             url: &task.wanted.url,
             file: &store.to.root.path_of(&task.name),
             length,
             how,
-        }));
+        });
     }
 
-    fn give_up(&mut self, task: &Task, cause: &Cause, sink: Sink<'_>) {
+    fn give_up(&mut self, task: &Task, cause: &Cause, visitor: &mut dyn Visitor) {
         let url = task.wanted.url.as_str();
         self.counts.take_left(task.left);
         self.note_over(url);
         self.counts.failed += 1;
-        sink(Outcome::Failed { url, cause });
+        visitor.not_downloaded(url, cause);
     }
 
     fn note_over(&mut self, url: &str) {
@@ -758,7 +739,13 @@ impl Downloads {
     }
 
     /// Tries to get the rest. A file that has grown has as many attempts as at first.
-    fn go_on(&mut self, now: Instant, mut flight: ActiveDownload, cause: Cause, sink: Sink<'_>) {
+    fn go_on(
+        &mut self,
+        now: Instant,
+        mut flight: ActiveDownload,
+        cause: Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         let came = flight
             .partial
             .as_ref()
@@ -766,13 +753,13 @@ impl Downloads {
         if came.saturating_sub(flight.begun_at) >= PROGRESS {
             flight.task.attempts.start_over(now);
         }
-        self.retry(now, flight.task, cause, sink);
+        self.retry(now, flight.task, cause, visitor);
     }
 
     /// Tries again after the usual pause, or gives up when that was the last attempt.
-    fn retry(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+    fn retry(&mut self, now: Instant, task: Task, cause: Cause, visitor: &mut dyn Visitor) {
         let wait = self.policy.host.retry.back_off(task.attempts.made());
-        self.retry_after(now, task, cause, wait, sink);
+        self.retry_after(now, task, cause, wait, visitor);
     }
 
     fn retry_after(
@@ -781,11 +768,11 @@ impl Downloads {
         task: Task,
         cause: Cause,
         wait: Duration,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         match task.attempts.retry_at(now, wait, &self.policy.host.retry) {
             Some(due) => self.queue.postpone(due, task),
-            None => self.give_up(&task, &cause, sink),
+            None => self.give_up(&task, &cause, visitor),
         }
     }
 }

@@ -6,6 +6,10 @@ use tempfile::TempDir;
 
 use super::super::policy::Follow;
 use super::*;
+use crate::find::expr::{Memo, Verdict};
+use crate::find::found::Unread;
+use crate::find::link::Link;
+use crate::find::visitor::LinkVerdict;
 
 /// The downloads of a host, their directory, and what has become of files.
 struct World {
@@ -14,7 +18,7 @@ struct World {
     downloads: Downloads,
     politeness: Politeness,
     now: Instant,
-    log: Vec<String>,
+    log: Log,
 }
 
 const START: &str = "http://h/pub/";
@@ -40,7 +44,7 @@ impl World {
             downloads: Downloads::new(&Policy::default()),
             politeness: Politeness::new(&Policy::default().host),
             now: Instant::now(),
-            log: Vec::new(),
+            log: Log::default(),
             directory,
         }
     }
@@ -60,11 +64,9 @@ impl World {
 
     /// The next request, in one line, with its id.
     fn poll(&mut self) -> Option<(FetchId, String)> {
-        let log = &mut self.log;
-        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-        let get = self
-            .downloads
-            .poll_request(self.now, &mut self.store, &|_| None, sink)?;
+        let get =
+            self.downloads
+                .poll_request(self.now, &mut self.store, &|_| None, &mut self.log)?;
         self.politeness.handle_sent(self.now);
         let rest = get
             .rest
@@ -83,48 +85,50 @@ impl World {
     }
 
     fn head(&mut self, id: FetchId, head: &Head<'_>) -> Body {
-        let log = &mut self.log;
-        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         self.downloads.handle_head(
             self.now,
             id,
             head,
             &mut self.politeness,
             &mut self.store,
-            sink,
+            &mut self.log,
         )
     }
 
     fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
-        let log = &mut self.log;
-        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-        self.downloads
-            .handle_data(id, bytes, &mut self.politeness, &mut self.store, sink)
+        self.downloads.handle_data(
+            id,
+            bytes,
+            &mut self.politeness,
+            &mut self.store,
+            &mut self.log,
+        )
     }
 
     fn end(&mut self, id: FetchId) {
-        let log = &mut self.log;
-        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-        self.downloads
-            .handle_end(self.now, id, &mut self.politeness, &mut self.store, sink);
+        self.downloads.handle_end(
+            self.now,
+            id,
+            &mut self.politeness,
+            &mut self.store,
+            &mut self.log,
+        );
     }
 
     fn fail(&mut self, id: FetchId, scope: FailureScope) {
-        let log = &mut self.log;
-        let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
         let cause = Cause::Transfer("lost".into());
         self.downloads.handle_failure(
             self.now,
             id,
             Failure { cause, scope },
             &mut self.politeness,
-            sink,
+            &mut self.log,
         );
     }
 
     /// What has happened since the last time.
     fn told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.log)
+        std::mem::take(&mut self.log.0)
     }
 
     /// The names of all that is there, and how long each is.
@@ -142,17 +146,33 @@ impl World {
     }
 }
 
-fn told(outcome: &Outcome<'_>) -> String {
-    match outcome {
-        Outcome::Saved(saved) => {
-            format!(
-                "{} {} {:?}",
-                &saved.url[START.len()..],
-                saved.length,
-                saved.how
-            )
-        }
-        Outcome::Failed { url, cause } => format!("{}: {cause}", &url[START.len()..]),
+/// What has become of files.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Visitor for Log {
+    fn found(&mut self, _: &Found<'_>, _: &mut Memo) -> Verdict {
+        Verdict::Go
+    }
+
+    fn unread(&mut self, _: Unread<'_>) {}
+
+    fn link(&mut self, _: &Link) -> LinkVerdict {
+        LinkVerdict::Outside
+    }
+
+    fn named(&mut self, _: &str) -> bool {
+        false
+    }
+
+    fn downloaded(&mut self, saved: Saved<'_>) {
+        let name = &saved.url[START.len()..];
+        self.0
+            .push(format!("{name} {} {:?}", saved.length, saved.how));
+    }
+
+    fn not_downloaded(&mut self, url: &str, cause: &Cause) {
+        self.0.push(format!("{}: {cause}", &url[START.len()..]));
     }
 }
 
@@ -509,9 +529,7 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     let id = world.expect("GET http://h/pub/x");
     world.expect("GET http://h/pub/y");
     world.fail(id, FailureScope::Request);
-    let log = &mut world.log;
-    let sink = &mut |outcome: Outcome<'_>| log.push(told(&outcome));
-    world.downloads.abandon(&Cause::NoLocation, sink);
+    world.downloads.abandon(&Cause::NoLocation, &mut world.log);
     assert_eq!(world.told().len(), 3);
     assert!(world.downloads.is_done());
 }

@@ -6,13 +6,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::messages::{FetchKind, Reply};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{Answered, Finding, HostCrawl, Item, Sink};
+use super::{Answered, HostCrawl, Item};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
 use crate::find::listing::{Entry, EntryKind};
 use crate::find::path;
 use crate::find::range::{SizeRange, TimeRange};
+use crate::find::visitor::Visitor;
 
 /// What a server said about one URL, beyond its listing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,10 +69,15 @@ fn seconds(time: SystemTime) -> i64 {
 
 impl HostCrawl {
     /// Looks at the entries of a directory until one of them must wait for an answer.
-    pub(super) fn entries(&mut self, now: Instant, mut held: PartialListing, sink: Sink<'_>) {
+    pub(super) fn entries(
+        &mut self,
+        now: Instant,
+        mut held: PartialListing,
+        visitor: &mut dyn Visitor,
+    ) {
         let told = Answered::of(now, &held.task);
         if let Some((entry, memo)) = held.first.take()
-            && let Some(waiting) = self.file(now, &held, entry, memo, told, sink)
+            && let Some(waiting) = self.file(now, &held, entry, memo, told, visitor)
         {
             held.first = Some(waiting);
             return self.hold(held);
@@ -89,27 +95,28 @@ impl HostCrawl {
                         task.path = Some(std::mem::replace(&mut task.target, query));
                     }
                     let open = UndecidedEntry::of(&entry, Memo::new(), held.shape);
-                    self.directory(now, task, open, told, sink);
+                    self.directory(now, task, open, told, visitor);
                 }
                 EntryKind::Unknown => {
                     let task = held
                         .task
                         .below(&entry.segment, TaskKind::Unknown(held.shape));
                     let limit = self.policy.limits.directories;
-                    if sink(Finding::Named(&self.url(&task.target))) == Verdict::Prune {
+                    if !visitor.named(&self.url(&task.target)) {
                         continue;
                     }
                     if self.queue.ready().len() >= limit {
-                        self.unread(&task.target, &Cause::TooManyDirectories(limit), sink);
+                        self.unread(&task.target, &Cause::TooManyDirectories(limit), visitor);
                     } else if !self.is_allowed(&task.target) {
-                        self.unread(&task.target, &Cause::Robots, sink);
+                        self.unread(&task.target, &Cause::Robots, visitor);
                     } else {
                         self.queue(task);
                     }
                 }
                 EntryKind::File => {
                     self.counts.files += 1;
-                    if let Some(waiting) = self.file(now, &held, entry, Memo::new(), told, sink) {
+                    if let Some(waiting) = self.file(now, &held, entry, Memo::new(), told, visitor)
+                    {
                         held.first = Some(waiting);
                         break;
                     }
@@ -133,7 +140,7 @@ impl HostCrawl {
         entry: Entry,
         mut memo: Memo,
         told: Answered,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Option<(Entry, Memo)> {
         // Without a task: most files are decided at once.
         let mut target = self.spelling.take_buffer();
@@ -157,7 +164,7 @@ impl HostCrawl {
         let verdict = match local && self.policy.clock && self.probes.is_zone_open() {
             // The first one tells it to all.
             true => Verdict::Head,
-            false => self.look(item, &mut memo, sink),
+            false => self.look(item, &mut memo, visitor),
         };
         self.spelling.give_back(target);
         let waits = verdict == Verdict::Head && self.probes.is_zone_asked() && local;
@@ -175,16 +182,16 @@ impl HostCrawl {
         }
         let mut task = held.task.below(&entry.segment, TaskKind::File);
         task.open = Some(Box::new(UndecidedEntry::of(&entry, memo, held.shape)));
-        self.ask_about(now, task, sink);
+        self.ask_about(now, task, visitor);
         None
     }
 
     /// The server is to tell more about a file.
-    pub(super) fn ask_about(&mut self, now: Instant, task: Task, sink: Sink<'_>) {
+    pub(super) fn ask_about(&mut self, now: Instant, task: Task, visitor: &mut dyn Visitor) {
         self.probes.add_undecided();
         match self.is_allowed(&task.target) {
             true => self.queue(task),
-            false => self.give_up(now, task, &Cause::Robots, sink),
+            false => self.give_up(now, task, &Cause::Robots, visitor),
         }
     }
 
@@ -194,7 +201,7 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         told: ProbeResult,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         if let Some(open) = &task.open
             && let Some(listed) = open.modified.filter(|time| !time.utc)
@@ -202,7 +209,7 @@ impl HostCrawl {
         {
             self.probes.learn_zone(listed, modified);
         }
-        self.decide(now, &mut task, Kind::File, told, None, sink);
+        self.decide(now, &mut task, Kind::File, told, None, visitor);
     }
 
     /// Nothing more will be known of what the expression has left open, or of a start: it looks for the last time.
@@ -213,7 +220,7 @@ impl HostCrawl {
         kind: Kind,
         told: ProbeResult,
         empty: Option<bool>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Verdict {
         let open = task.open.take();
         if task.kind == TaskKind::File {
@@ -240,26 +247,26 @@ impl HostCrawl {
             answered,
             ..Item::of(&task.target, kind, task.start)
         };
-        self.look(item, &mut memo, sink)
+        self.look(item, &mut memo, visitor)
     }
 
     /// Goes on with the listings that waited, if they can go on.
-    pub(super) fn resume(&mut self, now: Instant, sink: Sink<'_>) {
+    pub(super) fn resume(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         for _ in 0..self.probes.waiting() {
             let Some(held) = self.probes.take_resumable() else {
                 return;
             };
             let outer = self.journal.set_aside();
             self.journal.begin(held.task.number);
-            self.entries(now, held, sink);
+            self.entries(now, held, visitor);
             self.journal.end();
             self.journal.take_up(outer);
         }
     }
 
     /// Decides the entries that no answer will come for any more as their listings have them.
-    pub(super) fn give_up_held(&mut self, now: Instant, sink: Sink<'_>) {
+    pub(super) fn give_up_held(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         self.probes.handle_no_zone();
-        self.resume(now, sink);
+        self.resume(now, visitor);
     }
 }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 use super::probes::PartialListing;
-use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
+use super::task::{Task, TaskKind, UndecidedEntry};
 use crate::find::expr::Memo;
+use crate::find::link::Ancestors;
 use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
@@ -56,7 +57,7 @@ pub struct Snapshot {
 
 /// What was written down.
 #[derive(Clone, Debug, Default)]
-pub struct Saved {
+pub struct KeptCrawl {
     /// What stood beside the URLs.
     pub snapshot: Snapshot,
     /// What [`Change::Held`] had: number, text and place.

@@ -7,68 +7,21 @@ use std::time::Instant;
 
 use url::Url;
 
+use super::directories::repeats;
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
-use super::task::{Ancestors, Task, TaskKind, UndecidedEntry};
-use super::{Answered, Finding, HostCrawl, Item, Sink, printable, repeats};
+use super::task::{Task, TaskKind, UndecidedEntry};
+use super::{Answered, HostCrawl, Item, printable};
 use crate::crawl::origin::same_host;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
+use crate::find::link::{Ancestors, Link, LinkKind};
 use crate::find::listing::{self, Links, PageError, Shape, SitemapLimits};
 use crate::find::path;
 use crate::find::policy::Follow;
-use crate::find::range::{ListedTime, SizeRange};
-
-/// A URL that something leads to.
-#[derive(Clone, Debug)]
-pub struct Link {
-    /// Where.
-    pub url: Url,
-    /// What is to be done there.
-    pub kind: LinkKind,
-    /// Whether it is on another host, so that whoever searches that one is to be told.
-    pub elsewhere: bool,
-    /// What named it, if it is to be found by that.
-    pub(super) listing: Option<Shape>,
-    /// When it changed last, if that was said.
-    pub(super) modified: Option<ListedTime>,
-    /// Of a sitemap, how many others name it, one the other.
-    depth: u32,
-    /// The URLs that redirected to it, one to the other.
-    pub(super) chain: Option<Arc<Ancestors>>,
-}
-
-/// What is to be done with a [`Link`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LinkKind {
-    /// A start was moved there.
-    Start,
-    /// A directory was moved there: it is read, and not found once more.
-    Moved,
-    /// A directory to find and to read.
-    Directory,
-    /// Something to find, which may be a page with links of its own.
-    Page,
-    /// A file to find.
-    File,
-    /// A list of pages, which is not found itself.
-    Sitemap,
-}
-
-impl Link {
-    fn new(url: Url, kind: LinkKind) -> Self {
-        Self {
-            url,
-            kind,
-            elsewhere: false,
-            listing: None,
-            modified: None,
-            depth: 0,
-            chain: None,
-        }
-    }
-}
+use crate::find::range::SizeRange;
+use crate::find::visitor::{LinkVerdict, Visitor};
 
 /// A URL on this host.
 struct Place {
@@ -181,10 +134,10 @@ impl HostCrawl {
 /// Where links lead to.
 impl HostCrawl {
     /// A page, a sitemap or a redirect somewhere leads to this host.
-    pub fn add_link(&mut self, now: Instant, link: &Link, sink: Sink<'_>) {
+    pub fn add_link(&mut self, now: Instant, link: &Link, visitor: &mut dyn Visitor) {
         let place = Place::of(&link.url, self.policy.follow);
         if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
-            return self.add_late(&place, link, sink);
+            return self.add_late(&place, link, visitor);
         }
         let Some(start) = self.starts.innermost(&place.canonical) else {
             return;
@@ -207,14 +160,14 @@ impl HostCrawl {
             modified: link.modified,
         };
         match link.kind {
-            LinkKind::Moved => self.enqueue(now, task, &place.canonical, sink),
-            LinkKind::Directory => self.directory(now, task, open, Answered::default(), sink),
-            _ => self.linked(now, task, open, &place, sink),
+            LinkKind::Moved => self.enqueue(now, task, &place.canonical, visitor),
+            LinkKind::Directory => self.directory(now, task, open, Answered::default(), visitor),
+            _ => self.linked(now, task, open, &place, visitor),
         }
     }
 
     /// A start or a sitemap that something leads to while the crawl goes on.
-    fn add_late(&mut self, place: &Place, link: &Link, sink: Sink<'_>) {
+    fn add_late(&mut self, place: &Place, link: &Link, visitor: &mut dyn Visitor) {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone();
         let cause = if let Some(cause) = &given_up {
@@ -230,14 +183,14 @@ impl HostCrawl {
         } else {
             return self.add_start_at(&place.target, link.chain.clone());
         };
-        self.leave_out_once(&self.url(&place.target), cause, sink);
+        self.leave_out_once(&self.url(&place.target), cause, visitor);
     }
 
     /// Reports a URL that will not be read, once however often something leads there, as long as that can be remembered.
-    pub fn leave_out_once(&mut self, url: &str, cause: &Cause, sink: Sink<'_>) {
+    pub fn leave_out_once(&mut self, url: &str, cause: &Cause, visitor: &mut dyn Visitor) {
         let is_full = self.seen.len() >= self.policy.limits.directories;
         if is_full || self.know(&format!("left:{url}")) {
-            self.leave_out(url, cause, sink);
+            self.leave_out(url, cause, visitor);
         }
     }
 
@@ -248,7 +201,7 @@ impl HostCrawl {
         mut task: Task,
         mut open: UndecidedEntry,
         place: &Place,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let is_page = task.kind == TaskKind::Link;
         let mark = match is_page {
@@ -285,25 +238,25 @@ impl HostCrawl {
                 modified: self.probes.placed(open.modified),
                 ..Item::of(&task.target, Kind::File, task.start)
             };
-            if self.look(item, &mut open.memo, sink) == Verdict::Head {
+            if self.look(item, &mut open.memo, visitor) == Verdict::Head {
                 task.open = Some(Box::new(open));
-                self.ask_about(now, task, sink);
+                self.ask_about(now, task, visitor);
             }
             return;
         };
-        self.leave_out_once(&self.url(&task.target), cause, sink);
+        self.leave_out_once(&self.url(&task.target), cause, visitor);
     }
 
     /// Goes where something leads to, if that belongs to the search.
-    fn lead(&mut self, now: Instant, mut link: Link, sink: Sink<'_>) -> Verdict {
+    fn lead(&mut self, now: Instant, mut link: Link, visitor: &mut dyn Visitor) -> LinkVerdict {
         link.elsewhere = !same_host(&link.url, self.origin());
         let place = Place::of(&link.url, self.policy.follow);
         if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
-            return Verdict::Go;
+            return LinkVerdict::Follow;
         }
-        let verdict = sink(Finding::Link(&link));
-        if verdict == Verdict::Go && !link.elsewhere {
-            self.add_link(now, &link, sink);
+        let verdict = visitor.link(&link);
+        if verdict == LinkVerdict::Follow && !link.elsewhere {
+            self.add_link(now, &link, visitor);
         }
         verdict
     }
@@ -317,26 +270,26 @@ impl HostCrawl {
         now: Instant,
         task: Task,
         reply: &Reply<'_>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let links = match self.read_links(&task, reply) {
             Ok(links) => links,
             Err(cause @ Cause::CutShort(_)) => {
-                return self.retry(now, task, cause, sink);
+                return self.retry(now, task, cause, visitor);
             }
-            Err(cause) => return self.give_up(now, task, &cause, sink),
+            Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
         let target = task.target.clone();
         let mut told = ProbeResult::by(reply, FetchKind::Page);
         told.size = Some(SizeRange::exact(reply.body.len() as u64));
-        let verdict = self.linked_file(now, task, told, sink);
+        let verdict = self.linked_file(now, task, told, visitor);
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
         if links.overlong > 0 {
             let limit = self.policy.limits.page.url_bytes;
             let cause = Cause::OverlongLinks(links.overlong, limit);
-            self.unread(&target, &cause, sink);
+            self.unread(&target, &cause, visitor);
         }
         for found in links.urls {
             let kind = match found.is_embedded {
@@ -347,7 +300,7 @@ impl HostCrawl {
                 listing: Some(Shape::Page),
                 ..Link::new(found.url, kind)
             };
-            self.lead(now, link, sink);
+            self.lead(now, link, visitor);
         }
     }
 
@@ -357,7 +310,7 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         told: ProbeResult,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Verdict {
         let kind = match task.target.ends_with('/') && !task.target.contains('?') {
             true => Kind::Directory,
@@ -369,7 +322,7 @@ impl HostCrawl {
         }
         self.counts.files += u64::from(kind == Kind::File);
         let empty = (kind == Kind::Directory).then_some(false);
-        self.decide(now, &mut task, kind, told, empty, sink)
+        self.decide(now, &mut task, kind, told, empty, visitor)
     }
 
     /// The links of a reply, if it is a page.
@@ -399,7 +352,7 @@ impl HostCrawl {
         now: Instant,
         task: Task,
         reply: &Reply<'_>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let is_start = task.open.is_none();
         let (kind, listing) = match (task.kind, &task.open) {
@@ -409,10 +362,10 @@ impl HostCrawl {
         };
         let to = match self.moved_to(&task, reply.location) {
             Ok(to) => to,
-            Err(cause) => return self.give_up(now, task, &cause, sink),
+            Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
         if let Err(cause) = self.note_move(&task, &to) {
-            return self.give_up(now, task, &cause, sink);
+            return self.give_up(now, task, &cause, visitor);
         }
         let link = Link {
             listing,
@@ -421,13 +374,13 @@ impl HostCrawl {
             ..Link::new(to, kind)
         };
         let to = link.url.clone();
-        if self.lead(now, link, sink) == Verdict::Go {
+        if self.lead(now, link, visitor) == LinkVerdict::Follow {
             self.counts.directories_done += u64::from(task.kind == TaskKind::Link);
         } else if is_start {
-            self.give_up(now, task, &Cause::Elsewhere(to.into()), sink);
+            self.give_up(now, task, &Cause::Elsewhere(to.into()), visitor);
         } else {
             // It leads out of the search, but it is there.
-            self.linked_file(now, task, ProbeResult::nothing(reply), sink);
+            self.linked_file(now, task, ProbeResult::nothing(reply), visitor);
         }
     }
 
@@ -437,7 +390,7 @@ impl HostCrawl {
         &self,
         task: &Task,
         location: Option<&[u8]>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Result<bool, Cause> {
         let kind = match task.kind {
             TaskKind::Start => LinkKind::Start,
@@ -454,7 +407,7 @@ impl HostCrawl {
             chain: self.chain_of(task),
             ..Link::new(to, kind)
         };
-        Ok(sink(Finding::Link(&link)) == Verdict::Go)
+        Ok(visitor.link(&link) == LinkVerdict::Follow)
     }
 
     /// Where a redirect leads to.
@@ -495,16 +448,22 @@ impl HostCrawl {
     }
 
     /// What a sitemap names.
-    pub(super) fn sitemap(&mut self, now: Instant, task: Task, reply: &Reply<'_>, sink: Sink<'_>) {
+    pub(super) fn sitemap(
+        &mut self,
+        now: Instant,
+        task: Task,
+        reply: &Reply<'_>,
+        visitor: &mut dyn Visitor,
+    ) {
         let is_framed = reply.end == BodyEnd::Framed;
         let map = match listing::sitemap(reply.body, SitemapLimits::default()) {
             Ok(map) if is_framed || map.ended => map,
             Err(error) if is_framed => {
-                return self.give_up(now, task, &Cause::Sitemap(error), sink);
+                return self.give_up(now, task, &Cause::Sitemap(error), visitor);
             }
             // It may come whole next time.
             Ok(_) | Err(_) => {
-                return self.retry(now, task, Cause::CutShort(Shape::Sitemap), sink);
+                return self.retry(now, task, Cause::CutShort(Shape::Sitemap), visitor);
             }
         };
         let (named, mut outside) = (map.pages.len(), 0);
@@ -524,7 +483,8 @@ impl HostCrawl {
                 modified: located.modified,
                 ..Link::new(located.url, kind)
             };
-            outside += usize::from(is_outside(self.lead(now, link, sink)));
+            let verdict = self.lead(now, link, visitor);
+            outside += usize::from(verdict == LinkVerdict::Outside);
         }
         for located in map.sitemaps {
             let link = Link {
@@ -532,22 +492,17 @@ impl HostCrawl {
                 ..Link::new(located.url, LinkKind::Sitemap)
             };
             let url = link.url.clone();
-            if is_outside(self.lead(now, link, sink)) {
-                self.unread(&task.target, &Cause::SitemapElsewhere(url.into()), sink);
+            if self.lead(now, link, visitor) == LinkVerdict::Outside {
+                self.unread(&task.target, &Cause::SitemapElsewhere(url.into()), visitor);
             }
         }
         if map.unusable > 0 {
-            self.unread(&task.target, &Cause::BadLocations(map.unusable), sink);
+            self.unread(&task.target, &Cause::BadLocations(map.unusable), visitor);
         }
         if named > 0 && outside == named {
-            self.unread(&task.target, &Cause::NothingBelow, sink);
+            self.unread(&task.target, &Cause::NothingBelow, visitor);
         }
     }
-}
-
-/// What neither is followed nor left out by a pattern does not belong to the search.
-fn is_outside(verdict: Verdict) -> bool {
-    !matches!(verdict, Verdict::Go | Verdict::Prune)
 }
 
 /// Whether a reply is a page with links.

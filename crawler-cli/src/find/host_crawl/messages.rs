@@ -4,12 +4,6 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-use super::Link;
-use crate::crawl::failure::FailureScope;
-use crate::find::cause::Cause;
-use crate::find::expr::Memo;
-use crate::find::found::{Found, Unread};
-
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fetch<'a> {
@@ -82,31 +76,6 @@ pub enum BodyEnd {
     Framed,
     /// The server closed the connection, which a dying server does too.
     Closed,
-}
-
-/// Why a request has no reply.
-#[derive(Debug)]
-pub struct Failure {
-    /// What happened.
-    pub cause: Cause,
-    /// What it says about the next attempt.
-    pub scope: FailureScope,
-}
-
-/// One result.
-#[derive(Debug)]
-pub enum Finding<'a> {
-    /// A file or directory exists. How far an expression has come with it is kept from one look to the next.
-    Found(Found<'a>, &'a mut Memo),
-    /// A URL could not be read, or not wholly.
-    Unread(Unread<'a>),
-    /// Something leads there. [`Verdict::Go`](crate::find::expr::Verdict::Go) says that it belongs to the search; what
-    /// is elsewhere is then [added](super::HostCrawl::add_link) to the crawl of that host.
-    /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): a pattern leaves it out. Any other: it does not belong.
-    Link(&'a Link),
-    /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's.
-    /// [`Verdict::Prune`](crate::find::expr::Verdict::Prune): it need not be, for neither is wanted.
-    Named(&'a str),
 }
 
 /// How far the crawl is.

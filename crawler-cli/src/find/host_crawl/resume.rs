@@ -3,10 +3,11 @@
 
 use std::time::Instant;
 
-use super::journal::{Change, Journal, Saved, Snapshot, Written};
+use super::HostCrawl;
+use super::journal::{Change, Journal, KeptCrawl, Snapshot, Written};
 use super::task::{Task, TaskKind};
-use super::{HostCrawl, Sink};
 use crate::find::cause::Cause;
+use crate::find::visitor::Visitor;
 
 impl HostCrawl {
     /// Keeps a journal from now on; what is there already is in it.
@@ -44,8 +45,8 @@ impl HostCrawl {
     ///
     /// # Errors
     /// The text that is none of a host crawl's.
-    pub fn restore(&mut self, saved: Saved) -> Result<(), String> {
-        let Saved {
+    pub fn restore(&mut self, saved: KeptCrawl) -> Result<(), String> {
+        let KeptCrawl {
             snapshot,
             held,
             known,
@@ -75,7 +76,7 @@ impl HostCrawl {
         &mut self,
         now: Instant,
         queued: Vec<(u64, String)>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Result<(), String> {
         self.journal.take_spilled(queued.len());
         for (number, text) in queued {
@@ -86,15 +87,15 @@ impl HostCrawl {
                 self.probes.add_undecided();
             }
             match self.given_up.clone() {
-                Some(cause) => self.drop_task(now, task, &cause, sink),
+                Some(cause) => self.drop_task(now, task, &cause, visitor),
                 None if !self.is_allowed(&task.target) => {
-                    self.drop_task(now, task, &Cause::Robots, sink);
+                    self.drop_task(now, task, &Cause::Robots, visitor);
                 }
                 None => self.queue.push_next(task),
             }
         }
         // No answer may come that would.
-        self.resume(now, sink);
+        self.resume(now, visitor);
         Ok(())
     }
 

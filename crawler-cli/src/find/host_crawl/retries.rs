@@ -4,20 +4,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use super::{HostCrawl, Sink, parse_retry_after};
-use crate::crawl::politeness::{Politeness, Throttled};
+use crate::crawl::politeness::{Politeness, Throttled, retry_after};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
+use crate::find::visitor::Visitor;
 
 /// Attempts and pauses.
 impl HostCrawl {
     /// Tries again after the usual pause, or gives up when that was the last attempt.
-    pub(super) fn retry(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+    pub(super) fn retry(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         let wait = self.policy.host.retry.back_off(task.attempts.made());
-        self.retry_after(now, task, cause, wait, sink);
+        self.retry_after(now, task, cause, wait, visitor);
     }
 
     fn retry_after(
@@ -26,11 +33,11 @@ impl HostCrawl {
         task: Task,
         cause: Cause,
         wait: Duration,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         match task.attempts.retry_at(now, wait, &self.policy.host.retry) {
             Some(due) => self.postpone(due, task),
-            None => self.give_up(now, task, &cause, sink),
+            None => self.give_up(now, task, &cause, visitor),
         }
     }
 
@@ -44,38 +51,55 @@ impl HostCrawl {
     }
 
     /// The host could not be reached.
-    pub(super) fn absent(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+    pub(super) fn absent(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         match self.politeness.handle_absent(now, task.attempts.sent_at()) {
-            true => self.give_up_all(now, task, cause, sink),
-            false => self.retry_after(now, task, cause, Duration::ZERO, sink),
+            true => self.give_up_all(now, task, cause, visitor),
+            false => self.retry_after(now, task, cause, Duration::ZERO, visitor),
         }
     }
 
     /// Gives up this task, and everything that waits.
-    pub(super) fn give_up_all(&mut self, now: Instant, task: Task, cause: Cause, sink: Sink<'_>) {
+    pub(super) fn give_up_all(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         // What waits for robots.txt is not told that it is missing, but why.
         if task.kind != TaskKind::Robots {
-            self.give_up(now, task, &cause, sink);
+            self.give_up(now, task, &cause, visitor);
         }
-        self.give_up_rest(now, cause, sink);
+        self.give_up_rest(now, cause, visitor);
     }
 
     /// Gives up everything that waits, here or on the disk.
-    pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, sink: Sink<'_>) {
-        self.give_up_waiting(now, &cause, sink);
+    pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
+        self.give_up_waiting(now, &cause, visitor);
         if self.politeness.awaits_robots() {
             self.politeness.obey(Robots::disallow_all());
         }
         self.given_up = Some(Arc::new(cause));
     }
 
-    pub(super) fn give_up_waiting(&mut self, now: Instant, cause: &Cause, sink: Sink<'_>) {
+    pub(super) fn give_up_waiting(
+        &mut self,
+        now: Instant,
+        cause: &Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         loop {
             for task in self.queue.take_all() {
-                self.drop_task(now, task, cause, sink);
+                self.drop_task(now, task, cause, visitor);
             }
             // Listings of which a part was not looked at bring more, unless they wait for requests under way.
-            self.give_up_held(now, sink);
+            self.give_up_held(now, visitor);
             if !self.has_any_ready() && (self.probes.is_empty() || !self.probes.can_resume()) {
                 return;
             }
@@ -83,9 +107,15 @@ impl HostCrawl {
     }
 
     /// Gives up a task that waited.
-    pub(super) fn drop_task(&mut self, now: Instant, task: Task, cause: &Cause, sink: Sink<'_>) {
+    pub(super) fn drop_task(
+        &mut self,
+        now: Instant,
+        task: Task,
+        cause: &Cause,
+        visitor: &mut dyn Visitor,
+    ) {
         self.journal.forget(task.number);
-        self.give_up(now, task, cause, sink);
+        self.give_up(now, task, cause, visitor);
     }
 
     /// The host asked for less. That is no attempt of the URL's, but everything waits.
@@ -94,7 +124,7 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         reply: &Reply<'_>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         let cause = Cause::Status(reply.status);
         let before = task.attempts.handle_throttled(now);
@@ -105,11 +135,11 @@ impl HostCrawl {
         {
             // Others have been answered all the while: the host has time, and this URL fails.
             self.politeness.handle_refused_alone();
-            return self.retry(now, task, cause, sink);
+            return self.retry(now, task, cause, visitor);
         }
         task.attempts.discount();
         let asked_for = reply.retry_after;
-        let asked_for = asked_for.and_then(|value| parse_retry_after(value, reply.date));
+        let asked_for = asked_for.and_then(|value| retry_after(value, reply.date));
         let throttles = task.attempts.throttles();
         let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
         // One URL alone that is refused again and again says little about the others.
@@ -123,7 +153,7 @@ impl HostCrawl {
         self.politeness.handle_throttled(now, throttled);
         // Others first: whether they are answered tells if it is the host or this URL.
         let wait = wait + self.policy.host.retry.first_pause;
-        self.retry_after(now, task, cause, wait, sink);
+        self.retry_after(now, task, cause, wait, visitor);
     }
 
     /// Whether everything else has been answered.

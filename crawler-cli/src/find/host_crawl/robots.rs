@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use super::{HostCrawl, Sink};
 use crate::crawl::robots::{Access, Robots};
 use crate::find::cause::Cause;
+use crate::find::visitor::Visitor;
 
 impl HostCrawl {
     /// What came instead of, or as, the robots.txt.
@@ -16,7 +17,7 @@ impl HostCrawl {
         now: Instant,
         task: Task,
         reply: &Reply<'_>,
-        sink: Sink<'_>,
+        visitor: &mut dyn Visitor,
     ) {
         match Access::of_status(reply.status, task.redirects) {
             Access::Parse => self.politeness.parse_robots(reply.body),
@@ -32,10 +33,10 @@ impl HostCrawl {
             },
             Access::Unavailable => self.politeness.obey(Robots::allow_all()),
             Access::Unreachable => {
-                return self.retry(now, task, Cause::Status(reply.status), sink);
+                return self.retry(now, task, Cause::Status(reply.status), visitor);
             }
         }
-        self.drop_disallowed(now, sink);
+        self.drop_disallowed(now, visitor);
     }
 
     /// Another place for it on this host. One on another host would be about that host.
@@ -48,11 +49,11 @@ impl HostCrawl {
     }
 
     /// Looks again at the starts, which were added before robots.txt was known.
-    fn drop_disallowed(&mut self, now: Instant, sink: Sink<'_>) {
+    fn drop_disallowed(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         for task in self.queue.take_ready() {
             match self.is_allowed(&task.target) {
                 true => self.queue.push_next(task),
-                false => self.drop_task(now, task, &Cause::Robots, sink),
+                false => self.drop_task(now, task, &Cause::Robots, visitor),
             }
         }
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::messages::FetchKind;
 use crate::crawl::retry_queue::Attempts;
 use crate::find::expr::Memo;
+use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
@@ -148,19 +149,5 @@ impl UndecidedEntry {
             size: entry.size,
             modified: entry.modified,
         }
-    }
-}
-
-/// What a directory lists, and those above it, or URLs that redirect one to the other: by their fingerprints.
-#[derive(Debug)]
-pub(super) struct Ancestors {
-    pub(super) listing: u64,
-    pub(super) next: Option<Arc<Ancestors>>,
-}
-
-impl Ancestors {
-    /// From the innermost one outwards.
-    pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
-        std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)
     }
 }

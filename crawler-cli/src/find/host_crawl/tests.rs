@@ -6,8 +6,10 @@ use proptest::prelude::*;
 
 use super::probes::MOST_PARTIAL;
 use super::*;
-use crate::find::found::Found;
+use crate::find::found::{Found, Saved};
+use crate::find::link::Link;
 use crate::find::listing::PageLimits;
+use crate::find::visitor::LinkVerdict;
 
 mod kept;
 mod regression;
@@ -64,24 +66,6 @@ struct Outcome {
 type Judge = fn(&Found<'_>) -> Verdict;
 
 impl Outcome {
-    fn note(&mut self, finding: Finding<'_>) -> Verdict {
-        match finding {
-            Finding::Found(found, _) => {
-                let verdict = self.judge.map_or(Verdict::Go, |judge| judge(&found));
-                let found = (found.url.to_owned(), found.kind, found.depth);
-                self.found.push(found);
-                return verdict;
-            }
-            Finding::Unread(unread) => {
-                let unread = (unread.url.to_owned(), unread.cause.to_string());
-                self.unread.push(unread);
-            }
-            Finding::Named(_) => {}
-            Finding::Link(_) => return Verdict::Prune,
-        }
-        Verdict::Go
-    }
-
     fn urls(&self) -> Vec<&str> {
         let mut urls: Vec<&str> = self.found.iter().map(|(url, ..)| url.as_str()).collect();
         urls.sort_unstable();
@@ -99,6 +83,66 @@ impl Outcome {
         let of = self.log.iter().filter(|(_, _, target)| target == wanted);
         of.map(|&(at, ..)| at).collect()
     }
+}
+
+impl Visitor for Outcome {
+    fn found(&mut self, found: &Found<'_>, _: &mut Memo) -> Verdict {
+        let verdict = self.judge.map_or(Verdict::Go, |judge| judge(found));
+        let found = (found.url.to_owned(), found.kind, found.depth);
+        self.found.push(found);
+        verdict
+    }
+
+    fn unread(&mut self, unread: Unread<'_>) {
+        let unread = (unread.url.to_owned(), unread.cause.to_string());
+        self.unread.push(unread);
+    }
+
+    fn link(&mut self, _: &Link) -> LinkVerdict {
+        LinkVerdict::LeftOut
+    }
+
+    fn named(&mut self, _: &str) -> bool {
+        true
+    }
+
+    fn downloaded(&mut self, _: Saved<'_>) {}
+
+    fn not_downloaded(&mut self, _: &str, _: &Cause) {}
+}
+
+/// Judges what is found, and counts what is unread.
+struct Looking<F> {
+    look: F,
+    unread: usize,
+}
+
+impl<F: FnMut(&Found<'_>) -> Verdict> Looking<F> {
+    fn by(look: F) -> Self {
+        Self { look, unread: 0 }
+    }
+}
+
+impl<F: FnMut(&Found<'_>) -> Verdict> Visitor for Looking<F> {
+    fn found(&mut self, found: &Found<'_>, _: &mut Memo) -> Verdict {
+        (self.look)(found)
+    }
+
+    fn unread(&mut self, _: Unread<'_>) {
+        self.unread += 1;
+    }
+
+    fn link(&mut self, _: &Link) -> LinkVerdict {
+        LinkVerdict::Follow
+    }
+
+    fn named(&mut self, _: &str) -> bool {
+        true
+    }
+
+    fn downloaded(&mut self, _: Saved<'_>) {}
+
+    fn not_downloaded(&mut self, _: &str, _: &Cause) {}
 }
 
 /// A crawl with `slots` requests under way at most; `pick` chooses which of them is answered next.
@@ -165,7 +209,6 @@ impl<'a> Crawl<'a> {
 }
 
 fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
-    let sink = &mut |finding: Finding<'_>| outcome.note(finding);
     let body;
     let mut reply = Reply {
         status: 200,
@@ -199,10 +242,10 @@ fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcom
         Answer::Typed(content_type) => reply.content_type = Some(content_type.as_bytes()),
         Answer::Fail(scope) => {
             let cause = Cause::Transfer("connection reset".into());
-            return crawl.handle_failure(now, id, Failure { cause, scope }, sink);
+            return crawl.handle_failure(now, id, Failure { cause, scope }, outcome);
         }
     }
-    crawl.handle_reply(now, id, &reply, sink);
+    crawl.handle_reply(now, id, &reply, outcome);
 }
 
 #[test]
@@ -245,12 +288,11 @@ fn names_and_paths_are_decoded_for_matching() {
         ..Reply::default()
     };
     let mut seen = Vec::new();
-    crawl.handle_reply(now, id, &reply, &mut |finding| {
-        if let Finding::Found(f, _) = finding {
-            seen.push((f.path.to_vec(), f.name.to_vec(), f.listing));
-        }
+    let mut visitor = Looking::by(|found| {
+        seen.push((found.path.to_vec(), found.name.to_vec(), found.listing));
         Verdict::Go
     });
+    crawl.handle_reply(now, id, &reply, &mut visitor);
     let expected: [(&[u8], &[u8], _); 3] = [
         (b"/", b"/", None),
         (b"/dir x", b"dir x", Some(Shape::Nginx)),
@@ -404,18 +446,13 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
         body: body.as_bytes(),
         ..Reply::default()
     };
-    let mut unread = 0;
     // Each file is asked about.
-    let mut sink = |finding: Finding<'_>| match finding {
-        Finding::Found(found, _) if found.kind == Kind::File && !found.asked => Verdict::Head,
-        Finding::Found(..) | Finding::Named(_) | Finding::Link(_) => Verdict::Go,
-        Finding::Unread(_) => {
-            unread += 1;
-            Verdict::Go
-        }
-    };
+    let mut visitor = Looking::by(|found| match found.kind {
+        Kind::File if !found.asked => Verdict::Head,
+        _ => Verdict::Go,
+    });
     let id = crawl.poll_request(now).expect("the start").id;
-    crawl.handle_reply(now, id, &reply, &mut sink);
+    crawl.handle_reply(now, id, &reply, &mut visitor);
     let mut under_way = Vec::new();
     while let Some(fetch) = crawl.poll_request(now) {
         under_way.push(fetch.id);
@@ -424,10 +461,10 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     for id in under_way {
         let cause = Cause::Transfer("connection reset".into());
         let scope = FailureScope::Host;
-        crawl.handle_failure(now, id, Failure { cause, scope }, &mut sink);
+        crawl.handle_failure(now, id, Failure { cause, scope }, &mut visitor);
     }
     assert!(crawl.is_done());
-    assert_eq!(unread, names.len());
+    assert_eq!(visitor.unread, names.len());
 }
 
 /// The trap: where every URL fails once, they all wait in memory, and make room for more from the disk.
@@ -807,7 +844,7 @@ fn a_crawl_that_is_done_asks_for_nothing() {
     crawl.add_start("/");
     let now = Instant::now();
     let cause = Cause::Scheme("ftp".to_owned());
-    crawl.abandon(now, &cause, &mut |_| Verdict::Go);
+    crawl.abandon(now, &cause, &mut Outcome::default());
     assert_eq!(crawl.poll_request(now), None);
     assert!(crawl.is_done());
 }
@@ -926,10 +963,7 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
     // As `-newermt '1994-11-06 09:00 UTC'` has it.
     const BOUND: i64 = 784_112_400;
     let mut seen: Vec<(String, bool, Option<TimeRange>)> = Vec::new();
-    let mut sink = |finding: Finding<'_>| {
-        let Finding::Found(found, _) = finding else {
-            panic!("everything can be read");
-        };
+    let mut visitor = Looking::by(|found| {
         if found.kind == Kind::Directory {
             return Verdict::Go;
         }
@@ -940,7 +974,7 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
                 Verdict::Go
             }
         }
-    };
+    });
     let mut log = Vec::new();
     while let Some(fetch) = crawl.poll_request(now) {
         let (id, kind, target) = (fetch.id, fetch.kind, fetch.target.to_owned());
@@ -957,9 +991,10 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
             }
         }
         log.push((kind, target));
-        crawl.handle_reply(now, id, &reply, &mut sink);
+        crawl.handle_reply(now, id, &reply, &mut visitor);
     }
     assert!(crawl.is_done());
+    assert_eq!(visitor.unread, 0);
     assert_eq!(
         log,
         [

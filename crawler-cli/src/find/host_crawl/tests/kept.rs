@@ -54,18 +54,19 @@ impl Disk {
             (*number, text.clone())
         });
         let back = back.collect();
-        let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-        crawl.add_back(now, back, sink).expect("a crawl's own text");
+        crawl
+            .add_back(now, back, outcome)
+            .expect("a crawl's own text");
     }
 
-    fn saved(&mut self) -> Saved {
+    fn saved(&mut self) -> KeptCrawl {
         let held = &self.held;
         for (number, (_, spilled)) in &mut self.queued {
             *spilled = !held.contains_key(number);
         }
         let spilled = self.queued.values().filter(|(_, spilled)| *spilled).count();
         let held = self.held.iter();
-        Saved {
+        KeptCrawl {
             snapshot: self.snapshot.clone(),
             held: held
                 .map(|(number, (text, place))| (*number, text.clone(), place.clone()))

@@ -114,8 +114,7 @@ fn listings_that_wait_keep_others_from_being_asked_for() {
         last_modified: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
         ..Reply::default()
     };
-    let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-    crawl.handle_reply(now, probe, &reply, sink);
+    crawl.handle_reply(now, probe, &reply, &mut outcome);
     while let Some(Fetch { id, kind, .. }) = crawl.poll_request(now) {
         assert_eq!(kind, FetchKind::List);
         let given = Answer::Html(TWO_FILES, BodyEnd::Framed);
@@ -131,8 +130,7 @@ fn a_crawl_is_abandoned_with_the_listings_that_wait() {
     let now = Instant::now();
     let (mut crawl, _, mut outcome) = clogged(now);
     let cause = Cause::Transfer("out of memory".into());
-    let sink = &mut |finding: Finding<'_>| outcome.note(finding);
-    crawl.abandon(now, &cause, sink);
+    crawl.abandon(now, &cause, &mut outcome);
     assert!(crawl.is_done());
     // What was read is reported as it is listed.
     assert_eq!(outcome.urls().len(), 1 + 100 + 2 * MOST_PARTIAL);

@@ -1,0 +1,266 @@
+//! Directories: the replies that list them, and whether what they list is to be read.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::entries::ProbeResult;
+use super::links::found;
+use super::messages::{BodyEnd, FetchKind, Reply};
+use super::probes::PartialListing;
+use super::task::{Task, TaskKind, UndecidedEntry};
+use super::{Answered, HostCrawl, Item, printable};
+use crate::find::cause::Cause;
+use crate::find::expr::Verdict;
+use crate::find::found::Kind;
+use crate::find::link::Ancestors;
+use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
+use crate::find::path;
+use crate::find::visitor::Visitor;
+
+impl HostCrawl {
+    /// A directory's page, presumably.
+    pub(super) fn page(
+        &mut self,
+        now: Instant,
+        task: Task,
+        reply: &Reply<'_>,
+        visitor: &mut dyn Visitor,
+    ) {
+        match self.read_page(&task, reply) {
+            Ok(listing) => self.listed(
+                now,
+                task,
+                listing,
+                ProbeResult::by(reply, FetchKind::List),
+                visitor,
+            ),
+            // What was cut may come whole next time.
+            Err(cause @ Cause::CutShort(_)) => {
+                self.retry(now, task, cause, visitor);
+            }
+            Err(cause) => self.give_up(now, task, &cause, visitor),
+        }
+    }
+
+    pub(super) fn read_page(&self, task: &Task, reply: &Reply<'_>) -> Result<Listing, Cause> {
+        if let Some(coding) = reply.content_encoding
+            && !coding.eq_ignore_ascii_case(b"identity")
+        {
+            return Err(Cause::Encoded(printable(coding)));
+        }
+        if let Some(content_type) = reply.content_type
+            && !listing::is_listing_type(content_type)
+        {
+            return Err(Cause::NotHtml(printable(content_type)));
+        }
+        let limits = self.policy.limits.page;
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
+        let mut listing =
+            listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
+                match error {
+                    PageError::TooManyLinks | PageError::TooLongLinks => {
+                        Cause::TooManyLinks(limits.links)
+                    }
+                    PageError::NotAListing => {
+                        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
+                    }
+                }
+            })?;
+        listing.next = listing.next.or_else(|| {
+            let next = std::str::from_utf8(reply.next?).ok()?;
+            listing::next_page(&page.join(next).ok()?, &page)
+        });
+        // A known server always ends its page; of an unknown one only the framing tells.
+        let whole =
+            listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
+        if whole {
+            Ok(listing)
+        } else {
+            Err(Cause::CutShort(listing.shape))
+        }
+    }
+
+    /// A directory was read.
+    pub(super) fn listed(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        listing: Listing,
+        told: ProbeResult,
+        visitor: &mut dyn Visitor,
+    ) {
+        if task.kind == TaskKind::Start || task.open.is_some() {
+            let empty = listing.entries.is_empty() && listing.overlong == 0;
+            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(empty), visitor);
+            if matches!(verdict, Verdict::Prune | Verdict::Quit) {
+                return self.counts.directories_done += 1;
+            }
+        }
+        if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
+            return self.counts.directories_done += 1;
+        }
+        if listing.overlong > 0 {
+            let limit = self.policy.limits.page.url_bytes;
+            let cause = Cause::OverlongLinks(listing.overlong, limit);
+            self.unread(&task.target, &cause, visitor);
+        }
+        if listing.nameless > 0 {
+            self.unread(&task.target, &Cause::Nameless(listing.nameless), visitor);
+        }
+        if let Some(path) = &listing.directory {
+            // What is listed is there, and not where it was asked for.
+            task.path = Some(path.clone());
+        }
+        if let Some(next) = &listing.next {
+            self.next_page(&task, next, visitor);
+        }
+        if !listing.entries.is_empty() {
+            let own = self.seen.listing(&listing);
+            let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
+            // Names alone may well be the same.
+            let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
+            let most = match listing.entries.iter().any(dated) {
+                true => self.policy.limits.same_listings,
+                false => self.policy.limits.repeats,
+            };
+            if same.count() > most {
+                self.counts.directories_done += 1;
+                return self.unread(&task.target, &Cause::SameListing, visitor);
+            }
+            task.above = Some(Arc::new(Ancestors {
+                listing: own,
+                next: task.above.take(),
+            }));
+        }
+        let held = PartialListing {
+            task,
+            shape: listing.shape,
+            directories: listing.directories,
+            entries_len: listing.entries.len(),
+            entries: listing.entries.into_iter(),
+            is_written: false,
+            first: None,
+        };
+        self.entries(now, held, visitor);
+    }
+
+    /// A page that says where more of its directory's entries are.
+    pub(super) fn next_page(&mut self, task: &Task, target: &str, visitor: &mut dyn Visitor) {
+        let cause = if !self.is_allowed(target) {
+            Cause::Robots
+        } else if !self.seen.insert_page(target) {
+            return; // two pages that name each other
+        } else if self.seen.pages() > self.policy.limits.pages {
+            Cause::TooManyPages(self.policy.limits.pages)
+        } else {
+            return self.queue(Task {
+                path: Some(task.directory().to_owned()),
+                above: task.above.clone(),
+                ..Task::new(target.to_owned(), TaskKind::Page, task.start, task.depth)
+            });
+        };
+        self.unread(target, &cause, visitor);
+    }
+
+    /// A directory that its parent lists: reported, and queued if it is to be read and was not before.
+    pub(super) fn directory(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        mut open: UndecidedEntry,
+        answered: Answered,
+        visitor: &mut dyn Visitor,
+    ) {
+        let canonical = path::canonical(task.directory());
+        if self.starts.is_found_at(&canonical) {
+            return;
+        }
+        if self.has_sitemaps && !self.know(&found(&canonical)) {
+            return self.enqueue(now, task, &canonical, visitor);
+        }
+        let item = Item {
+            depth: task.depth,
+            listing: open.listing,
+            modified: self.probes.placed(open.modified),
+            answered,
+            ..Item::of(task.directory(), Kind::Directory, task.start)
+        };
+        match self.look(item, &mut open.memo, visitor) {
+            // No redirect shall lead there, either.
+            Verdict::Prune | Verdict::Quit => {
+                self.know(&canonical);
+                return;
+            }
+            Verdict::Go => {}
+            // A directory is not asked about, but read: that costs its server no more, and tells all there is to know.
+            Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
+        }
+        self.enqueue(now, task, &canonical, visitor);
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        now: Instant,
+        task: Task,
+        canonical: &str,
+        visitor: &mut dyn Visitor,
+    ) {
+        if self.policy.max_depth.is_some_and(|max| task.depth >= max) && task.open.is_none() {
+            self.counts.directories += 1;
+            self.counts.directories_done += 1;
+            return;
+        }
+        let limits = self.policy.limits;
+        let directory = self.starts.directory(task.start);
+        let below = canonical.strip_prefix(directory).unwrap_or(canonical);
+        let cause = if self.is_known(canonical) {
+            return self.close(now, task, visitor);
+        } else if !self.is_allowed(&task.target) {
+            Cause::Robots
+        } else if task.depth > limits.depth {
+            Cause::TooDeep(limits.depth)
+        } else if repeats(below) > limits.repeats {
+            Cause::Loop(limits.repeats)
+        } else if self.seen.len() >= limits.directories {
+            Cause::TooManyDirectories(limits.directories)
+        } else {
+            self.mark(canonical);
+            let Some(cause) = self.given_up.clone() else {
+                return self.queue(task);
+            };
+            return self.give_up(now, task, &cause, visitor);
+        };
+        self.unread(&task.target, &cause, visitor);
+        self.close(now, task, visitor);
+    }
+
+    /// It will not be asked for; what the expression has left open is decided as it is.
+    pub(super) fn close(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
+        // A link alone is no sign that there is something.
+        if task.open.is_some() && task.kind != TaskKind::Link {
+            let kind = match task.kind {
+                TaskKind::File => Kind::File,
+                _ => Kind::Directory,
+            };
+            self.decide(
+                now,
+                &mut task,
+                kind,
+                ProbeResult::default(),
+                Some(false),
+                visitor,
+            );
+        }
+    }
+}
+
+/// How often the most frequent segment of a path occurs in it.
+pub(super) fn repeats(path: &str) -> usize {
+    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    segments.sort_unstable();
+    segments
+        .chunk_by(|a, b| a == b)
+        .map(<[_]>::len)
+        .max()
+        .unwrap_or(0)
+}

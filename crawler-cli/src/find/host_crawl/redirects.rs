@@ -1,0 +1,170 @@
+//! Names that turn out to be files, and redirects of what is found by listings.
+
+use std::time::Instant;
+
+use super::entries::ProbeResult;
+use super::messages::Reply;
+use super::task::{Task, TaskKind, UndecidedEntry};
+use super::{Answered, HostCrawl};
+use crate::find::cause::Cause;
+use crate::find::expr::{Memo, Verdict};
+use crate::find::found::Kind;
+use crate::find::listing;
+use crate::find::path;
+use crate::find::policy::Follow;
+use crate::find::visitor::Visitor;
+
+/// Names and redirects.
+impl HostCrawl {
+    /// The server has answered for what is no directory.
+    pub(super) fn exists(
+        &mut self,
+        now: Instant,
+        task: Task,
+        told: ProbeResult,
+        visitor: &mut dyn Visitor,
+    ) {
+        match task.kind {
+            TaskKind::File => self.inspected(now, task, told, visitor),
+            TaskKind::Link => {
+                self.linked_file(now, task, told, visitor);
+            }
+            _ => self.name(now, task, told, visitor),
+        }
+    }
+
+    /// A name of unknown type that answered by itself.
+    pub(super) fn name(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        told: ProbeResult,
+        visitor: &mut dyn Visitor,
+    ) {
+        self.counts.files += 1;
+        self.decide(now, &mut task, Kind::File, told, None, visitor);
+        if task.kind == TaskKind::Start {
+            self.counts.directories_done += 1;
+        }
+    }
+
+    pub(super) fn redirect(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        reply: &Reply<'_>,
+        visitor: &mut dyn Visitor,
+    ) {
+        if matches!(task.kind, TaskKind::Link | TaskKind::Sitemap) {
+            return self.linked_redirect(now, task, reply, visitor);
+        }
+        let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
+        let told = ProbeResult::nothing(reply);
+        let target = match self.redirect_target(&task, reply.location) {
+            Ok(target) => target,
+            // A name that leads elsewhere is no directory here, but it is there.
+            Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, told, visitor),
+            Err(cause @ Cause::Elsewhere(_)) => {
+                return match self.moves_elsewhere(&task, reply.location, visitor) {
+                    Ok(true) => self.moved(now, task, visitor),
+                    Ok(false) => self.give_up(now, task, &cause, visitor),
+                    Err(cause) => self.give_up(now, task, &cause, visitor),
+                };
+            }
+            Err(cause) => return self.give_up(now, task, &cause, visitor),
+        };
+        let canonical = path::canonical(&target);
+        if named {
+            let is_same = canonical == format!("{}/", path::canonical(&task.target));
+            if !is_same || self.policy.follow == Follow::Pages {
+                return self.exists(now, task, told, visitor);
+            }
+            let open = task.open.take();
+            if task.kind == TaskKind::File {
+                // Its listing was wrong about it.
+                self.probes.handle_decided();
+                self.counts.files -= 1;
+            }
+            let open = match open {
+                Some(open) => *open,
+                None => UndecidedEntry {
+                    memo: Memo::new(),
+                    listing: task.shape(),
+                    size: None,
+                    modified: None,
+                },
+            };
+            let answered = Answered::of(now, &task);
+            let mut directory = Task::new(target, TaskKind::Directory, task.start, task.depth);
+            directory.above = task.above;
+            return self.directory(now, directory, open, answered, visitor);
+        }
+        if task.kind == TaskKind::Start && canonical == self.starts.directory(task.start) {
+            // The start was given without its final slash.
+            let start = Task {
+                redirects: task.redirects + 1,
+                ..Task::new(target, TaskKind::Start, task.start, 0)
+            };
+            return match self.is_allowed(&start.target) {
+                true => self.queue(start),
+                false => self.give_up(now, start, &Cause::Robots, visitor),
+            };
+        }
+        if task.kind == TaskKind::Start || task.open.is_some() {
+            let told = ProbeResult::default();
+            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(false), visitor);
+            if matches!(verdict, Verdict::Prune | Verdict::Quit) {
+                return self.counts.directories_done += 1;
+            }
+        }
+        self.counts.directories_done += 1;
+        let Some(start) = self.starts.innermost(&canonical) else {
+            return;
+        };
+        let depth = path::depth_below(self.starts.directory(start), &canonical);
+        let next = Task {
+            redirects: task.redirects + 1,
+            ..Task::new(target, TaskKind::Directory, start, depth)
+        };
+        self.enqueue(now, next, &canonical, visitor);
+    }
+
+    /// A start or a directory is searched elsewhere.
+    pub(super) fn moved(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
+        self.counts.directories_done += 1;
+        if task.open.is_some() {
+            let told = ProbeResult::default();
+            self.decide(now, &mut task, Kind::Directory, told, Some(false), visitor);
+        }
+    }
+
+    /// Where a redirect leads, as a path, if the crawl may go there.
+    pub(super) fn redirect_target(
+        &self,
+        task: &Task,
+        location: Option<&[u8]>,
+    ) -> Result<String, Cause> {
+        let location = location.ok_or(Cause::NoLocation)?;
+        if task.redirects >= self.policy.limits.redirects {
+            return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
+        }
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
+        let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
+        let to = page.join(reference).map_err(|_| Cause::NoLocation)?;
+        let same_host = to.origin() == self.origin().origin();
+        let plain = to.query().is_none_or(listing::is_sort_query);
+        let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();
+        let target = segments.join("/");
+        let canonical = path::canonical(&target);
+        if !same_host || !plain || self.starts.innermost(&canonical).is_none() {
+            return Err(Cause::Elsewhere(to.into()));
+        }
+        if !target.ends_with('/') {
+            return Err(Cause::Elsewhere(to.into()));
+        }
+        if canonical == path::canonical(&task.target) {
+            return Err(Cause::RedirectLoop);
+        }
+        Ok(target)
+    }
+}

@@ -1,0 +1,315 @@
+//! One search under way: what the expression says of what is found, what is done with it, and what is reported.
+
+use std::ops::ControlFlow;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cause::Cause;
+use super::download::{DownloadCounts, Wanted};
+use super::event::Event;
+use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
+use super::found::{Found, Kind, Saved, Unread};
+use super::host_crawl::Counts;
+use super::link::{Link, LinkKind};
+use super::policy::Follow;
+use super::scope::{Outside, Scope};
+use super::state::StateError;
+use super::summary::{Ending, Summary, Tally};
+use super::visitor::{LinkVerdict, Visitor};
+use crate::crawl::calls::Calls;
+use crate::crawl::stats::Stats;
+
+/// One search under way.
+pub(super) struct Run<'r> {
+    expression: &'r Expression,
+    scope: &'r Scope,
+    actor: Actor,
+    pub(super) events: Events<'r>,
+    /// Files are to be downloaded.
+    downloads: bool,
+    /// Those that nobody has taken up yet.
+    pub(super) wanted: Vec<Wanted>,
+    /// Links to other hosts that nobody has followed yet.
+    pub(super) links: Vec<Link>,
+}
+
+impl<'r> Run<'r> {
+    pub(super) fn new(
+        expression: &'r Expression,
+        scope: &'r Scope,
+        actor: Actor,
+        events: Events<'r>,
+        downloads: bool,
+    ) -> Self {
+        Self {
+            expression,
+            scope,
+            actor,
+            events,
+            downloads,
+            wanted: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
+    /// Whether nothing more is to be found.
+    pub(super) fn is_over(&self) -> bool {
+        self.events.summary.ending != Ending::Finished
+    }
+
+    /// The visitor of host crawls. While a command runs, the connections of `calls` are driven, if there are any.
+    pub(super) fn visitor<'a>(&'a mut self, calls: Option<&'a mut Calls>) -> RunVisitor<'a, 'r> {
+        RunVisitor { run: self, calls }
+    }
+
+    pub(super) fn scope(&self) -> &'r Scope {
+        self.scope
+    }
+
+    pub(super) fn stats(&mut self) -> &mut Stats {
+        &mut self.events.summary.stats
+    }
+
+    fn found(&mut self, found: &Found<'_>, memo: &mut Memo, calls: Option<&mut Calls>) -> Verdict {
+        let is_directory = found.kind == Kind::Directory;
+        match self.scope.judge_spelling(found.url, is_directory) {
+            Ok(()) => {}
+            // It may lead to what is.
+            Err(Outside::NotIncluded) => return Verdict::Go,
+            Err(_) => return Verdict::Prune,
+        }
+        let mut acting = Acting {
+            actor: &mut self.actor,
+            events: &mut self.events,
+            calls,
+        };
+        let evaluation = self.expression.evaluate(found, memo, &mut acting);
+        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
+            return evaluation.verdict; // it will be looked at again
+        }
+        self.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && self.downloads && found.kind == Kind::File {
+            self.wanted.push(Wanted::of(found));
+        }
+        self.events.summary.undecided += u64::from(evaluation.undecided);
+        if evaluation.verdict == Verdict::Quit && !self.is_over() {
+            self.events.summary.ending = Ending::Quit;
+        }
+        evaluation.verdict
+    }
+
+    /// The client cannot go on. A search that is kept can be gone on with, and is not over.
+    pub(super) fn broken(&mut self, kept: bool) {
+        self.events.summary.failed += 1;
+        if kept {
+            self.events.summary.ending = Ending::Stopped;
+        }
+    }
+
+    /// The search ends, because it cannot be kept.
+    pub(super) fn unkept(&mut self, error: &StateError) {
+        self.events.summary.failed += 1;
+        self.events.emit(Event::Unkept(error));
+        self.events.summary.ending = Ending::Stopped;
+    }
+
+    /// A moment to show progress; `counts` is what the crawl has seen.
+    pub(super) fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
+        self.events.summary.counts = counts;
+        self.events.summary.downloads = downloads;
+        self.events.turn();
+    }
+
+    /// Does what actions have put off, unless the callback wants no more.
+    pub(super) fn finish(mut self) -> Summary {
+        if self.events.summary.ending != Ending::Stopped {
+            let events = &mut self.events;
+            self.actor.finish(&mut |effect| events.effect(effect, None));
+            self.events.turn();
+        }
+        self.events.summary
+    }
+}
+
+/// Says what the search makes of results.
+pub(super) struct RunVisitor<'a, 'r> {
+    run: &'a mut Run<'r>,
+    calls: Option<&'a mut Calls>,
+}
+
+impl Visitor for RunVisitor<'_, '_> {
+    fn found(&mut self, found: &Found<'_>, memo: &mut Memo) -> Verdict {
+        if self.run.is_over() {
+            return Verdict::Quit;
+        }
+        self.run.found(found, memo, self.calls.as_deref_mut())
+    }
+
+    fn unread(&mut self, unread: Unread<'_>) {
+        if !self.run.is_over() {
+            self.run.stats().handle_unread(unread.cause.class());
+            self.run.events.emit(Event::Unread(unread));
+        }
+    }
+
+    fn link(&mut self, link: &Link) -> LinkVerdict {
+        if self.run.is_over() {
+            return LinkVerdict::Outside;
+        }
+        match self.run.scope.judge(&link.url) {
+            Ok(()) => {}
+            // Only files are left out by that.
+            Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
+            Err(Outside::NotIncluded | Outside::Excluded) => return LinkVerdict::LeftOut,
+            Err(_) => return LinkVerdict::Outside,
+        }
+        if link.elsewhere {
+            self.run.links.push(link.clone());
+        }
+        LinkVerdict::Follow
+    }
+
+    fn named(&mut self, url: &str) -> bool {
+        let scope = self.run.scope;
+        let is_wanted = |url: &str, is_directory| scope.judge_spelling(url, is_directory).is_ok();
+        self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true)
+    }
+
+    fn downloaded(&mut self, saved: Saved<'_>) {
+        self.run.events.emit(Event::Downloaded(saved));
+    }
+
+    fn not_downloaded(&mut self, url: &str, cause: &Cause) {
+        self.run.stats().handle_unread(cause.class());
+        self.run.events.emit(Event::Unread(Unread { url, cause }));
+    }
+}
+
+/// Performs actions by the actor, and makes events of what it says.
+struct Acting<'a, 'r> {
+    actor: &'a mut Actor,
+    events: &'a mut Events<'r>,
+    calls: Option<&'a mut Calls>,
+}
+
+impl Act for Acting<'_, '_> {
+    fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
+        let (events, calls) = (&mut self.events, &mut self.calls);
+        self.actor.act(action, found, &mut |effect| match effect {
+            Effect::Idle(time) => match calls {
+                Some(calls) => calls.drive_connections(time),
+                None => thread::sleep(time),
+            },
+            effect => events.effect(effect, Some(*found)),
+        })
+    }
+}
+
+/// The callback, and what it is told in summaries.
+pub(super) struct Events<'r> {
+    callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    began: Instant,
+    /// What the runs before took.
+    before: Duration,
+    /// The thread's processor time when this one began.
+    cpu_began: Duration,
+    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
+    pub(super) summary: Summary,
+}
+
+impl<'r> Events<'r> {
+    pub(super) fn new(
+        callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+        follow: Follow,
+    ) -> Self {
+        let began = Instant::now();
+        Self {
+            callback,
+            began,
+            before: Duration::ZERO,
+            cpu_began: cpu_time(),
+            summary: Summary {
+                resumed: false,
+                follow,
+                counts: Counts::default(),
+                matched: 0,
+                undecided: 0,
+                failed: 0,
+                elapsed: Duration::ZERO,
+                ending: Ending::Finished,
+                downloads: DownloadCounts::default(),
+                stats: Stats::new(began),
+            },
+        }
+    }
+
+    /// Goes on where an earlier run was cut off.
+    pub(super) fn go_on(&mut self, tally: Tally) {
+        let summary = &mut self.summary;
+        summary.resumed = true;
+        summary.matched = tally.matched;
+        summary.undecided = tally.undecided;
+        summary.failed = tally.failed;
+        summary.stats.go_on(tally.totals);
+        self.before = tally.elapsed;
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            matched: self.summary.matched,
+            undecided: self.summary.undecided,
+            failed: self.summary.failed,
+            elapsed: self.elapsed(),
+            totals: self.summary.stats.totals(),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.before.saturating_add(self.began.elapsed())
+    }
+
+    fn emit(&mut self, event: Event<'_>) {
+        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    fn turn(&mut self) {
+        self.summary.elapsed = self.elapsed();
+        let cpu = cpu_time().saturating_sub(self.cpu_began);
+        self.summary.stats.handle_cpu(cpu);
+        let stopped = self.summary.ending == Ending::Stopped;
+        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
+            self.summary.ending = Ending::Stopped;
+        }
+    }
+
+    pub(super) fn failed(&mut self, error: &ActError) {
+        self.summary.failed += 1;
+        self.emit(Event::Failed(error));
+    }
+
+    fn effect(&mut self, effect: Effect<'_>, found: Option<Found<'_>>) {
+        match effect {
+            Effect::Match => {
+                if let Some(found) = found {
+                    self.emit(Event::Found(found));
+                }
+            }
+            Effect::Output(bytes) => {
+                if let Some(found) = found {
+                    self.emit(Event::Output { found, bytes });
+                }
+            }
+            Effect::Flush => self.turn(),
+            Effect::Idle(time) => thread::sleep(time),
+            Effect::Failed(error) => self.failed(&error),
+        }
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
