@@ -1,7 +1,6 @@
 //! One blocking GET over a kept connection on the loopback, by each client.
 //!
-//! Client and server take turns on one core: waking another one costs more than the exchange itself, and now this,
-//! now that.
+//! Client and server share one core: waking another core costs more than the exchange itself, and the cost varies.
 
 use std::hint::black_box;
 use std::thread;

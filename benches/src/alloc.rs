@@ -24,15 +24,14 @@ pub fn on_this_thread() -> u64 {
     THREAD.get()
 }
 
-/// Bytes that this thread has allocated and not freed, and by which it has made others' memory longer or shorter:
-/// negative if it has freed more than it has allocated.
+/// Bytes that this thread has allocated, less the bytes that it has freed. Negative if it has freed more, because other
+/// threads allocated them.
 #[must_use]
 pub fn held_by_this_thread() -> i64 {
     HELD.get() - APART.get()
 }
 
-/// Runs `work` without counting what it holds afterwards, or gives back, among the bytes
-/// [held by this thread](held_by_this_thread).
+/// Runs `work`. What it allocates and frees does not count among the bytes [held by this thread](held_by_this_thread).
 pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     let before = HELD.get();
     let result = work();
@@ -40,7 +39,7 @@ pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Inside of [`apart`], runs `work` and counts it after all.
+/// Inside of [`apart`], runs `work` and counts what it allocates and frees.
 pub fn not_apart<T>(work: impl FnOnce() -> T) -> T {
     let before = HELD.get();
     let result = work();

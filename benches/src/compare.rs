@@ -127,7 +127,7 @@ impl Args {
     }
 }
 
-/// A workload and those who do it.
+/// A workload and its clients.
 #[derive(Debug)]
 struct Contest {
     workload: Workload,
@@ -156,7 +156,7 @@ impl Contest {
                     eprintln!("round {round}: {name}: {client}: {}", sample.line());
                     entrant.samples.push(sample);
                 }
-                // The signal was for the client, too.
+                // The signal was sent to the client, too.
                 Err(_) if interrupt::noticed() => {}
                 Err(error) => {
                     eprintln!("round {round}: {name}: {client} failed: {error}");

@@ -1,12 +1,12 @@
-//! What a request costs in counts that do not depend on the speed of the machine, nor on who else uses it:
-//! instructions (callgrind), system calls (strace) and allocations. Each has a bar for courser's clients, which is what
-//! they have come to, and a count above it fails the program (instructions: more than 3 % above it, which compilers come
-//! to). The peers are counted in the same way.
+//! What a request costs, in counts that depend neither on the speed of the machine nor on its other users:
+//! instructions (callgrind), system calls (strace) and allocations. For courser's clients each count has a bar, which is
+//! the count that was reached. A count above its bar fails the program; instructions may be 3 % above it, because
+//! compilers differ by that much. The peers are counted in the same way.
 //!
-//! Each count is the difference between a run of 2n and one of n requests over 64 connections (8 with 16
-//! requests on each at a time for `pipeline`), divided by n: so neither
-//! the start of the program nor its warm-up is in it. What the load generator itself costs, which is what `limit` costs,
-//! is part of the instructions of each; a second column leaves it out, and the bar is for that.
+//! Each count is the difference between a run of 2n requests and a run of n requests over 64 connections (for
+//! `pipeline`: 8, with 16 requests on each at a time), divided by n. So it contains neither the start of the program nor
+//! its warm-up. The instructions contain the cost of the load generator itself, which is what `limit` costs. A second
+//! column leaves that out, and the bar is for the second column.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -223,8 +223,8 @@ const CONNECTIONS: u32 = 64;
 const PIPELINES: u32 = 8;
 const DEPTH: u32 = 16;
 
-/// How far above its bar a count of instructions may be: a new compiler moves it by so much.
+/// How far above its bar a count of instructions may be: a new compiler changes it by that much.
 const TOLERANCE: f64 = 1.03;
 
-/// None: what is left is a buffer that grew after the warm-up, once.
+/// As good as none: a buffer may still grow once after the warm-up.
 const MOST_ALLOCATIONS: f64 = 0.005;

@@ -56,7 +56,7 @@ pub struct Args {
 /// What is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Case {
-    /// nginx and nothing in the way; beside it others that can search
+    /// nginx without limits or delays; beside other programs that can search
     Listings,
     /// 20 ms before each answer
     Delay,

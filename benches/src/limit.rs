@@ -149,7 +149,7 @@ impl Limit {
         Ok(stream)
     }
 
-    /// In an open loop, sends what is due; how long to wait for answers after that, if not for ever.
+    /// In an open loop, sends what is due, and tells how long to wait for answers after that. `None` is without end.
     fn ask_when_due(&mut self) -> Result<Option<Timespec>, Box<dyn Error>> {
         let Some(pace) = &mut self.pace else {
             return Ok(None);
@@ -343,7 +343,7 @@ fn request(plan: &Plan) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 const READ_BYTES: usize = 64 << 10;
-/// Requests of so many bytes fit into a socket that has nothing to send, whatever the system's settings are.
+/// Requests of that many bytes fit into a socket that has nothing to send, whatever the settings of the system are.
 const FITS: usize = 4 << 10;
 /// How long the first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);

@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let record = args.measure()?;
     record.print(args.json);
     if args.json {
-        // Whoever started this as a process shows its user what stands here.
+        // The program that started this one shows these lines to its user.
         for (kind, count) in &record.details.errors_by_kind {
             eprintln!("load: {count} errors: {}", report::printable(kind));
         }

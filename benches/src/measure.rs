@@ -1,8 +1,8 @@
 //! What a run is ([`Plan`]), what is measured while it runs ([`Run`]), and what comes out ([`Record`]): the same for
 //! every client, so that their numbers can be compared.
 //!
-//! A run has a warm-up without an end that anybody notices: the clocks and counters are read when the last answer of
-//! the warm-up has come, and everything after it counts.
+//! A run begins with a warm-up, and does not stop after it. The clocks and counters are read when the last answer of the
+//! warm-up has come, and everything after it counts.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -315,7 +315,7 @@ impl Run {
         }
     }
 
-    /// A request has brought so many bytes.
+    /// Counts the bytes that a request has brought.
     #[inline]
     pub fn received(&mut self, bytes: u64) {
         if self.warm_up_left == 0 {
@@ -374,7 +374,7 @@ impl Run {
         *self.errors_by_kind.entry(kind).or_default() += 1;
     }
 
-    /// So many connections were opened.
+    /// Counts connections that were opened.
     pub fn opened(&mut self, count: u64) {
         self.connections_opened += count;
     }
@@ -600,7 +600,7 @@ impl Progress {
 pub const LOOK: Duration = Duration::from_millis(100);
 /// How often the progress is told.
 const PROGRESS: Duration = Duration::from_millis(500);
-/// Errors in a row after which a run ends: there is nobody to talk to.
+/// Errors in a row after which a run ends: the server is gone.
 const HOPELESS: u32 = 1000;
 const INTERRUPTED: &str = "interrupted";
 const ONLY_ERRORS: &str = "too many errors in a row";

@@ -1,8 +1,8 @@
 //! What an idle connection takes of a client's memory, courser's and its peers', without TLS and with it. Each client is a
-//! process of its own with one thread, and the server another. A client has so many requests at a time that each needs a
-//! connection of its own, takes the answers, and gives back all that a caller holds; then its heap is looked at. What it
-//! holds beyond what the program held before there was a client is divided by the connections: its tables, and what
-//! they have grown in advance, are part of that.
+//! process of its own with one thread, and the server is another process. A client begins its requests at the same time,
+//! so that each needs a connection of its own. It takes the answers and frees all that a caller holds; then its heap is
+//! measured. What it holds beyond what the program held before there was a client is divided by the number of
+//! connections. That includes its tables, and what they have grown in advance.
 
 use std::error::Error;
 use std::fs;

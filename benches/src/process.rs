@@ -166,7 +166,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // The end of its input ends it. There is nobody to tell if it has gone before.
+        // The end of its input ends the server. If it has ended before, there is nothing to report.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -369,7 +369,7 @@ impl Scale {
         let mut all = vec![Vec::new(); points.len()];
         for round in 1..=self.rounds() {
             for (point, samples) in points.iter().zip(&mut all) {
-                // A new server has another port, so that no connection of before is in the way.
+                // A new server has another port, so that earlier connections do not disturb.
                 let served = Served::on(self.server_core, false)?;
                 let mut command = point.command()?;
                 let seconds = self.duration().as_secs_f64().to_string();

@@ -1,16 +1,17 @@
-//! A server about as cheap as a server can be: one thread, one epoll loop, canned responses, nothing parsed but the
-//! path, the ends of requests and the length of a POST body. It is the other side of every measurement here.
+//! A server that is about as cheap as a server can be: one thread, one epoll loop, prepared responses. It parses only the
+//! path, the ends of requests and the length of a POST body. All measurements here use it.
 //!
-//! It is no HTTP server: a chunked request body is not understood, and a head that never ends is cut off at 64 KiB.
+//! It is not a full HTTP server: it does not understand chunked request bodies, and it ends a connection whose request head
+//! is longer than 64 KiB.
 //!
 //! | path | answer |
 //! |---|---|
 //! | `/`, `/13` | 13 bytes |
-//! | `/1k`, `/16k`, `/1m` | as many bytes |
+//! | `/1k`, `/16k`, `/1m` | 1 KiB, 16 KiB, 1 MiB |
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
 //! | `/headers/N` | 13 bytes under a head of N fields, from 3 to 256; without N, of 20 |
 //! | `/close` | 13 bytes, then the end of the connection |
-//! | `/gather/N` | 13 bytes, once N connections wait for them: so a client has N at a time |
+//! | `/gather/N` | 13 bytes, once N connections wait for them, so that a client has N at a time |
 //! | other | 404 |
 //!
 //! `HEAD` gets the head alone. Pipelined requests are answered in order.
@@ -77,7 +78,7 @@ pub struct Server {
     /// What one read brings. Connections keep bytes of their own only of a request that came in parts.
     buffer: Box<[u8]>,
     tls: Option<Arc<ServerConfig>>,
-    /// Connections that wait for the others that `/gather` tells of.
+    /// Connections that wait for others, because of `/gather`.
     gathered: Vec<usize>,
 }
 
@@ -161,8 +162,8 @@ impl Server {
 
     fn accept(&mut self) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // Any error ends the round: nobody is waiting any more, or there is no descriptor left; the queue is
-        // watched by level, so the next wait says so again.
+        // Any error ends the round: no connection is waiting, or there is no descriptor left. The queue is watched by
+        // level, so the next wait reports it again.
         while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
             let at = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
@@ -219,11 +220,11 @@ struct Connection {
     /// What the socket had no room for yet. Nothing is read while there is something here.
     unsent: VecDeque<&'static [u8]>,
     last: bool,
-    /// It has asked for an answer that it gets when so many have asked.
+    /// Its answer is sent when this many connections have asked for it.
     gathers: Option<usize>,
 }
 
-/// The connection is over, by plan or not.
+/// The connection has ended, as planned or by an error.
 struct Over;
 
 impl Connection {
@@ -312,7 +313,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is owed, as far as the socket has room.
+    /// Sends what is still to be sent, as far as the socket has room.
     fn flush(&mut self) -> Result<(), Over> {
         while let Some(first) = self.unsent.front() {
             let sent = if self.unsent.len() == 1 {
@@ -345,7 +346,7 @@ impl Connection {
         }
     }
 
-    /// Answers all requests that end in `bytes`, and keeps the beginning of the one that does not.
+    /// Answers all requests that end in `bytes`, and keeps the beginning of an incomplete one.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
         if self.partial.is_empty() {
             let used = self.answer(bytes);
@@ -425,7 +426,7 @@ impl io::Write for Socket<'_> {
     }
 }
 
-/// The bytes with which a request of this head is answered, for those that need no server in between.
+/// The answer to a request with this head, for programs that need no server in between.
 #[must_use]
 pub fn answer(head: &[u8]) -> &'static [u8] {
     Answer::to(head).bytes
@@ -492,7 +493,7 @@ fn body_length(head: &[u8]) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether the input has come to its end; what it says before is of no interest.
+/// Whether the input has ended; its content is ignored.
 fn ended(input: BorrowedFd<'_>) -> bool {
     let mut ignored = [0; 512];
     matches!(
@@ -581,7 +582,7 @@ const FIELD: &[u8] = b"content-length:";
 
 /// What a head has anyway.
 const LEAST_FIELDS: usize = 3;
-/// As many as courser takes by default.
+/// The number that courser takes by default.
 const MOST_FIELDS: usize = 256;
 
 const LISTENER: u64 = 0;

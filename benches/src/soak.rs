@@ -1,8 +1,8 @@
-//! Load without end against a server that misbehaves: a tenth of its connections fail, each in one of all ways. What must
-//! hold however long it goes on: the memory and the descriptors stay where they are, every call that was submitted
-//! completes, an answer is the one to its request, and of the calls that may be repeated nearly all succeed.
+//! Load for as long as wanted against a server that misbehaves: a tenth of its connections fail, each in one of many ways.
+//! These must hold, however long it runs: memory and descriptors do not grow, every call that was submitted completes,
+//! each answer belongs to its request, and nearly all calls that may be repeated succeed.
 //!
-//! The server is a process of its own, so that the memory that is looked at is the client's.
+//! The server is a process of its own, so that only the client's memory is measured.
 
 use std::error::Error;
 use std::fs;
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     }
     let addresses: Result<Vec<SocketAddr>, _> = line.split_whitespace().map(str::parse).collect();
     let outcome = soak(args, addresses?);
-    // The end of its input ends it.
+    // The end of its input ends the server.
     drop(server.stdin.take());
     server.wait()?;
     outcome
@@ -176,7 +176,7 @@ fn config(connections: NonZeroUsize) -> HostConfig {
         retry: Retry {
             max_attempts: ATTEMPTS,
             rules: on.into_iter().map(rule).collect(),
-            // What is no HTTP, or too much of it, has no class.
+            // An answer that is not HTTP, or that is too large, has no class.
             hook: Some(std::sync::Arc::new(|failed| {
                 failed.request.is_idempotent().then_some(Duration::ZERO)
             })),
@@ -336,7 +336,7 @@ pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
         thread::Builder::new().spawn(move || {
             for stream in listener.incoming().flatten() {
                 let random = random.fork();
-                // One that finds no thread is one that is closed at once.
+                // If there is no thread for a connection, it is closed at once.
                 let _ = thread::Builder::new()
                     .stack_size(128 * 1024)
                     .spawn(move || drop(converse(stream, random)));
@@ -431,7 +431,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
         }
         let Some(failure) = failure.filter(|_| nth == last) else {
             if random.roll(Odds::per_mille(2)) {
-                // Slow, and no failure.
+                // A slow answer is not a failure.
                 for piece in answer.chunks(answer.len() / 8 + 1) {
                     stream.write_all(piece)?;
                     thread::sleep(Duration::from_millis(10));
@@ -441,7 +441,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
             }
             continue;
         };
-        // The last byte is missing, at the least.
+        // At least the last byte is missing.
         let cut = random.within(18..=answer.len() - 1);
         match failure {
             Failure::Close => {}
@@ -473,7 +473,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
                 stream.write_all(&answer)?;
             }
             Failure::BadChunk if chunked => stream.write_all(&answer)?,
-            // There is none to be bad.
+            // This answer has nothing that could be wrong.
             Failure::BadChunk => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n")?
             }
@@ -514,17 +514,17 @@ fn reset(stream: &TcpStream) -> std::io::Result<()> {
     )?)
 }
 
-/// Until the client has had enough.
+/// Until the client closes the connection.
 fn silent(stream: &mut TcpStream) -> std::io::Result<()> {
     std::io::copy(stream, &mut std::io::sink()).map(drop)
 }
 
-/// Of the server; one for the client to prefer would not do.
+/// Addresses of the server. With only one, the client could not go to another address.
 const ADDRESSES: usize = 4;
 const ATTEMPTS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
-/// Ten times what a busy machine makes a sound answer take.
+/// Ten times as long as a good answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// One call in so many is one that is not repeated by itself.
+/// One call in this number may not be repeated automatically.
 const POSTS: u64 = 16;
 const SAMPLE: Duration = Duration::from_millis(250);
 const LINE: Duration = Duration::from_secs(10);

@@ -129,7 +129,7 @@ fn client_of_any_url() {
     }
 }
 
-/// Allocations with so many calls in flight at once.
+/// Allocations with `in_flight` calls at the same time.
 fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     let (mut client, base) = start::<C>(in_flight);
     let target = format!("{base}{path}");
@@ -148,9 +148,9 @@ fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     })
 }
 
-/// Allocations of this thread in so many rounds, once they do not become fewer. A buffer still grows when more
-/// arrives at once than ever before, which the kernel decides; but that comes to an end, and an allocation that is
-/// made for each request does not.
+/// Allocations of this thread in that many rounds: the least of several measurements. A buffer still grows when more bytes
+/// arrive at once than ever before, and the kernel decides about that. Such growth stops, while an allocation that is made
+/// for each request stays.
 fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = on_this_thread();
@@ -162,7 +162,7 @@ fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
     (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
 }
 
-/// A client with so many connections, and what comes before a path for it.
+/// A client with that many connections, and the part of the URL before the path.
 fn start<C: Subject>(connections: usize) -> (C, String) {
     let server = Server::bind(0).expect("a loopback port");
     let address = server.address();
@@ -254,7 +254,7 @@ subject!(Client, |server: SocketAddr, host: HostConfig| {
 });
 
 subject!(PipelineClient, |server, mut host: HostConfig| {
-    // As many calls on a connection as there are connections.
+    // On each connection as many calls as there are connections.
     let connections = host.max_connections.get().isqrt();
     host.max_connections = NonZeroUsize::new(connections).expect("not zero");
     let config = PipelineConfig {

@@ -1,5 +1,5 @@
-//! The comparison as its users have it: each workload with each of its clients, for an instant. What the numbers are is
-//! not looked at.
+//! The comparison as its users run it: each workload with each of its clients, for a moment. The numbers themselves are not
+//! checked.
 
 use std::process::{Command, Output, Stdio};
 
@@ -26,7 +26,7 @@ fn every_workload_is_measured() {
         let rows: Vec<_> = rows.split(' ').collect();
         assert_eq!(clients_of(&text, name), rows, "{name} in {text}");
     }
-    // A line for each workload that is no open loop and has no TLS, and for each bar that needs none of the others.
+    // A line for each workload that is a closed loop without TLS, and for each bar that needs only such workloads.
     let (_, end) = text.split_once("divided by").expect("ratios");
     let (ratios, bars) = end.split_once("### Bars").expect("bars");
     assert_eq!(rows(ratios).count(), 20, "{text}");
@@ -49,7 +49,7 @@ fn peers_take_part() {
     for workload in workloads.split(',') {
         let clients = clients_of(&text, workload);
         let all = ["client", "hyper", "reqwest", "ureq"];
-        // That one would show its memory of sessions.
+        // ureq would resume its sessions.
         let count = if workload == "handshakes" { 3 } else { 4 };
         assert_eq!(clients, all[..count], "{workload} in {text}");
     }

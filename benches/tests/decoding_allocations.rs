@@ -1,8 +1,8 @@
-//! Taking content codings off costs no allocation once the decoders are there: counted by the allocator, on the client's
-//! thread alone. A decoder stays with the response that it decoded, or with the client if the body was streamed.
+//! Decoding content codings costs no allocation once the decoders exist: counted by the allocator, on the client's thread
+//! alone. A decoder stays with the response that it decoded, or with the client if the body was streamed.
 //!
-//! br is the exception: its decoder cannot be reset, so each body has a new one. What its memory comes to does not grow
-//! with the number of requests, and the others' does not either.
+//! br is the exception: its decoder cannot be reset, so each body has a new one. The memory of all decoders, br's
+//! included, does not grow with the number of requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -52,7 +52,7 @@ fn streamed() {
     }
 }
 
-/// Each connection serves once. It costs something, but what is decoded costs no more than what is not.
+/// Each connection serves once, which costs allocations. Decoding adds none.
 #[test]
 fn until_close() {
     let count = |codings: &[&'static str], streamed: bool| {
@@ -82,7 +82,7 @@ fn until_close() {
     }
 }
 
-/// One upon the other.
+/// Several codings at once.
 #[test]
 fn a_stack() {
     let (mut client, expected) = client(&["zstd", "gzip", "gzip"], Framing::Length);
@@ -105,7 +105,7 @@ fn promised(coding: &str) -> u64 {
     }
 }
 
-/// Allocations of this thread in so many rounds, once they do not become fewer: see the tests of `HostClient`.
+/// Allocations of this thread in that many rounds: the least of several measurements, see the tests of `HostClient`.
 fn steady(mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = on_this_thread();

@@ -1,5 +1,6 @@
-//! What an idle connection costs in memory: the bytes by which a client's thread holds more than before it opened
-//! them, its host, its tables and what they have grown in advance included, divided by the connections.
+//! What an idle connection costs in memory: the bytes that a client's thread holds now and did not hold before it opened
+//! its connections, divided by the number of connections. That includes the host, the tables, and what the tables have
+//! grown in advance.
 
 use std::num::NonZeroUsize;
 use std::thread;

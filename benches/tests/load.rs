@@ -1,4 +1,4 @@
-//! The load generator as its users have it: the program, against the server of this package.
+//! The load generator as its users run it: the program, against the server of this package.
 
 use std::fs;
 use std::net::TcpListener;
@@ -43,7 +43,7 @@ fn open_loop_sends_what_is_due() {
         let record = record(&output);
         let schedule = &record["schedule"];
         let count = |name: &str| schedule[name].as_u64().expect("a count");
-        // What a slow machine does not send in time is not forgotten.
+        // What a slow machine does not send in time is counted.
         assert_eq!(count("sent") + count("unsent"), sent, "{record}");
         assert_eq!(record["requests"], schedule["sent"]);
         assert_eq!(schedule["rate"], 2000.0);
@@ -123,7 +123,7 @@ fn methods_headers_and_bodies() {
     let head = load(&["-X", "HEAD", "-n", "10", "--json", &url("/1m")]);
     let received = record(&head)["bytes_in"].as_u64().expect("bytes");
     assert!(received < 10_000, "{received} bytes");
-    // The server takes a body that did not come for one that comes still, and does not answer.
+    // The server waits for a body that was announced and not sent, and does not answer.
     for client in [
         "client", "call", "blocking", "send", "hyper", "reqwest", "ureq",
     ] {
@@ -171,7 +171,7 @@ fn a_server_that_is_not_there() {
 
 #[test]
 fn time_limit_of_a_request() {
-    // It accepts, and says nothing.
+    // It accepts and answers nothing.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let short = ["--timeout", "5ms", "-n", "3", "--warm-up", "0", "-c", "1"];
@@ -183,7 +183,7 @@ fn time_limit_of_a_request() {
 
 #[test]
 fn interrupted_run_prints_what_it_has() {
-    // Nobody answers, so only the signal can end it; and it is there before the run begins to wait.
+    // Nothing answers, so only the signal can end the run; the signal comes before the run begins to wait.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_load"));
@@ -288,7 +288,7 @@ fn record(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// Of a server of its own.
+/// The URL of a new server.
 fn url(path: &str) -> String {
     let server = Server::bind(0).expect("a loopback port");
     let url = format!("http://{}{path}", server.address());

@@ -1,5 +1,4 @@
-//! Memory is bounded however much there is at a time: short runs of what the `scale` tool does, whose numbers do not depend
-//! on the machine.
+//! Memory is bounded however much is under way: short runs of the `scale` tool. Their numbers do not depend on the machine.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -21,7 +20,7 @@ fn hosts_that_were_visited_leave_nothing() {
     let [early, late] = steps[..] else {
         panic!("two steps")
     };
-    // Those with connections, those that had some a moment ago, and those with calls.
+    // Hosts with connections, hosts that had some a moment ago, and hosts with calls.
     assert!(late.most_entries <= 900 + 1024 + 64, "{late:?}");
     // The cache of names is full before the first count.
     assert!(!late.grows_from(&early), "{steps:?}");
@@ -87,8 +86,8 @@ fn answers_allocate_nothing_beside_many_pending() {
             }
             on_this_thread() - before
         };
-        // Buffers grow to their sizes: how many answers one read brings is chance. More than a thousand calls in a turn leave
-        // tables that shrink again, once for all of them.
+        // Buffers grow to their final size, and chance decides how many answers one read brings. After more than a thousand
+        // calls in one iteration, tables shrink again, once for all calls.
         let steady = (0..8).map(|_| round()).min();
         let least = steady.unwrap_or(u64::MAX);
         assert!(200 * least <= 4 * all as u64, "{pending} pending: {least}");

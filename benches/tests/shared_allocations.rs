@@ -1,8 +1,8 @@
 //! What a call through `Shared` allocates: counted over all threads, the caller's, the client's and the server's, which
-//! allocates nothing. One test, in a process of its own, so that nobody else's allocations are counted.
+//! allocates nothing. One test, in a process of its own, so that no other test's allocations are counted.
 //!
-//! The promise is at most two. A blocking call needs none, a future or a submission needs one; the queue's blocks, each
-//! of which serves 31 messages, come on top. A streamed body needs a few for what its reader holds, whatever its length.
+//! The promise is at most two. A blocking call needs none; a future or a submission needs one. The blocks of the queue,
+//! each for 31 messages, are in addition. A streamed body needs a few for its reader, whatever the length of the body is.
 
 use std::future::Future;
 use std::pin::pin;
@@ -77,7 +77,7 @@ fn count<C: Drive>(client: &Shared<C>, base: &str) {
     }
 }
 
-/// Allocations in so many rounds, once they do not become fewer: see the tests of `HostClient`.
+/// Allocations in that many rounds: the least of several measurements, see the tests of `HostClient`.
 fn steady(mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = in_process();

@@ -8,7 +8,7 @@ use courser::{Codings, ErrorKind, Limits, Request, Response};
 
 const NAMES: [&str; 5] = ["gzip", "deflate", "br", "zstd", "identity"];
 
-/// What a body may come to here, decoded.
+/// The largest decoded body.
 const MOST: u64 = 1 << 20;
 
 /// Any bytes as any stack of codings. The first bytes choose the stack, the framing, how the rest is cut into reads, and

@@ -84,7 +84,7 @@ fn check(listing: &Listing, page: &Url, limits: PageLimits) {
         assert!(entry.size.is_none_or(|size| size.lo <= size.hi));
         assert!(!(entry.kind == EntryKind::Directory && entry.size.is_some()));
         assert!(entry.modified.is_none_or(|time| time.span > 0));
-        // As the crawler asks for it. It stays below the page, whoever normalises it on the way.
+        // As the crawler requests it. The URL stays below the page, whatever normalises it on the way.
         assert!(entry.segment.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut url = page.clone();
         url.set_query(None);

@@ -1,4 +1,4 @@
-//! Answers on a connection with several calls: cut anyhow, they are those that exchanges one after another find.
+//! Answers on a connection with several calls: however they are cut, they are the same as those of single exchanges.
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -51,7 +51,7 @@ pub fn pipeline(data: &[u8]) {
     }
 }
 
-/// A whole answer; the error of the call whose answer was broken; or nothing, if the connection was over before its turn.
+/// A whole answer; the error of the call whose answer was broken; or nothing, if the connection ended before that.
 type End = Result<(Fields, Vec<(u16, Fields)>, Vec<u8>), Option<String>>;
 
 fn request(method: u8) -> Request {

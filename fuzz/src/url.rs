@@ -150,8 +150,8 @@ fn agrees(answer: &[u8]) -> bool {
     }
 }
 
-/// Lines of `Set-Cookie` from one server: whatever they say, what is sent back is a header line, of bounded size, and
-/// goes to nobody else.
+/// Lines of `Set-Cookie` from one server: whatever they contain, what is sent back is a header line of bounded size, and it
+/// is sent to no other server.
 pub fn cookies(data: &[u8]) {
     let here = Url::parse("https://a.b.example/x/y").expect("a URL");
     let jar = CookieJar::new();

@@ -122,7 +122,7 @@ fn near_http() -> impl Strategy<Value = Vec<u8>> {
     (any::<[u8; 4]>(), pieces).prop_map(|(choice, pieces)| [&choice[..], &pieces].concat())
 }
 
-/// Mostly sound ones, so that several calls come to their turn.
+/// Mostly good answers, so that several calls get one.
 const ANSWERS: [&str; 8] = [
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     "HTTP/1.1 204 Nothing\r\n\r\n",

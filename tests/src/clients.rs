@@ -153,7 +153,7 @@ pub fn assert_none_left<'a>(mut client: Client, servers: impl IntoIterator<Item 
     }
 }
 
-/// Lets time pass in which nobody drives the client: enough for it to distrust what it saw last.
+/// Lets time pass without driving the client: enough for it to look at its idle connections again.
 pub fn look_away() {
     std::thread::sleep(Duration::from_millis(5));
 }

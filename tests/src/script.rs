@@ -12,7 +12,7 @@
 //! assert_eq!(server.accepted(), 0);
 //! ```
 //!
-//! A script that has come to its end keeps the connection open and waits for the client to close it. There are no
+//! A script that has ended keeps the connection open and waits for the client to close it. There are no
 //! sleeps: a step waits for bytes, for the end of the stream or for a [`Gate`] that the test opens. Each wait is cut
 //! by [`PATIENCE`], so that a broken client fails a test instead of hanging it.
 
@@ -110,7 +110,7 @@ impl Server {
         self.shared.log().accepted
     }
 
-    /// How many connections are over, by whichever side.
+    /// How many connections have ended, closed by the client or by the server.
     pub fn ended(&self) -> usize {
         self.shared.log().ended
     }

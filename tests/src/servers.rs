@@ -455,7 +455,7 @@ fn find_program(name: &str) -> PathBuf {
     }
 }
 
-/// A port of 127.0.0.1 for one server, and nobody else's, also while the server is down.
+/// A port of 127.0.0.1 that is reserved for one server, also while the server is down.
 ///
 /// The socket is bound and does not listen. Servers set `SO_REUSEADDR` and so can bind beside it; the system gives the
 /// port to no one who asks for any.

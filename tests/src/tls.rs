@@ -92,7 +92,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// One that nobody but itself vouches for.
+    /// A self-signed certificate.
     pub fn self_signed(names: &[&str]) -> Self {
         let (params, key) = parameters(names);
         let signed = params.self_signed(&key).expect("a certificate");

@@ -1,4 +1,4 @@
-//! A directory tree whose names break careless crawlers, and what each kind of server shows of it.
+//! A directory tree whose names break careless crawlers, and what each kind of server shows of the tree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -315,7 +315,7 @@ fn early_idle_close(kind: Kind) {
     let server = WebServer::start(kind, tree.path());
     let mut client = client(&server);
     get_all(&mut client);
-    // Nobody drives the client while the server closes: the next call finds the connections dead.
+    // The client is not driven while the server closes: the next call finds the connections dead.
     std::thread::sleep(Duration::from_millis(1500));
     get_all(&mut client);
     drop(client);

@@ -21,8 +21,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Measures `client` with a server of its own: so the system's memory of past connections, which is by address, is
-    /// in nobody's way.
+    /// Measures `client` with a server of its own. The system remembers past connections by address, and a new server has
+    /// a new address.
     ///
     /// # Errors
     /// The server or the client failed, or a request did.
@@ -151,7 +151,7 @@ impl Taking<'_> {
         let seconds = self.duration.as_secs_f64();
         match workload.rate {
             None => command.args(["--duration", &seconds.to_string()]),
-            // A number of requests, so that those that are late at the end are not left out.
+            // A number of requests, so that late answers at the end count, too.
             Some(rate) => {
                 let requests = (rate * seconds).max(1.0) as u64;
                 let requests = requests.to_string();
@@ -182,8 +182,8 @@ impl Taking<'_> {
         Ok((sample, record.requests + warm_up))
     }
 
-    /// All connections are open after it, and buffers have grown; with many connections one request more on each has
-    /// to do.
+    /// Afterwards all connections are open, and buffers have grown. With many connections, one more request on each is
+    /// enough.
     fn warm_up(&self) -> u64 {
         let workload = self.workload;
         let at_once = u64::from(workload.connections * workload.depth_of(self.client));

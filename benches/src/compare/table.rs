@@ -6,7 +6,7 @@ use super::{Args, Contest};
 /// Prints all of them, as far as there are numbers.
 pub(super) fn print(args: &Args, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
-    // Fewer than were asked for, if the user had enough.
+    // Fewer than were asked for, if the user has ended the run.
     let entrants = contests.iter().flat_map(|contest| &contest.entrants);
     let rounds = entrants.map(|entrant| entrant.samples.len()).max();
     println!(
@@ -61,7 +61,7 @@ impl<'a> Result<'a> {
              | p99 µs | p99.9 µs | client busy | server busy |\n|---|{}",
             "--:|".repeat(12)
         );
-        // At a rate, nobody comes near to what is possible.
+        // At a fixed rate, no client comes near to what is possible.
         let limit = self.median("limit").filter(|_| workload.rate.is_none());
         for (entrant, median) in self.contest.entrants.iter().zip(&self.medians) {
             match (median, &entrant.failure) {
@@ -115,7 +115,7 @@ fn print_ratios(results: &[Result<'_>]) {
         let Some(own) = result.median(workload.courser) else {
             continue;
         };
-        // At a rate, all have the same.
+        // At a fixed rate, all clients have the same.
         if workload.rate.is_some() {
             continue;
         }
@@ -156,7 +156,7 @@ fn print_bars(results: &[Result<'_>]) {
     }
 }
 
-/// Something to reach: a figure of one client in one workload, maybe divided by that of another.
+/// A goal: a figure of one client in one workload, perhaps divided by the figure of another client.
 struct Bar {
     figure: Figure,
     /// Workload and client.
@@ -224,7 +224,7 @@ fn number(number: f64) -> String {
     }
 }
 
-/// Whom courser is compared with in one line.
+/// The clients that courser is compared with in one line.
 const OTHERS: [&str; 5] = ["limit", "wrk", "hyper", "reqwest", "ureq"];
 
 const fn rate(
@@ -250,7 +250,7 @@ const fn user(client: &'static str, to: Option<(&'static str, &'static str)>, mo
     }
 }
 
-/// Those that are timed; `counts` has the counted ones.
+/// The goals that are timed; `counts` has the goals that are counted.
 const BARS: &[Bar] = &[
     rate("get-64", "host", "limit", 0.97),
     rate("get-64", "host", "wrk", 1.1),

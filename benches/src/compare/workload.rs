@@ -37,7 +37,7 @@ impl Workload {
         }
     }
 
-    /// In a few words.
+    /// A short description.
     pub(super) fn title(&self) -> String {
         let mut title = format!("`{} {}`", self.method, self.path);
         if self.body > 0 {
@@ -68,7 +68,7 @@ impl Workload {
     }
 }
 
-/// Those that the words of a command line stand for, in the order of the list.
+/// The workloads that the words of a command line name, in the order of the list.
 ///
 /// # Errors
 /// A word stands for none.
@@ -86,7 +86,7 @@ pub(super) fn named(words: &[String]) -> Result<Vec<Workload>, Box<dyn Error>> {
     Ok(ALL.iter().filter(is_named).cloned().collect())
 }
 
-/// The list for a reader.
+/// The list as help text.
 pub(super) fn help() -> String {
     let mut help = "Workloads:\n".to_owned();
     for workload in ALL {
@@ -102,7 +102,7 @@ pub(super) fn help() -> String {
 /// Clients with several requests on a connection.
 const PIPELINING: [&str; 3] = ["limit", "wrk", "pipeline"];
 
-/// 13 bytes over kept connections, for everybody.
+/// 13 bytes over kept connections, for all clients.
 const GET: Workload = Workload {
     name: "get",
     method: "GET",
@@ -183,7 +183,7 @@ const ALL: &[Workload] = &[
     Workload {
         name: "get-20000",
         connections: 20_000,
-        // Not so many threads; and wrk's time is over before it has connected.
+        // ureq would need too many threads, and wrk's time is over before it has connected.
         clients: &["limit", "host", "client", "hyper", "reqwest"],
         ..GET
     },

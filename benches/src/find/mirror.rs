@@ -1,5 +1,5 @@
-//! A server of listings that are on no disk: as many as a case needs, made once for each depth, with faults at random if
-//! it needs them. A thread for each connection, all on one core.
+//! A server of listings that are made in memory, once for each depth: as many as a case needs, with random faults if the
+//! case needs them. A thread for each connection, all on one core.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -162,7 +162,7 @@ impl Mirror {
         });
         let own = Arc::clone(&shared);
         thread::spawn(move || {
-            // As far as the system lets it; the threads of the connections are where this one is.
+            // If the system allows it. The threads of the connections inherit the core of this thread.
             let _ = stay_on(core);
             for stream in listener.incoming().flatten() {
                 if own.is_over.load(Ordering::Relaxed) {
@@ -193,7 +193,7 @@ impl Mirror {
 impl Drop for Mirror {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
-        // So that it is noticed.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
     }
 }
@@ -225,7 +225,7 @@ impl Shared {
                 Some(Fault::Busy) => stream.write_all(BUSY)?,
                 Some(Fault::CutShort) => return stream.write_all(&answer[..answer.len() / 2]),
                 Some(Fault::Stall) => {
-                    // Until the client has had enough.
+                    // Until the client closes the connection.
                     return stream.read(&mut chunk).map(|_| ());
                 }
                 Some(Fault::Reset) => {

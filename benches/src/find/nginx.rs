@@ -44,11 +44,11 @@ impl Server {
             true => "nginx",
             false => "/usr/sbin/nginx",
         };
-        // Free a moment ago, which is as much as can be known.
+        // The port was free a moment ago; there is no better way to find one.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = place.join("access.log");
         let mut config = String::new();
-        // As root, its worker would be somebody who may not read here.
+        // Otherwise the worker would run as another user, who may not read this directory.
         if rustix::process::geteuid().is_root() {
             config.push_str("user root; ");
         }

@@ -74,7 +74,7 @@ pub fn closed(
 }
 
 /// A request whenever one is due, if fewer calls are in flight than the plan allows; if not, as soon as one has ended.
-/// Latencies count from when a request was due, so nobody can hide a stall by not asking during it.
+/// Latencies count from when a request was due, so a stall is not hidden by sending nothing while it lasts.
 ///
 /// # Errors
 /// Nothing could be measured.

@@ -1,4 +1,4 @@
-//! When requests are due in an open loop: at a fixed rate, whatever becomes of those before them. Pure arithmetic.
+//! When requests are due in an open loop: at a fixed rate, however the earlier requests end. Pure arithmetic.
 
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ impl Pace {
         (!over).then(|| self.began + self.schedule.due(self.sent))
     }
 
-    /// It is sent, maybe late.
+    /// The request is sent, perhaps late.
     pub fn sent(&mut self, now: Instant) {
         let others = self.unsent(now).saturating_sub(1);
         self.most_behind = others.max(self.most_behind);

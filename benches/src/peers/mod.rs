@@ -26,7 +26,8 @@ pub struct SharedRun(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     run: Mutex<Run>,
-    /// Of an open loop. Whoever has it waits until the next request is due; the others wait for it, in their order.
+    /// The clock of an open loop. The worker that holds the lock waits until the next request is due; the other workers
+    /// wait for the lock, in their order.
     pace: Option<sync::Mutex<Pace>>,
 }
 

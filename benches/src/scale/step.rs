@@ -1,8 +1,8 @@
-//! One point of a curve, in a process of its own: one of courser's clients with so many connections and calls, for a
-//! time or a number of requests, and what it held of memory meanwhile.
+//! One point of a curve, in a process of its own: one of courser's clients with a number of connections and calls, for a
+//! time or for a number of requests, and the memory that it held meanwhile.
 //!
-//! Clients on this thread are kept busy by the loop that [`load`](crate::load) has. Those on several threads, of their own
-//! or of a `Shared`, are measured from when all are warm until the time is over, and apart from those that call them.
+//! The loop of [`load`](crate::load) keeps a client on this thread busy. Clients on several threads, of their own or of a
+//! `Shared`, are measured from the time when all are warm until the time is over; the threads that call them are left out.
 
 use std::cell::{Cell, OnceCell};
 use std::error::Error;
@@ -80,7 +80,7 @@ pub enum Sample {
     Crew(Crew),
 }
 
-/// What a client on this thread did, or the raw-socket limit, whose memory nobody looks at.
+/// What a client on this thread did, or the raw-socket limit, whose memory is not measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alone {
     /// Times and allocations.
@@ -261,8 +261,9 @@ fn alone<C: Driven>(
     }))
 }
 
-/// Opens all connections, not so many at a time that the server's queue of new ones overflows: those that it drops would
-/// be tried again after a second, when others are measured already. No call is answered before the last one is there.
+/// Opens all connections, in groups that the server's queue of new connections can hold. A connection that the queue drops
+/// would be tried again after a second, while others are measured already. No call is answered before the last connection
+/// is open.
 fn open(client: &mut impl Driven, plan: &Plan, one_host: bool) -> Result<(), Box<dyn Error>> {
     let path = format!("/gather/{}", plan.connections);
     let target = match one_host {
@@ -290,7 +291,7 @@ fn open(client: &mut impl Driven, plan: &Plan, one_host: bool) -> Result<(), Box
     Ok(())
 }
 
-/// A client whose memory is looked at.
+/// A client whose memory is measured.
 struct Watched<'a, C> {
     client: C,
     heap: &'a Heap,
@@ -458,7 +459,7 @@ impl Args {
             for number in 0..workers {
                 let thread = thread::Builder::new().name(format!("{name}-{number}"));
                 if let Err(error) = thread.spawn_scoped(scope, work) {
-                    // The others wait for it, for ever.
+                    // The other threads would wait for this one without end.
                     eprintln!("scale: no thread: {error}");
                     std::process::exit(1);
                 }
@@ -489,7 +490,7 @@ impl Args {
 /// Processor time of this process's threads, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Used {
-    /// Of those that have a client.
+    /// Of the threads that have a client.
     clients: u64,
     callers: u64,
 }

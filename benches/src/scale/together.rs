@@ -1,6 +1,6 @@
-//! What it costs when many calls end at the same moment: by their time, by the caller, or with their connection. Nobody
-//! plans for that, and it comes when everything else is slow, so the cost of one must not depend on how many there are.
-//! On the simulated network, whose time is left out.
+//! What it costs when many calls end at the same moment: by a timeout, by the caller, or with their connection. That
+//! happens when everything else is slow as well, so the cost of one call must not depend on their number. On the simulated
+//! network, whose time is left out.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -78,7 +78,7 @@ const CASES: [Case; 11] = [
     ("bodies of which something is there", bodies),
 ];
 
-/// All calls have the same deadline, which comes.
+/// All calls have the same deadline, and it passes.
 fn by_time(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
     submit(client, 0..calls);
     // Begun, and sent as far as they can be.
@@ -86,7 +86,7 @@ fn by_time(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn E
     inside(|| ended(client, calls))
 }
 
-/// Each call has a deadline of its own, and these come.
+/// Each call has a deadline of its own, and all of them pass.
 fn in_turn(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
     let mut timeout = TIMEOUT;
     for _ in 0..calls {
@@ -220,7 +220,7 @@ fn net(window: usize, server: impl SimServer + 'static) -> Apart {
     Apart::new(net)
 }
 
-/// Takes everything, and says nothing.
+/// Reads everything and answers nothing.
 struct Silent;
 
 impl SimServer for Silent {

@@ -36,7 +36,7 @@ struct Stage {
     script: Script,
     /// Of a long body, of which the server reads the head alone.
     upload: bool,
-    /// What the server has sent by then, and what it may go on with for ever.
+    /// What the server has sent by then, and what it may repeat without end.
     said: &'static str,
     more: &'static str,
     phase: Phase,
@@ -314,7 +314,7 @@ impl Default for Row {
 }
 
 impl Row {
-    /// False if the call was over before the server had come to the gate.
+    /// False if the call ended before the server reached the gate.
     fn check(self, what: &str, manner: Manner) -> bool {
         let descriptors = descriptors();
         let scripts = [self.script, connection().always(OK)];
@@ -349,7 +349,7 @@ impl Row {
         assert_eq!(client.settled(), (0, 0), "{what}");
         println!("{what}: {outcome:?}");
 
-        // It is nobody else's fault.
+        // The next call is not affected.
         let mut request = Request::get("/");
         manner.aim(&mut request, &server);
         client.submit(Call::new(request, Response::new()).timeout(PATIENCE));
@@ -381,7 +381,7 @@ enum By {
     PipelineClient,
 }
 
-/// All of them; what is streamed is no matter of the client, and a pipeline has none of it.
+/// All ways to call. Streaming is the same for all clients, and a pipelining client has none.
 const MANNERS: [Manner; 4] = [
     Manner {
         by: By::HostClient,
@@ -1077,7 +1077,7 @@ fn packets_vanish() {
             assert_eq!(client.counters().open, 0);
         };
         assert!(command("tc qdisc add dev lo root blackhole"));
-        // On a kept connection nobody tells that the server cannot be reached any more; on a new one not even SYN is
+        // On a kept connection nothing reports that the server cannot be reached any more. On a new one not even SYN is
         // answered.
         let unheard = Sent::NoReplyByte;
         fails(&mut client, TimeLimit::FirstByte, Phase::FirstByte, unheard);

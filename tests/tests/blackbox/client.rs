@@ -1,5 +1,5 @@
-//! The client of any URL: which connection serves which call, the caps over all hosts, cookies, what holds for one call
-//! alone, and what is no URL.
+//! The client of any URL: which connection serves which call, the caps over all hosts, cookies, settings of single calls,
+//! and texts that are not URLs.
 
 use std::io::Write;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -192,7 +192,7 @@ fn what_is_no_url_is_told_without_its_password() {
         }
     }
     assert_eq!(client.counters().opened, 0);
-    // A tunnel of one's own is no URL's business.
+    // A tunnel that the caller asks for has no URL.
     let done = run_one(
         &mut client,
         Call::new(
@@ -297,7 +297,7 @@ fn no_more_connections_than_the_cap_over_all_hosts() {
     }
     let mut seen = vec![0; HOSTS];
     for answered in 0..2 * HOSTS {
-        // So many calls are at the gate, each on a connection of its own, and nothing else is under way.
+        // That many calls are at the gate, each on a connection of its own, and nothing else is under way.
         let arrived = (answered + 2).min(2 * HOSTS);
         drive_until(&mut client, "calls are at the gate", || {
             gate.arrived() >= arrived

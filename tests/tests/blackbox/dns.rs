@@ -399,7 +399,7 @@ fn aliases_are_followed_and_the_shortest_time_holds() {
             cname("www.test.", 3600, "cdn.test."),
             cname("cdn.test.", 0, "host.test."),
             a("host.test.", 3600, "127.0.0.1"),
-            // Nobody has asked for that one.
+            // The client did not ask for this name.
             a("other.test.", 3600, "127.0.0.9"),
         ]),
         // The rest must be asked for.

@@ -94,7 +94,7 @@ fn url(port: u16) -> String {
     format!("http://many.test:{port}/")
 }
 
-/// As long as no test lasts: the next address is due only when the one before has failed.
+/// Longer than any test: the next address is tried only when the one before has failed.
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(30);
 
@@ -109,7 +109,7 @@ fn an_address_that_refuses_costs_no_delay() {
         format!("127.0.0.2:{port}")
     );
     assert_eq!(client.counters().opened, 1);
-    // It is remembered: the next three do not try it first, though it would be its turn.
+    // The failure is remembered: the next three openings do not try this address first, though it would be next.
     for _ in 0..3 {
         client.get(&url(port), &mut Response::new()).unwrap();
     }

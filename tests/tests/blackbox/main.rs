@@ -1,7 +1,7 @@
 //! Black-box tests of [`courser::HostClient`] over real sockets against scripted servers.
 //!
 //! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
-//! fasthttp's client has; `rfc_`, `fault_` and `leak_` ones are what no suite should be without.
+//! fasthttp's client has; names with `rfc_`, `fault_` and `leak_` are what every suite should have.
 
 mod batch;
 mod catalogue;

@@ -1,5 +1,5 @@
-//! Pipelining over real sockets: what goes out together, which answer is whose, and what becomes of calls whose
-//! connection, server or patience ends before their answer.
+//! Pipelining over real sockets: what is sent together, which answer belongs to which call, and what happens to calls
+//! whose connection, server or time ends before their answer.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ fn echo() -> Server {
     Server::answer(|request| response(request.target()))
 }
 
-/// So many requests, then one answer.
+/// That many requests, then one answer.
 fn requests(count: usize) -> Script {
     (0..count).fold(connection(), |script, _| script.request())
 }
@@ -222,7 +222,7 @@ fn one_calls_limits_and_codings_are_its_own() {
             .kind(),
         ErrorKind::Limit(LimitExceeded::BodyBytes(3))
     ));
-    // The connection of the failed call is gone; the one behind it was sent again.
+    // The connection of the failed call is gone; the call behind it was sent again.
     assert!(
         done.iter()
             .filter(|done| done.tag != 1)
@@ -262,7 +262,7 @@ fn connections_are_opened_while_all_are_busy_and_then_shared() {
         done.iter()
             .all(|done| done.response.body() == format!("/{}", done.tag).as_bytes())
     );
-    // None of them got all the work.
+    // No connection got all the work.
     for connection in 0..3 {
         let served = server
             .served_by()

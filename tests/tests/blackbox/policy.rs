@@ -128,7 +128,7 @@ fn names_are_judged_by_each_of_their_addresses() {
         assert!(ips.iter().any(|text| text.parse() == Ok(ip)), "{ip}");
         assert_none_left(client, []);
     }
-    // One fixed for the name is no exception.
+    // An address that is fixed for the name is not excepted.
     let mut fixed = config.clone();
     fixed
         .dns
@@ -188,7 +188,7 @@ fn redirects_lead_nowhere_private() {
         format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
     });
     let public = open.address().port();
-    // The port decides nothing: what is allowed here is a hook's business, which sees the first address only.
+    // The port does not matter. A hook decides what is allowed here, and it sees the first address only.
     let first = Arc::new(Mutex::new(true));
     let hook = {
         let first = first.clone();

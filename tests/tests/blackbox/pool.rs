@@ -148,7 +148,7 @@ fn p04_at_the_cap_fail_fast_refuses_at_once() {
     }
     gate.open();
     let mut served = drive_all(&mut client);
-    // Whoever was refused tries again once the connection is free.
+    // Calls that were refused are tried again once the connection is free.
     while let Some(completion) = refused.pop() {
         served.extend(run(
             &mut client,
@@ -294,7 +294,7 @@ fn p08e_what_expired_unwatched_is_not_used() {
         client
             .call(&mut Request::post("/", "x"), &mut Response::new())
             .unwrap();
-        // Nobody drives the client meanwhile.
+        // The client is not driven meanwhile.
         thread::sleep(idle_timeout * 2);
     }
     assert_eq!(server.served_by(), [0, 1, 2]);

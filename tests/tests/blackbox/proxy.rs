@@ -50,7 +50,7 @@ fn all_as_user(scheme: &str, proxy: &Server) -> Proxies {
     Proxies::all(text.parse().unwrap())
 }
 
-/// A client whose proxy is the only one, that trusts that authority.
+/// A client with these proxies, whose TLS configuration for servers is `tls`.
 fn client(proxies: Proxies, tls: TlsConfig) -> Client {
     client_in_time(proxies, tls, DEADLINE)
 }
@@ -250,7 +250,7 @@ fn bytes_both_ways_through_tls_in_tls() {
     assert_none_left(client, [&proxy]);
 }
 
-/// What is meant for servers, a name of their own and our certificate, is no business of a proxy, even one that asks.
+/// A proxy gets neither the name of the server nor the certificate for servers, even if it asks.
 #[test]
 fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
     let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
@@ -281,7 +281,7 @@ fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
 }
 
 /// `Proxy-Authorization` is for the next hop (RFC 9110 §11.7.2): the caller's own goes to a proxy that passes the
-/// request on, in place of the client's, and to nobody behind it or beside it.
+/// request on, in place of the client's, and to no server behind it or beside it.
 #[test]
 fn the_caller_s_credentials_for_proxies_reach_no_server() {
     let (authority, acceptor) = origin();
@@ -389,7 +389,7 @@ fn the_proxy_s_certificate_counts_too() {
     }
 }
 
-/// Whom the proxy is trusted by says nothing about servers, and the other way round.
+/// The authorities for proxies are not trusted for servers, and the other way round.
 #[test]
 fn a_proxy_has_a_tls_configuration_of_its_own() {
     let (authority, origin) = origin();
@@ -1007,7 +1007,7 @@ fn a_proxy_that_stalls_at_any_step() {
                 matches!(error.kind(), ErrorKind::Timeout(by) if by == limit),
                 "{error:?}"
             );
-            // A busy machine may not have come to the last step.
+            // A busy machine may not have reached the last step.
             assert!(
                 matches!(error.phase(), Phase::Proxy | Phase::Tls | Phase::Connect),
                 "{error:?}"
@@ -1325,7 +1325,7 @@ fn an_idle_proxy_connection_that_talks_is_dropped() {
     assert_none_left(client, [&proxy]);
 }
 
-/// An answer to absolute-form that is no HTTP is the peer's fault, as without a proxy.
+/// An answer to absolute-form that is not HTTP is the peer's fault, as without a proxy.
 #[test]
 fn nonsense_in_answer_to_a_request() {
     let proxy = Server::play([connection().request().send([5, 0xff, 0, 0])]);

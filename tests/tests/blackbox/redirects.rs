@@ -653,7 +653,7 @@ fn a_redirect_with_a_small_body_costs_no_connection() {
         assert_eq!(server.accepted(), 1, "{streaming}");
         assert_none_left(client, [&server]);
     }
-    // How long a chunked one is nobody knows before; the call does not depend on it.
+    // The length of a chunked body is not known before its end; the call does not depend on it.
     let server = Server::answer(script);
     let mut client = any_client(following());
     let done = send(&mut client, Request::get(url(&server, "/chunked")), true);
@@ -817,7 +817,7 @@ fn the_limits_hold_for_the_body_of_a_redirect() {
 
 #[test]
 fn one_deadline_covers_the_chain() {
-    // The servers are quick; only there is no end.
+    // The servers are fast, but the chain has no end.
     let server = Server::answer(|_| moved(302, "/on"));
     let mut config = following();
     config.redirects = Redirects::limit(u32::MAX);

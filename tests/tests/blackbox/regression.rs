@@ -356,7 +356,7 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
     }
 }
 
-/// There is nothing to look up, and so no time for it, and nobody hears of it.
+/// There is nothing to look up, so no time is spent on it, and the observer gets no event of it.
 #[test]
 fn addresses_in_urls_are_not_looked_up() {
     let server = Server::every(connection().always(OK));

@@ -89,7 +89,7 @@ fn fault_36_a_local_address_that_cannot_be_used() {
     let server = Server::every(connection().always(OK));
     let config = HostConfig {
         socket: SocketOptions {
-            // TEST-NET-1 is nobody's address; running out of ports fails in the same place.
+            // No machine has an address of TEST-NET-1; running out of ports fails in the same place.
             bind: Some("192.0.2.1".parse().unwrap()),
             ..SocketOptions::default()
         },

@@ -205,7 +205,7 @@ fn who_one_call_is_holds_for_it_alone() {
         own.build().unwrap()
     };
     let (first, second) = (identity("first"), identity("second"));
-    // The client has none of its own, nor does it trust the server.
+    // The client has no identity of its own, and it does not trust the server.
     let mut client = client(TlsConfig::default());
     let mut run = |own: Option<&TlsIdentity>| {
         let mut call = Call::new(Request::get(url(&server)), Response::new());
@@ -402,7 +402,7 @@ fn keys_are_logged() {
     }
 }
 
-// ---- handshakes that do not come to their end
+// ---- handshakes that do not end
 
 fn short() -> [(Timeouts, TimeLimit); 2] {
     let soon = Some(Duration::from_millis(60));
@@ -654,7 +654,7 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
         first().half_close(),
         first().close(),
         first().reset(),
-        // Something that nobody has asked for.
+        // An answer without a request.
         first().send("HTTP/1.1 408 Request Timeout\r\n\r\n"),
     ] {
         let server = Server::play([ending, connection().tls(&acceptor).always(OK)]);

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     NotYetValid,
     WrongName,
     SelfSigned,
-    /// By an authority that nobody is given.
+    /// By an authority that no client is given.
     UnknownIssuer,
     /// On the list of [`crl_pem`].
     Revoked,
