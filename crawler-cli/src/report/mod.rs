@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+mod charts;
 mod format;
 mod html;
 mod live;
 mod screen;
+mod sizes;
 mod statistics;
 mod tree;
 mod treemap;

@@ -1,168 +1,53 @@
-//! How much is in which directory and file, within a bounded memory, and its picture: rectangles within rectangles, each
-//! as large as its share (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
+//! The picture of sizes by directory: rectangles within rectangles, each as large as its share (Bruls, Huizing, van
+//! Wijk: Squarified Treemaps, 2000).
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
-use super::html::escape;
-use super::statistics::{count, size_text};
-use crate::find::range::SizeRange;
-use crate::find::{Found, Kind};
+use super::sizes::{Sizes, Weight, host_length};
+use super::statistics::size_text;
+use crate::terminal;
 
-/// Files and their bytes, by file as long as there are not too many, and then by directory.
-#[derive(Debug)]
-pub(super) struct Sizes {
-    /// By URL. That of a directory ends in `/`.
-    weights: BTreeMap<String, Weight>,
-    kept: Kept,
-    most: usize,
-}
-
-/// What is kept apart. Falls when it is too much.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kept {
-    Files,
-    Directories,
-    /// What is deeper below its host is counted for the directory of this depth above it.
-    DownTo(usize),
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Weight {
-    bytes: u64,
-    files: u64,
-}
-
-impl Sizes {
-    /// Keeps `most` apart at the most, but for hosts.
-    pub(super) fn new(most: usize) -> Self {
-        Self {
-            weights: BTreeMap::new(),
-            kept: Kept::Files,
-            most,
+/// The picture, of bytes if any are known, and else of files; `None` if there are no files.
+pub(super) fn treemap(sizes: &Sizes, width: f64, height: f64) -> Option<Markup> {
+    let mut root = Node::default();
+    for (url, weight) in sizes.weights() {
+        root.insert(url, weight);
+    }
+    if root.all.files == 0 {
+        return None;
+    }
+    let root = root.without_corridors();
+    let map = Map {
+        by_bytes: sizes.has_sizes(),
+    };
+    let area = Area {
+        x: 0.0,
+        y: 0.0,
+        width,
+        height,
+    };
+    let frame = Branch {
+        path: "",
+        level: 0,
+        hue: None,
+    };
+    Some(html! {
+        svg viewBox={ "0 0 " (width) " " (height) } role="img" aria-label="Tree map of sizes" {
+            (map.directory(&root, frame, area))
         }
-    }
-
-    pub(super) fn add(&mut self, found: &Found<'_>) {
-        if found.kind != Kind::File {
-            return;
-        }
-        let bytes = found.size.map_or(0, SizeRange::middle);
-        let url = self.kept.cut(found.url);
-        let weight = Weight { bytes, files: 1 };
-        match self.weights.get_mut(url) {
-            Some(sum) => sum.add(weight),
-            None => {
-                self.weights.insert(url.to_owned(), weight);
-            }
-        }
-        while self.weights.len() > self.most && self.kept != Kept::DownTo(0) {
-            self.shrink();
-        }
-    }
-
-    /// Counts files, or the deepest directories, for those that hold them.
-    fn shrink(&mut self) {
-        let deepest = self.weights.keys().map(|url| depth(url)).max();
-        self.kept = match self.kept {
-            Kept::Files => Kept::Directories,
-            _ => Kept::DownTo(deepest.unwrap_or(0).saturating_sub(1)),
-        };
-        for (url, weight) in std::mem::take(&mut self.weights) {
-            let url = self.kept.cut(&url).to_owned();
-            self.weights.entry(url).or_default().add(weight);
-        }
-    }
-
-    /// Whether any size is known.
-    pub(super) fn has_sizes(&self) -> bool {
-        self.weights.values().any(|weight| weight.bytes > 0)
-    }
-
-    /// The picture, of bytes if any are known, and else of files; `None` if there are none.
-    pub(super) fn svg(&self, width: f64, height: f64) -> Option<String> {
-        if self.weights.is_empty() {
-            return None;
-        }
-        let mut root = Node::default();
-        for (url, &weight) in &self.weights {
-            root.insert(url, weight);
-        }
-        let by_bytes = self.has_sizes();
-        let root = root.without_corridors();
-        let mut map = Map {
-            by_bytes,
-            svg: format!(
-                "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Tree map of sizes\">"
-            ),
-        };
-        let area = Area {
-            x: 0.0,
-            y: 0.0,
-            width,
-            height,
-        };
-        map.directory(&root, "", area, 0, None);
-        Some(map.svg + "</svg>")
-    }
-}
-
-impl Weight {
-    fn add(&mut self, other: Self) {
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.files += other.files;
-    }
-
-    fn of(self, by_bytes: bool) -> f64 {
-        (if by_bytes { self.bytes } else { self.files }) as f64
-    }
-
-    fn text(self) -> String {
-        let files = count(self.files, "file", "files");
-        match self.bytes {
-            0 => files,
-            bytes => format!("{}, {files}", size_text(bytes)),
-        }
-    }
-}
-
-impl Kept {
-    /// The URL that a file or a directory is counted for.
-    fn cut(self, url: &str) -> &str {
-        let deepest = match self {
-            Self::Files => return url,
-            Self::Directories => usize::MAX,
-            Self::DownTo(depth) => depth,
-        };
-        let host = host_length(url);
-        let slashes = url[host..].match_indices('/').map(|(at, _)| host + at + 1);
-        let end = slashes.take(deepest.saturating_add(1)).last();
-        &url[..end.unwrap_or(url.len())]
-    }
-}
-
-fn depth(url: &str) -> usize {
-    url[host_length(url)..]
-        .matches('/')
-        .count()
-        .saturating_sub(1)
-}
-
-/// Where the path begins.
-fn host_length(url: &str) -> usize {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    url[host..].find('/').map_or(url.len(), |at| host + at)
+    })
 }
 
 /// A directory of the picture, or a file.
 #[derive(Debug, Default)]
 struct Node {
     is_file: bool,
-    /// Of the files in it that are not kept apart; of a file, its own.
+    /// Of a directory: the files in it that have no entry. Of a file: the file.
     own: Weight,
-    /// Of all below it, too.
+    /// With everything below it.
     all: Weight,
     below: BTreeMap<String, Node>,
 }
@@ -181,8 +66,8 @@ impl Node {
         node.is_file = !url.ends_with('/');
     }
 
-    /// Starts at the first directory that has more in it than one entry, as the only one in its picture. Of
-    /// several hosts, each has a part of the picture.
+    /// Starts at the first directory that has more than one entry, as the only one in the picture. Each of several
+    /// hosts has a part of the picture.
     fn without_corridors(mut self) -> Self {
         let mut name = String::new();
         while self.own.files == 0
@@ -218,124 +103,132 @@ struct Area {
     height: f64,
 }
 
-/// A picture under way.
+/// How the picture is drawn.
 struct Map {
+    /// A share is one of bytes, and not one of files.
     by_bytes: bool,
-    svg: String,
+}
+
+/// Where in the hierarchy a directory is.
+#[derive(Clone, Copy)]
+struct Branch<'a> {
+    path: &'a str,
+    level: usize,
+    /// The number of the colour, once there is more than one branch.
+    hue: Option<usize>,
+}
+
+/// A rectangle: a file, a directory, or the files of a directory that have no entry.
+struct Part<'a> {
+    name: &'a str,
+    /// `None`: the files without an entry.
+    node: Option<&'a Node>,
+    weight: Weight,
 }
 
 impl Map {
-    /// What is in a directory. `hue` is that of the branch, once there is one.
-    fn directory(&mut self, node: &Node, path: &str, area: Area, level: usize, hue: Option<usize>) {
-        let mut parts: Vec<(&str, Option<&Node>, Weight)> = node
+    /// What is in a directory.
+    fn directory(&self, node: &Node, branch: Branch<'_>, area: Area) -> Markup {
+        let mut parts: Vec<_> = node
             .below
             .iter()
-            .map(|(name, node)| (name.as_str(), Some(node), node.all))
+            .map(|(name, node)| Part {
+                name,
+                node: Some(node),
+                weight: node.all,
+            })
             .collect();
         if node.own.files > 0 && !parts.is_empty() {
-            parts.push(("", None, node.own));
+            parts.push(Part {
+                name: "",
+                node: None,
+                weight: node.own,
+            });
         }
-        parts.retain(|(.., weight)| weight.of(self.by_bytes) > 0.0);
-        parts.sort_by(|(.., a), (.., b)| b.of(self.by_bytes).total_cmp(&a.of(self.by_bytes)));
-        let weights: Vec<f64> = parts
-            .iter()
-            .map(|(.., weight)| weight.of(self.by_bytes))
-            .collect();
-        for (i, ((name, node, weight), area)) in
-            parts.iter().zip(squarify(&weights, area)).enumerate()
-        {
-            if area.width.min(area.height) < 2.0 || area.width * area.height < SMALLEST {
-                continue;
+        let share = |part: &Part<'_>| part.weight.of(self.by_bytes);
+        parts.retain(|part| share(part) > 0.0);
+        parts.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        let shares: Vec<f64> = parts.iter().map(share).collect();
+        let areas = squarify(&shares, area);
+        let visible = |area: &Area| {
+            area.width.min(area.height) >= 2.0 && area.width * area.height >= SMALLEST
+        };
+        html! {
+            @for (i, (part, area)) in parts.iter().zip(areas).enumerate().filter(|(_, (_, area))| visible(area)) {
+                @let path = match branch.path {
+                    "" => part.name.to_owned(),
+                    path => format!("{path}/{}", part.name),
+                };
+                @let hue = match (branch.level, parts.len()) {
+                    // A single one at the top is the frame of all.
+                    (0, 1) => None,
+                    _ => Some(branch.hue.unwrap_or(i % HUES)),
+                };
+                (self.rectangle(part, Branch { path: &path, level: branch.level, hue }, area))
             }
-            // One at the top is the frame of all.
-            let hue = match (level, weights.len()) {
-                (0, 1) => None,
-                _ => Some(hue.unwrap_or(i % HUES)),
-            };
-            let path = if path.is_empty() {
-                (*name).to_owned()
-            } else {
-                format!("{path}/{name}")
-            };
-            self.rectangle(&path, name, *node, *weight, area, level, hue);
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what a rectangle needs, in one place"
-    )]
-    fn rectangle(
-        &mut self,
-        path: &str,
-        name: &str,
-        node: Option<&Node>,
-        weight: Weight,
-        area: Area,
-        level: usize,
-        hue: Option<usize>,
-    ) {
+    fn rectangle(&self, part: &Part<'_>, branch: Branch<'_>, area: Area) -> Markup {
         let Area {
             x,
             y,
             width,
             height,
         } = area;
-        let class = hue.map_or_else(|| "h".to_owned(), |hue| format!("h{hue}"));
-        // Writing to a string does not fail.
-        let _ = write!(
-            self.svg,
-            "<g><title>{}{}{}</title><rect class=\"{class} l{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
-            escape(&decoded(path)),
-            match node {
-                Some(node) if node.is_file => "",
-                Some(_) => "/",
-                None => " (files)",
-            },
-            match node {
-                // Its only file.
-                Some(node) if node.is_file && weight.bytes == 0 => String::new(),
-                Some(node) if node.is_file => format!(" – {}", size_text(weight.bytes)),
-                _ => format!(" – {}", weight.text()),
-            },
-            level.min(4),
-        );
-        let labelled = width > 44.0 && height > 17.0;
-        if labelled {
-            let label = if node.is_some() {
-                // Of many hosts, the scheme would be all that has room.
-                decoded(name.split_once("://").map_or(name, |(_, host)| host))
-            } else {
-                "files".to_owned()
-            };
-            let room = ((width - 8.0) / 7.2) as usize;
-            let _ = write!(
-                self.svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                x + 5.0,
-                y + 12.5,
-                escape(&shortened(&label, room))
-            );
-        }
-        self.svg.push_str("</g>");
-        if let Some(node) = node
-            && !node.below.is_empty()
-            && width > 24.0
-            && height > 34.0
-        {
-            let inner = Area {
-                x: x + 2.0,
-                y: y + 17.0,
-                width: width - 4.0,
-                height: height - 19.0,
-            };
-            self.directory(node, path, inner, level + 1, hue);
+        let hue = branch.hue.map_or_else(String::new, |hue| hue.to_string());
+        let inner = Area {
+            x: x + 2.0,
+            y: y + 17.0,
+            width: width - 4.0,
+            height: height - 19.0,
+        };
+        html! {
+            g {
+                title { (decoded(branch.path)) (part.description()) }
+                rect class={ "h" (hue) " l" (branch.level.min(4)) } x=(px(x)) y=(px(y)) width=(px(width)) height=(px(height)) {}
+                @if width > 44.0 && height > 17.0 {
+                    text x=(px(x + 5.0)) y=(px(y + 12.5)) { (shortened(&part.label(), ((width - 8.0) / 7.2) as usize)) }
+                }
+            }
+            @if let Some(node) = part.node && !node.below.is_empty() && width > 24.0 && height > 34.0 {
+                (self.directory(node, Branch { level: branch.level + 1, ..branch }, inner))
+            }
         }
     }
 }
 
+impl Part<'_> {
+    /// What follows the path when the reader points at the rectangle.
+    fn description(&self) -> String {
+        match self.node {
+            // A file whose size is not known.
+            Some(node) if node.is_file && self.weight.bytes == 0 => String::new(),
+            Some(node) if node.is_file => format!(" – {}", size_text(self.weight.bytes)),
+            Some(_) => format!("/ – {}", self.weight.text()),
+            None => format!(" (files) – {}", self.weight.text()),
+        }
+    }
+
+    fn label(&self) -> String {
+        let name = match self.node {
+            Some(_) => self.name,
+            None => "files",
+        };
+        // The label of a small host would have room for the scheme only.
+        decoded(name.split_once("://").map_or(name, |(_, host)| host))
+    }
+}
+
+/// A length in the picture.
+pub(super) fn px(length: f64) -> String {
+    format!("{length:.1}")
+}
+
+/// A path as text that no program acts on.
 fn decoded(path: &str) -> String {
-    percent_decode_str(path).decode_utf8_lossy().into_owned()
+    let text = percent_decode_str(path).decode_utf8_lossy();
+    terminal::neutralise(&text).into_owned()
 }
 
 fn shortened(text: &str, room: usize) -> String {
@@ -347,13 +240,13 @@ fn shortened(text: &str, room: usize) -> String {
     cut
 }
 
-/// Rectangles that fill `area`, in the order of the weights, which fall and are not zero.
+/// Rectangles that fill `area`, in the order of the weights. No weight is zero or larger than the one before.
 fn squarify(weights: &[f64], mut area: Area) -> Vec<Area> {
     let mut areas = Vec::with_capacity(weights.len());
     let mut left: f64 = weights.iter().sum();
     let mut at = 0;
     while at < weights.len() {
-        // As many in one row along the shorter side as make its rectangles more like squares.
+        // A row along the shorter side takes weights while that makes its rectangles more like squares.
         let side = area.width.min(area.height).max(f64::MIN_POSITIVE);
         let scale = area.width * area.height / left;
         let mut end = at + 1;
@@ -409,15 +302,13 @@ fn squarify(weights: &[f64], mut area: Area) -> Vec<Area> {
 }
 
 /// Colours of branches.
-pub(super) const HUES: usize = 8;
+const HUES: usize = 8;
 
-/// Smaller rectangles are left out, in pixels. Bounds how many there are.
+/// Smaller rectangles are left out, in pixels. Bounds their number.
 const SMALLEST: f64 = 80.0;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -446,55 +337,5 @@ mod tests {
                 assert!(apart, "{a:?} {b:?}");
             }
         }
-    }
-
-    #[test]
-    fn what_is_too_much_is_counted_for_the_directories_above_it() {
-        let mut sizes = Sizes::new(10);
-        for i in 0..100 {
-            for j in 0..3 {
-                let url = format!("http://h/{}/{j}/{i}/file", i % 4);
-                let found = Found {
-                    url: &url,
-                    path: b"",
-                    name: b"",
-                    kind: Kind::File,
-                    depth: 3,
-                    start: b"/",
-                    size: Some(SizeRange::exact(10)),
-                    modified: None,
-                    asked: false,
-                    status: None,
-                    attempts: 1,
-                    took: Duration::ZERO,
-                    empty: None,
-                    listing: None,
-                };
-                sizes.add(&found);
-                assert!(sizes.weights.len() <= 10);
-            }
-        }
-        let urls: Vec<_> = sizes.weights.keys().map(String::as_str).collect();
-        assert_eq!(
-            urls,
-            ["http://h/0/", "http://h/1/", "http://h/2/", "http://h/3/"]
-        );
-        let weight = sizes.weights["http://h/3/"];
-        assert_eq!((weight.files, weight.bytes), (75, 750));
-    }
-
-    #[test]
-    fn urls_are_cut_at_a_depth() {
-        for (url, kept, expected) in [
-            ("http://h/a/b/c", Kept::Files, "http://h/a/b/c"),
-            ("http://h/a/b/c", Kept::Directories, "http://h/a/b/"),
-            ("http://h/a/b/c", Kept::DownTo(1), "http://h/a/"),
-            ("http://h/a/b/c", Kept::DownTo(0), "http://h/"),
-            ("http://h/a", Kept::DownTo(5), "http://h/"),
-        ] {
-            assert_eq!(kept.cut(url), expected);
-        }
-        assert_eq!(depth("http://h/"), 0);
-        assert_eq!(depth("http://h/a/b/"), 2);
     }
 }
