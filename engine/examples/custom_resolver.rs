@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use courser::{
-    Answer, Client, Config, DnsError, HostConfig, Moment, Observer, Reply, Resolver, Response,
-    SystemResolver,
+    Answer, Client, Config, DnsError, HostConfig, Observer, ObserverEvent, Reply, Resolver,
+    Response, SystemResolver,
 };
 use support::Server;
 
@@ -53,9 +53,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let config = Config {
         host: HostConfig {
-            observer: Some(Observer::new(|moment| match moment {
-                Moment::Resolved { name, addresses } => println!("  {name} is at {addresses:?}"),
-                Moment::ConnectFailed { error } => println!("  {error}: {:?}", error.remote()),
+            observer: Some(Observer::new(|event| match event {
+                ObserverEvent::Resolved { name, addresses } => {
+                    println!("  {name} is at {addresses:?}")
+                }
+                ObserverEvent::ConnectFailed { error } => {
+                    println!("  {error}: {:?}", error.remote())
+                }
                 _ => {}
             })),
             ..HostConfig::default()

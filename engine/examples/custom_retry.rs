@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use courser::{
-    Backoff, Call, FailureClass, HostClient, HostConfig, Moment, Observer, Request, Response,
-    Retry, RetryBudget, RetryOn, RetryRule, Sent, Statuses, Upstream,
+    Backoff, Call, FailureClass, HostClient, HostConfig, Observer, ObserverEvent, Request,
+    Response, Retry, RetryBudget, RetryOn, RetryRule, Sent, Statuses, Upstream,
 };
 use support::{Answer, Server};
 
@@ -71,8 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         retry,
         // So many retries for each ten requests, and a few when there are hardly any: retries never double an outage.
         retry_budget: Some(RetryBudget::default()),
-        observer: Some(Observer::new(|moment| {
-            if let Moment::Retrying { cause, pause, .. } = moment {
+        observer: Some(Observer::new(|event| {
+            if let ObserverEvent::Retrying { cause, pause, .. } = event {
                 println!("  {cause}: again in {pause:.1?}");
             }
         })),

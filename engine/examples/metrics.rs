@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use courser::{
-    BatchConfig, Call, Client, Config, Histogram, HostConfig, Moment, Observer, Request, Response,
-    Retry, RetryOn, RetryRule, Shared, SharedConfig, Stats, Statuses,
+    BatchConfig, Call, Client, Config, Histogram, HostConfig, Observer, ObserverEvent, Request,
+    Response, Retry, RetryOn, RetryRule, Shared, SharedConfig, Stats, Statuses,
 };
 use support::{Answer, Server};
 
@@ -36,9 +36,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // It runs on the client's thread, and has to be quick.
     let observer = Observer::new({
         let connections = Arc::clone(&connections);
-        move |moment| match moment {
-            Moment::Connected { .. } => _ = connections.opened.fetch_add(1, Ordering::Relaxed),
-            Moment::ConnectFailed { .. } => _ = connections.failed.fetch_add(1, Ordering::Relaxed),
+        move |event| match event {
+            ObserverEvent::Connected { .. } => {
+                _ = connections.opened.fetch_add(1, Ordering::Relaxed)
+            }
+            ObserverEvent::ConnectFailed { .. } => {
+                _ = connections.failed.fetch_add(1, Ordering::Relaxed)
+            }
             _ => {}
         }
     });

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use courser::{
     AdaptiveTimeout, BalanceConfig, BatchConfig, BreakerConfig, Call, Client, Config, HealthCheck,
-    HostClient, HostConfig, Moment, Observer, Request, Response, Shared, SharedConfig, Spread,
-    Upstream,
+    HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Shared, SharedConfig,
+    Spread, Upstream,
 };
 use support::{Answer, Asked, Server};
 
@@ -76,9 +76,9 @@ fn forwarder(
         // again and again is left alone, and one that hangs is given up on earlier than after the usual minute.
         breaker: Some(BreakerConfig::default()),
         adaptive: Some(AdaptiveTimeout::default()),
-        observer: Some(Observer::new(|moment| match moment {
-            Moment::Ejected { remote, .. } => println!("  {remote} gets nothing for now"),
-            Moment::Readmitted { remote } => println!("  {remote} is well again"),
+        observer: Some(Observer::new(|event| match event {
+            ObserverEvent::Ejected { remote, .. } => println!("  {remote} gets nothing for now"),
+            ObserverEvent::Readmitted { remote } => println!("  {remote} is well again"),
             _ => {}
         })),
         ..HostConfig::default()

@@ -190,7 +190,7 @@ pub use address::{Address, Answer};
 pub use client::Unfit;
 pub use client::{
     AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion, Config,
-    ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Moment, Observer,
+    ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Observer, ObserverEvent,
     PipelineClient, PipelineConfig, PipelineCounters, Read, Report, RetryCause, Stats, Timings,
     Upstream,
 };

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use courser::proto::{Credentials, Scheme, Url};
 use courser::{
     Address, Call, CallId, Client, Completion, Config, ConnectTo, DnsConfig, Family, HostClient,
-    HostConfig, Limits, Moment, Observer, Override, Proxies, Proxy, ProxyKind, Read, Timeouts,
-    TlsConfig, Upstream,
+    HostConfig, Limits, Observer, ObserverEvent, Override, Proxies, Proxy, ProxyKind, Read,
+    Timeouts, TlsConfig, Upstream,
 };
 
 use super::args::Group;
@@ -441,20 +441,20 @@ impl Links {
 
     fn observer(&self) -> Observer {
         let (verbose, seen) = (self.verbose, Arc::clone(&self.seen));
-        Observer::new(move |moment| {
+        Observer::new(move |event| {
             if verbose {
-                show::moment(moment);
+                show::event(event);
             }
             let mut seen = lock(&seen);
-            match moment {
-                Moment::Resolved { .. } => seen.resolved = Some(Instant::now()),
-                Moment::Connected { remote, local, .. } => {
+            match event {
+                ObserverEvent::Resolved { .. } => seen.resolved = Some(Instant::now()),
+                ObserverEvent::Connected { remote, local, .. } => {
                     seen.connected = Some(Instant::now());
                     seen.remote = Some((*remote).clone());
                     seen.local = local.cloned();
                 }
-                Moment::Tunnelling { .. } => seen.asked_proxy = true,
-                Moment::TunnelAnswered { head, .. } => seen.proxy_head = Some(head.to_vec()),
+                ObserverEvent::Tunnelling { .. } => seen.asked_proxy = true,
+                ObserverEvent::TunnelAnswered { head, .. } => seen.proxy_head = Some(head.to_vec()),
                 _ => {}
             }
         })

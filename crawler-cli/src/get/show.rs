@@ -3,34 +3,34 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use courser::{Moment, Response};
+use courser::{ObserverEvent, Response};
 
 use super::output::say;
 use crate::terminal::{Keep, neutralise_bytes};
 
 /// Shows what happens, but for responses, of which more can be known in the end.
-pub(super) fn moment(moment: &Moment<'_>) {
-    match moment {
+pub(super) fn event(event: &ObserverEvent<'_>) {
+    match event {
         // An address is its own.
-        Moment::Resolved { name, .. }
+        ObserverEvent::Resolved { name, .. }
             if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {}
-        Moment::Resolved { name, addresses } => {
+        ObserverEvent::Resolved { name, addresses } => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             say(&format!(
                 "* {name} has the addresses {}",
                 addresses.join(", ")
             ));
         }
-        Moment::Connecting { remote } => say(&format!("*   Trying {remote}...")),
-        Moment::ConnectFailed { error } => say(&format!("* {error}")),
-        Moment::Connected { remote, .. } => say(&format!("* Connected to {remote}")),
-        Moment::Tunnelling { head: bytes, .. } => {
+        ObserverEvent::Connecting { remote } => say(&format!("*   Trying {remote}...")),
+        ObserverEvent::ConnectFailed { error } => say(&format!("* {error}")),
+        ObserverEvent::Connected { remote, .. } => say(&format!("* Connected to {remote}")),
+        ObserverEvent::Tunnelling { head: bytes, .. } => {
             let target = bytes.split(|b| *b == b' ').nth(1).unwrap_or_default();
             let target = String::from_utf8_lossy(target);
             say(&format!("* Establish HTTP proxy tunnel to {target}"));
             head('>', bytes);
         }
-        Moment::TunnelAnswered {
+        ObserverEvent::TunnelAnswered {
             status,
             head: bytes,
             ..
@@ -40,14 +40,14 @@ pub(super) fn moment(moment: &Moment<'_>) {
             let outcome = if opened { "established" } else { "failed" };
             say(&format!("* CONNECT tunnel {outcome}, response {status}"));
         }
-        Moment::Ready { tls: Some(tls), .. } => {
+        ObserverEvent::Ready { tls: Some(tls), .. } => {
             let resumed = if tls.resumed { ", resumed" } else { "" };
             let (version, suite) = (tls.version, tls.cipher_suite);
             say(&format!(
                 "* TLS connection using {version} / {suite}{resumed}"
             ));
         }
-        Moment::Sending {
+        ObserverEvent::Sending {
             remote,
             reused,
             head: bytes,
@@ -58,7 +58,7 @@ pub(super) fn moment(moment: &Moment<'_>) {
             }
             head('>', bytes);
         }
-        Moment::Retrying { cause, .. } => say(&format!("* {cause}; once more")),
+        ObserverEvent::Retrying { cause, .. } => say(&format!("* {cause}; once more")),
         _ => {}
     }
 }

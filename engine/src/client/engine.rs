@@ -8,7 +8,6 @@ mod batch;
 mod gated;
 mod guarded;
 mod news;
-mod openings;
 mod pipelines;
 mod turn;
 
@@ -22,25 +21,25 @@ pub use self::balanced::AddressState;
 pub(crate) use self::balanced::Balance;
 pub use self::batch::Batch;
 use self::news::News;
-use self::openings::{Naming, Opening};
 pub(crate) use self::pipelines::Pipelining;
 use self::turn::TurnLimit;
+use super::connector::Connector;
 use super::hosts::Hosts;
 use super::names::Names;
 use super::router::Router;
 use super::stats::{Recorder, Stats};
-use super::{Call, CallId, CallTime, Completion, HostConfig, Observer, Read, Report};
+use super::telemetry::Telemetry;
+use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, Avoided, BreakerConfig, Counters, LatePolicy, PoolConfig,
-    Retry, RetryBudget, Timeouts, host_hash,
+    AdaptiveTimeout, AddressPolicy, BreakerConfig, Counters, LatePolicy, PoolConfig, Retry,
+    RetryBudget, Timeouts, host_hash,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{
     ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Overrides, Reactor, Settings,
-    Slab, of,
 };
 use crate::time::Time;
 
@@ -54,12 +53,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     reactor: Reactor<N>,
     router: R,
     hosts: Hosts,
-    openings: Slab<Opening, of::Opening>,
     pool: PoolConfig,
-    attempt_delay: Duration,
-    avoided: Avoided,
-    addresses: AddressPolicy,
-    names: Option<Naming>,
+    connector: Connector,
     /// If connections have several calls at a time.
     pipelining: Option<Pipelining>,
     timeouts: Timeouts,
@@ -77,9 +72,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     guarded: bool,
     adaptive: Option<AdaptiveTimeout>,
     late: LatePolicy,
-    observer: Option<Observer>,
-    /// Written by this client alone, and read by anybody.
-    recorder: Option<Arc<Recorder>>,
+    telemetry: Telemetry,
     /// Of the hosts, if there are other clients for the rest of them.
     share: Option<Share>,
     /// Calls that have been redirected to the others' hosts.
@@ -116,12 +109,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         Self {
             turn_began: Time::of(net.now()),
             router,
-            openings: Slab::new(),
             pool: config.pool(),
-            attempt_delay: config.attempt_delay,
-            avoided: Avoided::new(config.avoid_failed),
-            addresses: AddressPolicy::allow_all(),
-            names: None,
+            connector: Connector::new(&config),
             pipelining: None,
             timeouts: config.timeouts.clone(),
             retries_answers: config.retry.looks_at_statuses(),
@@ -134,8 +123,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             retry: config.retry,
             retry_budget: config.retry_budget,
             late: config.late,
-            observer: config.observer.map(Observer::for_client),
-            recorder: config.stats.then(|| Arc::new(Recorder::new())),
+            telemetry: Telemetry::new(config.observer, config.stats),
             share: None,
             leaving: Vec::new(),
             getter: None,
@@ -163,8 +151,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     pub(crate) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
-        self.names = Some(Naming::new(names, self.reactor.waker()?));
-        self.addresses = addresses;
+        let waker = self.reactor.waker()?;
+        self.connector.set_names(names, waker, addresses);
         Ok(())
     }
 
@@ -173,15 +161,15 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     pub(crate) fn names(&self) -> Option<&Names> {
-        self.names.as_ref().map(|naming| &naming.names)
+        self.connector.names()
     }
 
     pub(crate) fn forget_failures(&mut self) {
-        self.avoided.clear();
+        self.connector.forget_failures();
     }
 
     pub(crate) fn names_mut(&mut self) -> Option<&mut Names> {
-        self.names.as_mut().map(|naming| &mut naming.names)
+        self.connector.names_mut()
     }
 
     // ---- driven by `Shared`
@@ -195,7 +183,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     pub(crate) fn record_to(&mut self, recorder: Arc<Recorder>) {
-        self.recorder = Some(recorder);
+        self.telemetry.record_to(recorder);
     }
 
     /// There are `count` clients for all hosts, and this is the one with that number.
@@ -507,12 +495,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> Stats {
-        let recorder = self.recorder.as_ref();
         Stats {
             in_flight: self.in_flight(),
-            ..recorder
-                .map(|recorder| recorder.snapshot())
-                .unwrap_or_default()
+            ..self.telemetry.stats()
         }
     }
 

@@ -3,6 +3,7 @@
 mod any;
 mod batch;
 mod config;
+mod connector;
 #[cfg(feature = "cookies")]
 mod cookies;
 mod engine;
@@ -15,6 +16,7 @@ mod observe;
 mod pipeline;
 mod router;
 mod stats;
+mod telemetry;
 #[cfg(feature = "tracing")]
 mod trace;
 mod upstream;
@@ -32,7 +34,7 @@ pub use engine::{AddressState, Batch, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
-pub use observe::{Moment, Observer, RetryCause};
+pub use observe::{Observer, ObserverEvent, RetryCause};
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub(crate) use router::Router;
 pub(crate) use stats::Recorder;

@@ -15,12 +15,12 @@ use crate::proto::Response;
 /// Is told what happens, on the client's thread: what takes long here holds up all calls.
 ///
 /// ```
-/// use courser::{Config, HostConfig, Moment, Observer};
+/// use courser::{Config, HostConfig, ObserverEvent, Observer};
 ///
 /// let config = Config {
 ///     host: HostConfig {
-///         observer: Some(Observer::new(|moment| {
-///             if let Moment::Connected { remote, .. } = moment {
+///         observer: Some(Observer::new(|event| {
+///             if let ObserverEvent::Connected { remote, .. } = event {
 ///                 eprintln!("* connected to {remote}");
 ///             }
 ///         })),
@@ -34,13 +34,13 @@ pub struct Observer(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    One(Arc<dyn Fn(&Moment<'_>) + Send + Sync>),
+    One(Arc<dyn Fn(&ObserverEvent<'_>) + Send + Sync>),
     Each(Arc<dyn Fn() -> Observer + Send + Sync>),
 }
 
 impl Observer {
-    /// Calls that for each moment.
-    pub fn new(observe: impl Fn(&Moment<'_>) + Send + Sync + 'static) -> Self {
+    /// Calls `observe` for each event.
+    pub fn new(observe: impl Fn(&ObserverEvent<'_>) + Send + Sync + 'static) -> Self {
         Self(Kind::One(Arc::new(observe)))
     }
 
@@ -58,9 +58,9 @@ impl Observer {
         }
     }
 
-    pub(super) fn tell(&self, moment: &Moment<'_>) {
+    pub(super) fn notify(&self, event: &ObserverEvent<'_>) {
         if let Kind::One(observe) = &self.0 {
-            observe(moment);
+            observe(event);
         }
     }
 }
@@ -71,11 +71,11 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Something that happened. The first seven are about connections, which belong to no call while they are opened, and
+/// What happened. The first seven are about connections, which belong to no call while they are opened, and
 /// [`Ejected`](Self::Ejected) and [`Readmitted`](Self::Readmitted) about an address; the others are about a call, with its [tag](crate::Call::tag).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Moment<'a> {
+pub enum ObserverEvent<'a> {
     /// A name has these addresses.
     Resolved {
         /// The name.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tracing::field::{Empty, display};
 use tracing::{Span, debug, debug_span, trace};
 
-use super::{CallId, Moment, Observer};
+use super::{CallId, Observer, ObserverEvent};
 use crate::error::redacted;
 use crate::proto::Url;
 
@@ -29,10 +29,10 @@ impl Observer {
     pub fn tracing() -> Self {
         Self::each_client(|| {
             let spans = Mutex::new(HashMap::new());
-            Self::new(move |moment| {
+            Self::new(move |event| {
                 observe(
                     &mut spans.lock().unwrap_or_else(PoisonError::into_inner),
-                    moment,
+                    event,
                 );
             })
         })
@@ -40,24 +40,24 @@ impl Observer {
 }
 
 /// `spans` holds the calls that are not over, if somebody wants to know of them.
-fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
-    match *moment {
-        Moment::Resolved { name, addresses } => debug!(name, ?addresses, "resolved"),
-        Moment::Connecting { remote } => trace!(%remote, "connecting"),
-        Moment::ConnectFailed { error } => {
+fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
+    match *event {
+        ObserverEvent::Resolved { name, addresses } => debug!(name, ?addresses, "resolved"),
+        ObserverEvent::Connecting { remote } => trace!(%remote, "connecting"),
+        ObserverEvent::ConnectFailed { error } => {
             debug!(remote = error.remote().map(display), %error, "not connected");
         }
-        Moment::Connected { remote, local } => {
+        ObserverEvent::Connected { remote, local } => {
             debug!(%remote, local = local.map(display), "connected");
         }
-        Moment::Tunnelling { remote, .. } => trace!(%remote, "asking for a tunnel"),
-        Moment::TunnelAnswered { remote, status, .. } => {
+        ObserverEvent::Tunnelling { remote, .. } => trace!(%remote, "asking for a tunnel"),
+        ObserverEvent::TunnelAnswered { remote, status, .. } => {
             debug!(%remote, status, "asked for a tunnel");
         }
-        Moment::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
-        Moment::Ejected { remote, until } => debug!(%remote, ?until, "ejected"),
-        Moment::Readmitted { remote } => debug!(%remote, "readmitted"),
-        Moment::Begun {
+        ObserverEvent::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
+        ObserverEvent::Ejected { remote, until } => debug!(%remote, ?until, "ejected"),
+        ObserverEvent::Readmitted { remote } => debug!(%remote, "readmitted"),
+        ObserverEvent::Begun {
             call,
             tag,
             method,
@@ -76,7 +76,7 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
                 spans.insert(call, span);
             }
         }
-        Moment::Sending {
+        ObserverEvent::Sending {
             call,
             remote,
             reused,
@@ -87,45 +87,45 @@ fn observe(spans: &mut HashMap<CallId, Span>, moment: &Moment<'_>) {
                 debug!(parent: span, %remote, reused, "sent");
             }
         }
-        Moment::Head { call, response, .. } => {
+        ObserverEvent::Head { call, response, .. } => {
             if let Some(span) = spans.get(&call) {
                 span.record("status", response.status());
                 debug!(parent: span, status = response.status(), "head");
             }
         }
-        Moment::Redirected { call, url, .. } => {
+        ObserverEvent::Redirected { call, url, .. } => {
             if let Some(span) = spans.get(&call) {
                 debug!(parent: span, url = %shown(url), "redirected");
             }
         }
-        Moment::Retrying {
+        ObserverEvent::Retrying {
             call, cause, pause, ..
         } => {
             if let Some(span) = spans.get(&call) {
                 debug!(parent: span, error = %cause, ?pause, "retrying");
             }
         }
-        Moment::Breaker { call, state, .. } => {
+        ObserverEvent::Breaker { call, state, .. } => {
             if let Some(span) = spans.get(&call) {
                 debug!(parent: span, ?state, "breaker");
             }
         }
-        Moment::Held { call, .. } => {
+        ObserverEvent::Held { call, .. } => {
             if let Some(span) = spans.get(&call) {
                 debug!(parent: span, "held back");
             }
         }
-        Moment::Concurrency { call, limit, .. } => {
+        ObserverEvent::Concurrency { call, limit, .. } => {
             if let Some(span) = spans.get(&call) {
                 debug!(parent: span, limit, "concurrency");
             }
         }
-        Moment::HandedOver { call, .. } => {
+        ObserverEvent::HandedOver { call, .. } => {
             if let Some(span) = spans.remove(&call) {
                 debug!(parent: &span, "goes on on another thread");
             }
         }
-        Moment::Ended { call, error, .. } => {
+        ObserverEvent::Ended { call, error, .. } => {
             if let (Some(span), Some(error)) = (spans.remove(&call), error) {
                 span.record("error", display(error));
                 debug!(parent: &span, %error, phase = %error.phase(), "failed");

@@ -8,8 +8,8 @@ use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BalanceConfig, BreakerConfig, Call, Completion, ErrorKind, HealthCheck, HostClient,
-    HostConfig, Moment, Observer, PipelineClient, PipelineConfig, Rate, Request, Response, Retry,
-    RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
+    HostConfig, Observer, ObserverEvent, PipelineClient, PipelineConfig, Rate, Request, Response,
+    Retry, RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -126,12 +126,12 @@ impl World {
         let moments = Arc::clone(&self.moments);
         let config = HostConfig {
             balance: Some(balance),
-            observer: Some(Observer::new(move |moment| {
-                let told = match moment {
-                    Moment::Ejected { remote, until } => {
+            observer: Some(Observer::new(move |event| {
+                let told = match event {
+                    ObserverEvent::Ejected { remote, until } => {
                         format!("{remote} out, {}", until.is_some())
                     }
-                    Moment::Readmitted { remote } => format!("{remote} back"),
+                    ObserverEvent::Readmitted { remote } => format!("{remote} back"),
                     _ => return,
                 };
                 moments.lock().unwrap().push(told);

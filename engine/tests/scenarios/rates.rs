@@ -13,9 +13,9 @@ use courser::net::sim::{
 use courser::net::{Address, Net as _};
 use courser::{
     AimdConfig, Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
-    ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Moment, Observer,
-    Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn,
-    RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
+    ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Observer,
+    ObserverEvent, Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
+    Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -246,8 +246,8 @@ fn what_waits_for_a_rate_holds_nothing_and_is_seen() {
             min_delay: Some(10_000 * MS),
             observer: Some(Observer::new({
                 let held = Arc::clone(&held);
-                move |moment| {
-                    if let Moment::Held { tag, .. } = moment {
+                move |event| {
+                    if let ObserverEvent::Held { tag, .. } = event {
                         held.lock().unwrap().push(*tag);
                     }
                 }
@@ -547,8 +547,8 @@ fn requests_in_flight_follow_what_the_host_copes_with() {
         }),
         observer: Some(Observer::new({
             let limits = Arc::clone(&limits);
-            move |moment| {
-                if let Moment::Concurrency { limit, .. } = moment {
+            move |event| {
+                if let ObserverEvent::Concurrency { limit, .. } = event {
                     limits.lock().unwrap().push(*limit);
                 }
             }
@@ -1026,8 +1026,8 @@ fn run_any(seed: u64) {
     let order = Arc::new(Mutex::new(Vec::new()));
     config.observer = Some(Observer::new({
         let order = Arc::clone(&order);
-        move |moment| {
-            if let Moment::Sending { tag, .. } = moment {
+        move |event| {
+            if let ObserverEvent::Sending { tag, .. } = event {
                 order.lock().unwrap().push(*tag);
             }
         }

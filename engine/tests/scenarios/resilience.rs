@@ -8,7 +8,7 @@ use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
-    HostClient, HostConfig, Moment, Observer, Phase, Request, Response, Retry, RetryBudget,
+    HostClient, HostConfig, Observer, ObserverEvent, Phase, Request, Response, Retry, RetryBudget,
     RetryOn, RetryRule, Sent, Statuses, Upstream,
 };
 
@@ -311,8 +311,8 @@ fn a_host_that_fails_is_left_alone_and_probed() {
         breaker: Some(breaker(2)),
         observer: Some(Observer::new({
             let states = Arc::clone(&states);
-            move |moment| {
-                if let Moment::Breaker { state, .. } = moment {
+            move |event| {
+                if let ObserverEvent::Breaker { state, .. } = event {
                     states.lock().unwrap().push(*state);
                 }
             }

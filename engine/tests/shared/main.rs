@@ -552,10 +552,10 @@ fn observers_see_the_tags_of_the_callers() {
     let host = HostConfig {
         observer: Some(courser::Observer::new({
             let tags = Arc::clone(&tags);
-            move |moment| match *moment {
-                courser::Moment::Begun { tag, .. }
-                | courser::Moment::Sending { tag, .. }
-                | courser::Moment::Ended { tag, .. } => tags.lock().unwrap().push(tag),
+            move |event| match *event {
+                courser::ObserverEvent::Begun { tag, .. }
+                | courser::ObserverEvent::Sending { tag, .. }
+                | courser::ObserverEvent::Ended { tag, .. } => tags.lock().unwrap().push(tag),
                 _ => {}
             }
         })),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
 use std::thread::ThreadId;
 
-use courser::{Client, Config, ConnectTo, Moment, Observer, Redirects};
+use courser::{Client, Config, ConnectTo, Observer, ObserverEvent, Redirects};
 
 use super::*;
 
@@ -60,8 +60,8 @@ fn hosts_spread_over_threads_and_each_keeps_its_cap() {
     let mut config = config(&server, 2);
     config.host.observer = Some(Observer::new({
         let seen = Arc::clone(&seen);
-        move |moment| {
-            if let Moment::Sending { head, .. } = moment {
+        move |event| {
+            if let ObserverEvent::Sending { head, .. } = event {
                 let head = String::from_utf8_lossy(head);
                 let host = head.lines().find_map(|line| line.strip_prefix("Host: "));
                 let mut seen = seen.lock().unwrap();

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
 use courser::{
-    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Moment,
-    Observer, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
+    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Observer,
+    ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
 
 /// The observer of the clients of this thread.
 pub(crate) fn observer() -> Observer {
-    Observer::new(|moment| with(|watch| watch.see(moment)))
+    Observer::new(|event| with(|watch| watch.see(event)))
 }
 
 /// Begins to watch a run on this thread.
@@ -69,7 +69,7 @@ pub(crate) fn drives(drives: bool) {
     with(|watch| watch.clock = (!drives).then(|| watch.net.now()));
 }
 
-/// Tells of what has happened since the last moment.
+/// Tells of what has happened since the last time.
 pub(crate) fn tell_rest() {
     with(|watch| {
         if let Some(told) = watch.told.take() {
@@ -193,23 +193,24 @@ impl Watch {
         self.clock.unwrap_or_else(|| self.net.now())
     }
 
-    fn see(&mut self, moment: &Moment<'_>) {
+    fn see(&mut self, event: &ObserverEvent<'_>) {
         self.order += 1;
         if let Some(told) = self.told {
             let news = self.net.trace_since(told);
             news.iter().for_each(|entry| println!("{entry}"));
             self.told = Some(told + news.len());
-            println!("             {moment:?}");
+            println!("             {event:?}");
         }
         // A health check is nobody's call.
-        if let Moment::Retrying { call, .. } | Moment::Concurrency { call, .. } = moment
+        if let ObserverEvent::Retrying { call, .. } | ObserverEvent::Concurrency { call, .. } =
+            event
             && !self.calls.contains_key(call)
         {
             return;
         }
-        match *moment {
-            Moment::Begun { call, target, .. } => self.begun(call, target),
-            Moment::Sending {
+        match *event {
+            ObserverEvent::Begun { call, target, .. } => self.begun(call, target),
+            ObserverEvent::Sending {
                 call,
                 reused,
                 remote,
@@ -218,24 +219,24 @@ impl Watch {
                 self.check_ejection(call, remote);
                 self.sending(call, reused);
             }
-            Moment::Ejected { remote, until } => {
+            ObserverEvent::Ejected { remote, until } => {
                 let (now, known) = (self.now(), self.ejected.get(remote));
                 // Until its check succeeds, if it waits for that as well.
                 if known.is_none_or(|(_, until)| until.is_some()) {
                     self.ejected.insert(remote.clone(), (now, until));
                 }
             }
-            Moment::Concurrency { call, limit, .. } => {
+            ObserverEvent::Concurrency { call, limit, .. } => {
                 assert!(self.concurrency.is_some());
                 self.host_of(call).limit = Some(limit);
             }
-            Moment::Readmitted { remote } => {
+            ObserverEvent::Readmitted { remote } => {
                 let now = self.now();
                 if let Some((_, until)) = self.ejected.get_mut(remote) {
                     *until = Some(now);
                 }
             }
-            Moment::Head { call, response, .. } => {
+            ObserverEvent::Head { call, response, .. } => {
                 let patience = response.header("X-Patience");
                 let patience = patience.and_then(|text| std::str::from_utf8(text).ok());
                 let seconds = patience.and_then(|text| text.parse().ok());
@@ -243,17 +244,17 @@ impl Watch {
                 call.status = response.status();
                 call.patience = seconds.map(Duration::from_secs);
             }
-            Moment::Redirected { call, url, .. } => {
+            ObserverEvent::Redirected { call, url, .. } => {
                 self.attempt_over(call, None);
                 self.leave(call);
                 self.begun(call, url);
                 self.calls.get_mut(&call).expect("it has begun").redirected = true;
             }
-            Moment::Retrying {
+            ObserverEvent::Retrying {
                 call, cause, pause, ..
             } => self.retrying(call, cause, pause),
-            Moment::Breaker { .. } if self.balance.is_some() => {}
-            Moment::Breaker { call, state, .. } => {
+            ObserverEvent::Breaker { .. } if self.balance.is_some() => {}
+            ObserverEvent::Breaker { call, state, .. } => {
                 let (now, order) = (self.now(), self.order);
                 let host = self.host_of(call);
                 host.changed = order;
@@ -265,7 +266,7 @@ impl Watch {
                     _ => None,
                 };
             }
-            Moment::Ended { call, error, .. } => self.ended(call, error),
+            ObserverEvent::Ended { call, error, .. } => self.ended(call, error),
             _ => {}
         }
     }

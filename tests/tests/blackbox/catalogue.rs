@@ -18,9 +18,9 @@ use courser::net::{Address, Event, Net, Token, Waker};
 
 use courser::{
     Backoff, BatchConfig, Call, CallId, Client, Completion, Config, Error, ErrorKind, FailureClass,
-    HostClient, HostConfig, LatePolicy, LimitExceeded, Limits, Moment, Observer, PeerFault, Phase,
-    PipelineClient, PipelineConfig, Read, Request, Response, Retry, RetryOn, RetryRule, Sent,
-    SocketOptions, TimeLimit, Upstream,
+    HostClient, HostConfig, LatePolicy, LimitExceeded, Limits, Observer, ObserverEvent, PeerFault,
+    Phase, PipelineClient, PipelineConfig, Read, Request, Response, Retry, RetryOn, RetryRule,
+    Sent, SocketOptions, TimeLimit, Upstream,
 };
 use tests::alone::{assert_descriptors, command, descriptors, in_own_network, in_own_process};
 use tests::clients::{
@@ -788,17 +788,17 @@ fn restart_under_load(patient: bool) {
         max_connections: NonZeroUsize::new(32).unwrap(),
         observer: Some(Observer::new({
             let restarting = Arc::clone(&restarting);
-            move |moment| {
+            move |event| {
                 let mut restarting = restarting.lock().unwrap();
-                match moment {
-                    Moment::Sending { .. } => {
+                match event {
+                    ObserverEvent::Sending { .. } => {
                         restarting.sent += 1;
                         // Others have just gone out, too.
                         if restarting.sent % 1000 == 500 && restarting.sent < 3000 {
                             restarting.go();
                         }
                     }
-                    Moment::ConnectFailed { .. } => {
+                    ObserverEvent::ConnectFailed { .. } => {
                         restarting.refused += 1;
                         if restarting.refused.is_multiple_of(20) && restarting.server.is_none() {
                             restarting.come_back();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Client, Config, DnsError, ErrorKind, Moment, Observer, Phase, Reply, Request, Resolver,
-    Response, Sent, TimeLimit,
+    Call, Client, Config, DnsError, ErrorKind, Observer, ObserverEvent, Phase, Reply, Request,
+    Resolver, Response, Sent, TimeLimit,
 };
 use tests::clients::{any_config, assert_none_left, named_client, run_any};
 use tests::script::{Behaviour, BlackHole, PATIENCE, Server, connection, eventually, on_one_port};
@@ -70,8 +70,8 @@ impl Tried {
 
     fn observer(&self) -> Observer {
         let tried = self.0.clone();
-        Observer::new(move |moment| {
-            if let Moment::Connecting { remote } = moment {
+        Observer::new(move |event| {
+            if let ObserverEvent::Connecting { remote } = event {
                 let ip = remote.ip().map(|ip| ip.to_string());
                 tried.lock().unwrap().push(ip.unwrap_or_default());
             }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::{
-    AddressPolicy, Answer, Call, Config, ErrorKind, Misuse, Moment, Observer, Phase, Proxies,
-    Redirects, Reply, Request, Resolver, Response, Sent,
+    AddressPolicy, Answer, Call, Config, ErrorKind, Misuse, Observer, ObserverEvent, Phase,
+    Proxies, Redirects, Reply, Request, Resolver, Response, Sent,
 };
 use tests::clients::{any_config, assert_none_left, named_client, run_any};
 use tests::script::{Behaviour, Server, connection, on_one_port};
@@ -41,8 +41,8 @@ fn guarded(policy: AddressPolicy) -> (Config, Tried) {
         ..any_config()
     };
     config.dns.min_ttl = Duration::ZERO;
-    config.host.observer = Some(Observer::new(move |moment| {
-        if let Moment::Connected { remote, .. } = moment {
+    config.host.observer = Some(Observer::new(move |event| {
+        if let ObserverEvent::Connected { remote, .. } = event {
             seen.lock().unwrap().push(remote.to_string());
         }
     }));

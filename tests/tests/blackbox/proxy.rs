@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{
-    AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Moment, Observer,
-    PeerFault, Phase, Proxies, Redirects, Reply, Report, Request, Resolver, Response, Sent,
-    TimeLimit, Timeouts, TlsConfig, TlsFault,
+    AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Observer,
+    ObserverEvent, PeerFault, Phase, Proxies, Redirects, Reply, Report, Request, Resolver,
+    Response, Sent, TimeLimit, Timeouts, TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -564,14 +564,14 @@ fn tunnels_are_observed() {
         let address = courser::Address::from(proxy.address());
         let mut config = config(all("http", &proxy));
         config.tls = authority.trusted();
-        config.host.observer = Some(Observer::new(move |moment| {
-            let line = match moment {
-                Moment::Connected { .. } => "connected".into(),
-                Moment::Tunnelling { remote, head } => {
+        config.host.observer = Some(Observer::new(move |event| {
+            let line = match event {
+                ObserverEvent::Connected { .. } => "connected".into(),
+                ObserverEvent::Tunnelling { remote, head } => {
                     assert_eq!(**remote, address);
                     String::from_utf8_lossy(head).into_owned()
                 }
-                Moment::TunnelAnswered {
+                ObserverEvent::TunnelAnswered {
                     remote,
                     status,
                     head,
@@ -579,8 +579,8 @@ fn tunnels_are_observed() {
                     assert_eq!(**remote, address);
                     format!("{status} {}", String::from_utf8_lossy(head))
                 }
-                Moment::Ready { .. } => "ready".into(),
-                Moment::ConnectFailed { .. } => "failed".into(),
+                ObserverEvent::Ready { .. } => "ready".into(),
+                ObserverEvent::ConnectFailed { .. } => "failed".into(),
                 _ => return,
             };
             tell.lock().unwrap().push(line);

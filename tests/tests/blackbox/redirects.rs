@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Client, Completion, Config, ErrorKind, HostConfig, LimitExceeded, Limits, Misuse, Moment,
-    Observer, Phase, Redirects, Request, Response, Sent, TimeLimit,
+    Call, Client, Completion, Config, ErrorKind, HostConfig, LimitExceeded, Limits, Misuse,
+    Observer, ObserverEvent, Phase, Redirects, Request, Response, Sent, TimeLimit,
 };
 use tests::clients::{any_client, any_config, assert_none_left, run_any};
 use tests::script::{self, Gate, PATIENCE, Server, connection};
@@ -588,8 +588,8 @@ fn user_information() {
     let mut config = following();
     config.host.observer = Some(Observer::new({
         let told = told.clone();
-        move |moment| {
-            if let Moment::Redirected { url, .. } = moment {
+        move |event| {
+            if let ObserverEvent::Redirected { url, .. } = event {
                 told.lock().unwrap().push((*url).to_owned());
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use courser::{
     Call, Client, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded,
-    Limits, Moment, Observer, PeerFault, Phase, Read, Request, Response, Sent, Shared,
+    Limits, Observer, ObserverEvent, PeerFault, Phase, Read, Request, Response, Sent, Shared,
     SharedConfig, WaitPolicy,
 };
 use flate2::Compression;
@@ -364,8 +364,8 @@ fn addresses_in_urls_are_not_looked_up() {
     let mut config = any_config();
     config.host.observer = Some(Observer::new({
         let heard = heard.clone();
-        move |moment| {
-            if matches!(moment, Moment::Resolved { .. }) {
+        move |event| {
+            if matches!(event, ObserverEvent::Resolved { .. }) {
                 heard.fetch_add(1, Ordering::SeqCst);
             }
         }

@@ -26,9 +26,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => rules.max,
         };
         self.reactor.set_first_byte_limit(conn, limit);
-        if let Some(recorder) = &self.recorder {
-            recorder.note_first_byte_limit(limit);
-        }
+        self.telemetry.first_byte_limit(limit);
     }
 
     /// An attempt is over whose wait for the first byte tells what is usual: it is complete, or it was ended while it

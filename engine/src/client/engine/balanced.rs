@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::guarded::bit;
-use crate::client::Moment;
+use crate::client::ObserverEvent;
 use crate::client::router::Router;
 use crate::error::{Error, Phase, Sent};
 use crate::net::{Address, Net};
@@ -89,6 +89,7 @@ impl Balance {
 
 impl<R: Router, N: Net> Engine<R, N> {
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
+        self.connector.set_fails_over();
         self.guarded = true;
         self.balance = Some(Box::new(balance));
     }
@@ -254,17 +255,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         balance.checking -= 1;
         let host = balance.hosts[at];
-        if changed
-            && let Some(observer) = &self.observer
-            && let Some(remote) = self.hosts.get_ref(host).and_then(|h| h.addresses.only())
-        {
-            observer.tell(&if well {
-                Moment::Readmitted { remote }
-            } else {
-                Moment::Ejected {
+        if changed && let Some(remote) = self.hosts.get_ref(host).and_then(|h| h.addresses.only()) {
+            self.telemetry.notify(|| match well {
+                true => ObserverEvent::Readmitted { remote },
+                false => ObserverEvent::Ejected {
                     remote,
                     until: None,
-                }
+                },
             });
         }
         if let Some(call) = self.reactor.remove_call(key) {

@@ -7,7 +7,7 @@
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::{CallId, Moment};
+use crate::client::{CallId, ObserverEvent};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Checkout, Load, Next};
@@ -66,12 +66,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         call.timestamps.held = true;
         let tag = call.tag;
-        if let Some(observer) = &self.observer {
-            observer.tell(&Moment::Held {
-                call: CallId(key),
-                tag,
-            });
-        }
+        self.telemetry.notify(|| ObserverEvent::Held {
+            call: CallId(key),
+            tag,
+        });
     }
 
     /// A connection is up: the oldest waiter's, if that may begin now.
@@ -139,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Sees to it that the hosts that wait for their turns are looked after in time.
     fn plan_turns(&mut self) {
         if let Some(at) = self.hosts.plan_turns(self.reactor.now()) {
-            self.set_alarm(TimerOwner::FairQueue, at);
+            self.set_timer(TimerOwner::FairQueue, at);
         }
     }
 
@@ -293,13 +291,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         });
         if let Some(limit) = changed {
             self.hosts.touch(host_key);
-            if let Some(observer) = &self.observer {
-                observer.tell(&Moment::Concurrency {
-                    call: CallId(key),
-                    tag,
-                    limit,
-                });
-            }
+            self.telemetry.notify(|| ObserverEvent::Concurrency {
+                call: CallId(key),
+                tag,
+                limit,
+            });
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::{CallId, Moment};
+use crate::client::{CallId, ObserverEvent};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -120,7 +120,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             _ => None,
         };
         if let Some(state) = state {
-            self.tell_of_breaker(key, tag, state);
+            self.notify_breaker(key, tag, state);
         }
         if let (Some(at), Some(balance)) = (leave.address, &self.balance) {
             let failures = &balance.balancer.config().statuses;
@@ -167,23 +167,22 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let ejected = balance.balancer.end(now.instant(), at, health, latency);
         let until = balance.balancer.ejected_until(at);
-        if ejected && let Some(observer) = &self.observer {
+        if ejected {
             let host = balance.host(at as u32);
             let host = host.and_then(|host| self.hosts.get(host));
             if let Some(remote) = host.and_then(|host| host.addresses.only()) {
-                observer.tell(&Moment::Ejected { remote, until });
+                self.telemetry
+                    .notify(|| ObserverEvent::Ejected { remote, until });
             }
         }
     }
 
-    fn tell_of_breaker(&self, key: CallKey, tag: u64, state: BreakerState) {
-        if let Some(observer) = &self.observer {
-            observer.tell(&Moment::Breaker {
-                call: CallId(key),
-                tag,
-                state,
-            });
-        }
+    fn notify_breaker(&self, key: CallKey, tag: u64, state: BreakerState) {
+        self.telemetry.notify(|| ObserverEvent::Breaker {
+            call: CallId(key),
+            tag,
+            state,
+        });
     }
 }
 

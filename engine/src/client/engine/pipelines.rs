@@ -121,8 +121,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         pipelining.lanes.ride(slot.id.index());
-        if self.observer.is_some() {
-            self.tell_of_start(conn, key);
+        if self.telemetry.observes() {
+            self.notify_sending(conn, key);
         }
         if self.adapts() {
             self.set_first_byte_limit(conn);

@@ -4,8 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use super::{Engine, Traveller};
+use crate::client::connector::{Connector, Context, Opened};
 use crate::client::router::{Reroute, Router};
-use crate::client::{CallId, CallTime, Completion, Moment, Report, RetryCause, Timings};
+use crate::client::telemetry::Telemetry;
+use crate::client::{CallId, CallTime, Completion, ObserverEvent, Report, RetryCause};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -15,8 +17,8 @@ use crate::policy::{
 };
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{
-    ActiveCall, CallKey, CallState, ConnKey, HeadState, Hop, HostKey, ProxyMessage, ReactorEvent,
-    TimerOwner,
+    ActiveCall, CallKey, CallState, ConnKey, HeadState, Hop, HostKey, OpeningKey, PoolSlot,
+    ProxyMessage, ReactorEvent, TimerOwner,
 };
 use crate::time::Time;
 
@@ -96,22 +98,17 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.response.clear();
             call.request.reset();
         }
-        if self.observer.is_some() {
-            self.tell_of_begin(key);
+        if self.telemetry.observes() {
+            self.notify(key, Telemetry::call_begun);
         }
         self.send(key);
     }
 
-    /// Tells the observer of a call that begins, or goes on here.
+    /// Gives the observer an event of a call.
     #[cold]
-    fn tell_of_begin(&self, key: CallKey) {
-        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
-            observer.tell(&Moment::Begun {
-                call: CallId(key),
-                tag: call.tag,
-                method: call.request.method_now(),
-                target: call.request.url(),
-            });
+    fn notify(&self, key: CallKey, event: fn(&Telemetry, CallKey, &ActiveCall)) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            event(&self.telemetry, key, call);
         }
     }
 
@@ -196,8 +193,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Gives a connection to a call.
     #[inline]
     pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) {
-        if self.observer.is_some() {
-            self.tell_of_start(conn, key);
+        if self.telemetry.observes() {
+            self.notify_sending(conn, key);
         }
         if self.adapts() {
             self.set_first_byte_limit(conn);
@@ -209,30 +206,70 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     #[cold]
-    pub(super) fn tell_of_start(&self, conn: ConnKey, key: CallKey) {
-        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key))
-            && let Some(remote) = self.reactor.remote(conn)
-            && call.check.is_none()
+    pub(super) fn notify_sending(&self, conn: ConnKey, key: CallKey) {
+        if let (Some(call), Some(remote)) = (self.reactor.call_ref(key), self.reactor.remote(conn))
         {
-            observer.tell(&Moment::Sending {
-                call: CallId(key),
-                tag: call.tag,
-                remote,
-                reused: self.reactor.has_served(conn),
-                head: call.request.encoded_head(),
-            });
+            let reused = self.reactor.has_served(conn);
+            self.telemetry.sending(key, call, remote, reused);
         }
     }
 
-    #[cold]
-    fn tell_of_head(&self, key: CallKey) {
-        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
-            observer.tell(&Moment::Head {
-                call: CallId(key),
-                tag: call.tag,
-                response: &call.response,
-            });
+    /// The parts that a connection is opened with.
+    fn opening_parts(&mut self) -> (&mut Connector, Context<'_, N>) {
+        let cx = Context {
+            reactor: &mut self.reactor,
+            hosts: &mut self.hosts,
+            telemetry: &self.telemetry,
+        };
+        (&mut self.connector, cx)
+    }
+
+    /// An opening may have ended.
+    fn opened(&mut self, opened: Option<Opened>) {
+        match opened {
+            None => {}
+            Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
+            Some(Opened::Failed { call, error }) => self.end_attempt(call, error),
         }
+    }
+
+    /// A new connection can be used: it goes to the call that waits, if that may begin now, or becomes idle.
+    fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.set_conn(slot.id, conn);
+            let next = host.pool.connected(now, slot.id, random);
+            if host.gate.is_some() {
+                return self.opened_gated(slot.host, conn, next);
+            }
+            self.hosts.touch(slot.host);
+            self.put(conn, next);
+        }
+    }
+
+    /// Takes in what the resolver has answered.
+    fn take_answers(&mut self) {
+        let (connector, mut cx) = self.opening_parts();
+        for opened in connector.take_answers(&mut cx) {
+            self.opened(Some(opened));
+        }
+    }
+
+    /// The time has come that an opening was waiting for.
+    fn opening_due(&mut self, key: OpeningKey) {
+        let now = self.reactor.now();
+        let slow = self.connector.slow_host(now, key);
+        let (connector, mut cx) = self.opening_parts();
+        let opened = connector.opening_due(&mut cx, key);
+        self.opened(opened);
+        if let Some(host) = slow {
+            self.move_waiting(host);
+        }
+    }
+
+    pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
+        self.connector
+            .set_timer(&mut self.reactor, &self.hosts, owner, at);
     }
 
     /// Decides about everything that has happened, until nothing more has.
@@ -281,7 +318,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
             if wants_open && (!gated || self.hosts.may_open(now, key)) {
                 if !is_full {
-                    self.begin_opening(key);
+                    let (connector, mut cx) = self.opening_parts();
+                    let opened = connector.open(&mut cx, key);
+                    self.opened(opened);
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
                 } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
@@ -309,7 +348,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.set_alarm(key, at)
             && let Some(at) = at
         {
-            self.set_alarm(TimerOwner::Host(key), at);
+            self.set_timer(TimerOwner::Host(key), at);
         }
         if !(R::KEEPS_HOSTS || gated && self.must_keep(key)) {
             self.hosts.note_unused(now, key);
@@ -334,32 +373,43 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.finish(call);
                 }
             }
-            ReactorEvent::Connected { opening, conn } => self.attempt_succeeded(opening, conn),
-            ReactorEvent::Ready { opening, conn } => self.opening_ready(opening, conn),
+            ReactorEvent::Connected { opening, conn } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.attempt_succeeded(&mut cx, opening, conn);
+                self.opened(opened);
+            }
+            ReactorEvent::Ready { opening, conn } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.ready(&mut cx, opening, conn);
+                self.opened(opened);
+            }
             ReactorEvent::Tunnel { endpoints, message } => {
                 let remote = &endpoints.remote;
-                if let Some(observer) = &self.observer {
-                    observer.tell(&match &message {
-                        ProxyMessage::Request(head) => Moment::Tunnelling { remote, head },
-                        ProxyMessage::Answer(status, head) => Moment::TunnelAnswered {
-                            remote,
-                            status: *status,
-                            head,
-                        },
-                    });
-                }
+                self.telemetry.notify(|| match &message {
+                    ProxyMessage::Request(head) => ObserverEvent::Tunnelling { remote, head },
+                    ProxyMessage::Answer(status, head) => ObserverEvent::TunnelAnswered {
+                        remote,
+                        status: *status,
+                        head,
+                    },
+                });
             }
             ReactorEvent::HandshakeFailed { opening, error } => {
-                if let Some(observer) = &self.observer {
-                    observer.tell(&Moment::ConnectFailed { error: &error });
-                }
-                self.handshake_failed(opening, error);
+                self.telemetry
+                    .notify(|| ObserverEvent::ConnectFailed { error: &error });
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.handshake_failed(&mut cx, opening, error);
+                self.opened(opened);
             }
             ReactorEvent::ConnectFailed {
                 opening,
                 conn,
                 error,
-            } => self.attempt_failed(opening, conn, error),
+            } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.attempt_failed(&mut cx, opening, conn, error);
+                self.opened(opened);
+            }
             ReactorEvent::Answered { slot, conn, call } => {
                 if let Some(key) = call
                     && let Some(call) = self.reactor.call_ref(key)
@@ -524,13 +574,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A response is complete: the call's end, or a redirect.
     fn finish(&mut self, key: CallKey) {
-        if self.observer.is_some()
+        if self.telemetry.observes()
             && self
                 .reactor
                 .call_ref(key)
                 .is_some_and(|call| call.mode == BodyMode::Buffer)
         {
-            self.tell_of_head(key);
+            self.notify(key, Telemetry::head);
         }
         if self.looks_at_answers && self.takes_back(key) {
             return;
@@ -570,8 +620,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !is_news {
             return;
         }
-        if self.observer.is_some() {
-            self.tell_of_head(key);
+        if self.telemetry.observes() {
+            self.notify(key, Telemetry::head);
         }
         if self.looks_at_answers && self.takes_back(key) {
             return;
@@ -619,11 +669,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             status: call.response.status(),
             url: shown(call.request.url()).into(),
         });
-        if let Some(observer) = &self.observer {
-            observer.tell(&Moment::Redirected {
+        if self.telemetry.observes() {
+            let url = shown(call.request.url());
+            self.telemetry.notify(|| ObserverEvent::Redirected {
                 call: CallId(key),
                 tag: call.tag,
-                url: &shown(call.request.url()),
+                url: &url,
             });
         }
         call.state = CallState::New;
@@ -638,12 +689,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => self.following.push_back(key),
             Some(owner) => {
                 if let Some(call) = self.reactor.remove_call(key) {
-                    if let Some(observer) = &self.observer {
-                        observer.tell(&Moment::HandedOver {
-                            call: CallId(key),
-                            tag: call.tag,
-                        });
-                    }
+                    self.telemetry.notify(|| ObserverEvent::HandedOver {
+                        call: CallId(key),
+                        tag: call.tag,
+                    });
                     let traveller = Traveller(Box::new(call));
                     self.leaving.push((CallId(key), owner, traveller));
                 }
@@ -712,7 +761,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.sent_before = call.sent_before.max(error.sent());
             call.response.clear();
         }
-        self.tell_of_retry(key, RetryCause::Failure(error), Duration::ZERO);
+        self.notify_retry(key, RetryCause::Failure(error), Duration::ZERO);
     }
 
     /// Tries a call again on any connection.
@@ -796,11 +845,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         if via == RetryVia::OtherAddress
             && let Some(remote) = remote
         {
-            self.avoided.note_failed(now, remote);
+            self.connector.note_failed(now, remote);
         }
         call.sent_before = call.sent_before.max(sent);
         call.response.clear();
-        self.tell_of_retry(key, cause, pause);
+        self.notify_retry(key, cause, pause);
         self.reactor.pause(key, until, via != RetryVia::Any);
         true
     }
@@ -832,14 +881,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    fn tell_of_retry(&self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
-        if let (Some(observer), Some(call)) = (&self.observer, self.reactor.call_ref(key)) {
-            observer.tell(&Moment::Retrying {
-                call: CallId(key),
-                tag: call.tag,
-                cause,
-                pause,
-            });
+    fn notify_retry(&self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            self.telemetry.retrying(key, call, cause, pause);
         }
     }
 
@@ -889,13 +933,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let host = host.and_then(|host| self.hosts.get(host));
         let opening = host.and_then(|host| host.pool.any_connecting());
-        let opening = opening.and_then(|opening| self.openings.get(opening));
-        let handshake = opening.and_then(|opening| self.reactor.handshake_phase(opening.conn()?));
-        let phase = opening.map_or(Phase::Queue, |opening| opening.phase());
-        let phase = handshake.unwrap_or(phase);
-        let remote = opening
-            .and_then(|opening| self.reactor.remote(opening.conn()?))
-            .cloned();
+        let (phase, remote) = opening.map_or((Phase::Queue, None), |opening| {
+            self.connector.waits_for(&self.reactor, opening)
+        });
         self.detach(key);
         self.end_call(
             key,
@@ -912,10 +952,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             // So the limit grows when the host has become slower than it.
             self.note_latency(key);
         }
-        if limit == TimeLimit::Adaptive
-            && let Some(recorder) = &self.recorder
-        {
-            recorder.note_adaptive_timeout();
+        if limit == TimeLimit::Adaptive {
+            self.telemetry.adaptive_timeout();
         }
         if R::PIPELINES {
             self.leave_pipe(conn, key);
@@ -949,7 +987,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 };
                 let host = self.hosts.get(host_key);
                 if let Some(opening) = host.and_then(|host| host.pool.give_up(id)) {
-                    self.cancel_opening(opening);
+                    let (connector, mut cx) = self.opening_parts();
+                    connector.cancel(&mut cx, opening);
                 }
                 self.hosts.touch(host_key);
             }
@@ -990,7 +1029,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.end(outcome.map_err(|error| error.after(call.sent_before)));
         call.timestamps.ended = Some(now);
         let head = call.head;
-        if self.observer.is_some() || self.recorder.is_some() {
+        if self.telemetry.wants_ends() {
             self.note_end(key);
         }
         if head == HeadState::Awaited {
@@ -1003,27 +1042,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Tells those who want to know that a call, or its streamed body, has ended.
     #[cold]
     pub(super) fn note_end(&self, key: CallKey) {
-        let Some(call) = self.reactor.call_ref(key) else {
-            return;
-        };
-        let error = call.outcome.as_ref().err();
-        if let Some(observer) = &self.observer {
-            observer.tell(&Moment::Ended {
-                call: CallId(key),
-                tag: call.tag,
-                error,
-            });
-        }
-        if let Some(recorder) = &self.recorder {
-            let timings = Timings::of(&call.timestamps, self.reactor.now());
-            recorder.record(
-                error,
-                call.response.status(),
-                call.attempts,
-                call.timestamps.reused,
-                call.timestamps.held,
-                &timings,
-            );
+        if let Some(call) = self.reactor.call_ref(key) {
+            self.telemetry.call_ended(key, call, self.reactor.now());
         }
     }
 

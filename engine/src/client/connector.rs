@@ -1,0 +1,528 @@
+//! How a connection comes to be: a name is looked up, its addresses are raced, handshakes follow, and the connection
+//! joins the pool of its host.
+//!
+//! Each of these is an *opening*. It holds one slot of the pool and belongs to no call: the call that is first in the
+//! queue when the connection is ready gets the connection. Here are the openings, the names, the addresses that failed
+//! lately, and the addresses that are not allowed. The engine learns how an opening ended from an [`Opened`].
+
+mod race;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::hosts::{Addresses, Hosts};
+use super::names::Names;
+use super::telemetry::Telemetry;
+use super::{HostConfig, ObserverEvent};
+use crate::address::Address;
+use crate::error::{DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, SocksReply, TimeLimit};
+use crate::net::{Net, Waker};
+use crate::policy::{AddressPolicy, Avoided, Found, Race, literal, rotate};
+use crate::reactor::{
+    CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Reactor, Slab, TimerOwner, of,
+};
+use crate::time::Time;
+
+/// The openings of a client, and what is known of names and addresses.
+pub(super) struct Connector {
+    openings: Slab<Opening, of::Opening>,
+    names: Option<Lookups>,
+    /// Which addresses may be connected to.
+    allowed: AddressPolicy,
+    avoided: Avoided,
+    attempt_delay: Duration,
+    resolve_limit: Option<Duration>,
+    connect_limit: Option<Duration>,
+    /// Whether calls that wait for a slow opening go to another host: another address of the same upstream.
+    fails_over: bool,
+}
+
+/// What the connector works on, and the engine owns.
+pub(super) struct Context<'a, N: Net> {
+    pub(super) reactor: &'a mut Reactor<N>,
+    pub(super) hosts: &'a mut Hosts,
+    pub(super) telemetry: &'a Telemetry,
+}
+
+/// How an opening has ended.
+pub(super) enum Opened {
+    /// The connection can be used. It has the slot of the opening.
+    Ready { slot: PoolSlot, conn: ConnKey },
+    /// There is no connection; the call, which waited longest, gets the error.
+    Failed { call: CallKey, error: Error },
+}
+
+/// A connection on its way into the pool.
+#[derive(Debug)]
+struct Opening {
+    slot: PoolSlot,
+    began: Time,
+    /// When the last lookup of a name began.
+    lookup_began: Time,
+    stage: Stage,
+    /// How long all lookups took; `None` before the first one that was needed.
+    resolve: Option<Duration>,
+    /// The part of `resolve` that earlier lookups took.
+    resolve_before: Duration,
+    connect: Duration,
+    /// The address of the server that a SOCKS5 proxy is asked for.
+    socks_address: Option<IpAddr>,
+    /// The other addresses of that server that may be tried, the next one last.
+    socks_addresses_left: Vec<IpAddr>,
+    /// Why the last address was not reached.
+    error: Option<Error>,
+    /// When calls that wait for this opening go to another address, if there is one; again and again.
+    fail_over_at: Option<Time>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Until the name is known, at that time at the latest.
+    Resolving(Option<Time>),
+    Racing {
+        race: Race,
+        /// The attempts that are running, in the order in which they were begun.
+        running: Vec<ConnKey>,
+        /// When all of them must be over.
+        until: Option<Time>,
+    },
+    Handshaking(ConnKey),
+}
+
+/// Names, and the openings that wait for them.
+#[derive(Debug)]
+struct Lookups {
+    names: Names,
+    waker: Waker,
+    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over
+    /// go with the answer, or when they need the room.
+    waiting: HashMap<String, Vec<OpeningKey>>,
+}
+
+impl Connector {
+    pub(super) fn new(config: &HostConfig) -> Self {
+        Self {
+            openings: Slab::new(),
+            names: None,
+            allowed: AddressPolicy::allow_all(),
+            avoided: Avoided::new(config.avoid_failed),
+            attempt_delay: config.attempt_delay,
+            resolve_limit: config.timeouts.resolve,
+            connect_limit: config.timeouts.connect,
+            fails_over: false,
+        }
+    }
+
+    /// Hosts have names from now on, and not all addresses are allowed.
+    pub(super) fn set_names(&mut self, names: Names, waker: Waker, allowed: AddressPolicy) {
+        self.names = Some(Lookups {
+            names,
+            waker,
+            waiting: HashMap::new(),
+        });
+        self.allowed = allowed;
+    }
+
+    /// The hosts are addresses of one upstream from now on: calls that wait for a slow opening go to another one.
+    pub(super) fn set_fails_over(&mut self) {
+        self.fails_over = true;
+    }
+
+    pub(super) fn names(&self) -> Option<&Names> {
+        self.names.as_ref().map(|lookups| &lookups.names)
+    }
+
+    pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
+        self.names.as_mut().map(|lookups| &mut lookups.names)
+    }
+
+    /// An attempt at that address has failed: others come first for a while.
+    pub(super) fn note_failed(&mut self, now: Time, address: &Address) {
+        self.avoided.note_failed(now, address);
+    }
+
+    /// Forgets which addresses have failed.
+    pub(super) fn forget_failures(&mut self) {
+        self.avoided.clear();
+    }
+
+    /// What an opening waits for, and at which address.
+    pub(super) fn waits_for<N: Net>(
+        &self,
+        reactor: &Reactor<N>,
+        key: OpeningKey,
+    ) -> (Phase, Option<Address>) {
+        let Some(opening) = self.openings.get(key) else {
+            return (Phase::Queue, None);
+        };
+        let (phase, conn) = match &opening.stage {
+            Stage::Resolving(_) => (Phase::Resolve, None),
+            Stage::Racing { running, .. } => (Phase::Connect, running.last()),
+            Stage::Handshaking(conn) => (
+                reactor.handshake_phase(*conn).unwrap_or(Phase::Tls),
+                Some(conn),
+            ),
+        };
+        let remote = conn.and_then(|conn| reactor.remote(*conn));
+        (phase, remote.cloned())
+    }
+
+    /// Sets a timer of an opening or a host. Most openings are over long before.
+    pub(super) fn set_timer<N: Net>(
+        &self,
+        reactor: &mut Reactor<N>,
+        hosts: &Hosts,
+        owner: TimerOwner,
+        at: Time,
+    ) {
+        reactor.set_timer(owner, at);
+        let owners = self.openings.len() + hosts.len();
+        reactor.tidy_timers(owners, |owner, at| match owner {
+            TimerOwner::Opening(key) => self.openings.get(key).is_some(),
+            TimerOwner::Host(key) => hosts.has_alarm(key, at),
+            TimerOwner::FairQueue => hosts.has_turns_alarm(at),
+            TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
+        });
+    }
+
+    // ---- the beginning and the end
+
+    /// Opens a connection for a host, in a slot of its pool.
+    pub(super) fn open<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        host_key: HostKey,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let host = cx.hosts.get(host_key)?;
+        let slot = PoolSlot {
+            host: host_key,
+            id: host.pool.opened(),
+        };
+        let key = self.openings.insert(Opening {
+            slot,
+            began: now,
+            lookup_began: now,
+            stage: Stage::Resolving(None),
+            resolve: None,
+            resolve_before: Duration::ZERO,
+            connect: Duration::ZERO,
+            socks_address: None,
+            socks_addresses_left: Vec::new(),
+            error: None,
+            fail_over_at: None,
+        });
+        host.pool.set_opening(slot.id, key);
+        cx.hosts.use_host(host_key);
+        cx.hosts.use_leave(host_key);
+        cx.hosts.touch(host_key);
+        self.resolve(cx, key)
+    }
+
+    /// The time has come that an opening was waiting for: for another attempt, or for giving up.
+    pub(super) fn opening_due<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let (until, running) = match &self.openings.get(key)?.stage {
+            Stage::Resolving(until) => {
+                return match until.is_some_and(|until| until <= now) {
+                    true => self.resolve_failed(cx, key, TimeLimit::Resolve.into()),
+                    false => None,
+                };
+            }
+            Stage::Racing { until, running, .. } => (until, running),
+            Stage::Handshaking(_) => return None,
+        };
+        if until.is_some_and(|until| until <= now) {
+            let remote = running.last().and_then(|conn| cx.reactor.remote(*conn));
+            let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
+                .with_remote(remote.cloned());
+            return self.fail(cx, key, Some(late));
+        }
+        self.go_on_racing(cx, key)
+    }
+
+    /// A handshake failed: the next address if a SOCKS5 proxy did not reach one and the server has others, else the end.
+    pub(super) fn handshake_failed<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        error: Error,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        if is_unreached(&error)
+            && let Some(opening) = self.openings.get_mut(key)
+            && let Some(host) = cx.hosts.get(opening.slot.host)
+            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.socks_target)
+        {
+            let address = SocketAddr::new(ip, *port).into();
+            self.avoided.note_failed(now, &address);
+            if let Some(next) = opening.socks_addresses_left.pop() {
+                opening.socks_address = Some(next);
+                opening.lookup_began = now;
+                opening.resolve_before = opening.resolve.unwrap_or_default();
+                return self.resolve(cx, key);
+            }
+        }
+        self.fail(cx, key, Some(error))
+    }
+
+    /// The handshakes are done, or there were none.
+    pub(super) fn ready<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        conn: ConnKey,
+    ) -> Option<Opened> {
+        let opening = self.openings.remove(key)?;
+        cx.reactor
+            .set_opened(conn, opening.resolve, opening.connect);
+        if let Some(remote) = cx.reactor.remote(conn) {
+            let opened = cx.reactor.opened(conn);
+            let answer = opened.and_then(|opened| opened.proxy_answer.as_ref());
+            cx.telemetry.notify(|| ObserverEvent::Ready {
+                remote,
+                tls: opened.and_then(|opened| opened.tls_info.as_ref()),
+                proxy_head: answer.map(|(_, head)| &**head),
+            });
+        }
+        Some(Opened::Ready {
+            slot: opening.slot,
+            conn,
+        })
+    }
+
+    /// There will be no connection: the call that has waited longest gets the error.
+    fn fail<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        error: Option<Error>,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let opening = self.openings.remove(key)?;
+        close_attempts(cx, &opening);
+        let error = error
+            .or(opening.error)
+            .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
+        let host = opening.slot.host;
+        let call = cx
+            .hosts
+            .get(host)
+            .and_then(|host| host.pool.open_failed(now, opening.slot.id));
+        cx.hosts.touch(host);
+        call.map(|call| Opened::Failed { call, error })
+    }
+
+    /// No call waits for this opening any more.
+    pub(super) fn cancel<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) {
+        let Some(opening) = self.openings.remove(key) else {
+            return;
+        };
+        close_attempts(cx, &opening);
+        if let Some(host) = cx.hosts.get(opening.slot.host) {
+            host.pool.closed(opening.slot.id);
+        }
+        cx.hosts.touch(opening.slot.host);
+    }
+
+    // ---- names
+
+    /// Looks up the next name that an opening needs, and begins the race when all are known.
+    fn resolve<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let opening = self.openings.get_mut(key)?;
+        let host = cx.hosts.get(opening.slot.host)?;
+        let (name, port) = match (&host.socks_target, &host.addresses) {
+            (Some((target, port)), _) if opening.socks_address.is_none() => (&**target, *port),
+            (_, Addresses::Named(name, port)) => (&**name, *port),
+            (_, Addresses::Known(addresses)) => {
+                let avoided = &self.avoided;
+                let order = rotate(addresses, next_start(&mut host.openings), |address| {
+                    avoided.has(now, address)
+                });
+                return self.begin_race(cx, key, order);
+            }
+        };
+        let lookups = self.names.as_mut()?;
+        match lookups.names.lookup(now, name, port, &lookups.waker) {
+            Found::Pending => {
+                let limit = self.resolve_limit;
+                let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
+                opening.stage = Stage::Resolving(until);
+                let waiting = lookups
+                    .waiting
+                    .entry(name.to_ascii_lowercase())
+                    .or_default();
+                if waiting.len() == waiting.capacity() {
+                    // An answer may never come, and openings do all the time.
+                    waiting.retain(|waits| self.openings.get(*waits).is_some());
+                }
+                waiting.push(key);
+                if let Some(until) = until {
+                    self.set_timer(cx.reactor, cx.hosts, TimerOwner::Opening(key), until);
+                }
+                None
+            }
+            Found::Addresses(addresses) => self.resolved(cx, key, &addresses),
+            Found::Failed(error) => self.resolve_failed(cx, key, error.into()),
+        }
+    }
+
+    /// A name that an opening needs is known.
+    fn resolved<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        addresses: &[IpAddr],
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let opening = self.openings.get_mut(key)?;
+        let host = cx.hosts.get(opening.slot.host)?;
+        let name = match (&host.socks_target, &host.addresses) {
+            (Some((target, _)), _) if opening.socks_address.is_none() => Some(target),
+            (_, Addresses::Named(name, _)) => Some(name),
+            (_, Addresses::Known(_)) => None,
+        };
+        let looked_up = name.is_some_and(|name| literal(name).is_none());
+        if looked_up {
+            let took = now.saturating_duration_since(opening.lookup_began);
+            opening.resolve = Some(opening.resolve_before + took);
+        }
+        if host.socks_target.is_some() && opening.socks_address.is_none() {
+            return self.resolved_behind_socks(cx, key, addresses);
+        }
+        let start = next_start(&mut host.openings);
+        let Addresses::Named(name, port) = &host.addresses else {
+            return None;
+        };
+        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
+        let order = self.names.as_ref()?.names.order(addresses, start, &last);
+        if order.is_empty() {
+            return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
+        }
+        if looked_up {
+            cx.telemetry.notify(|| ObserverEvent::Resolved {
+                name,
+                addresses: &order,
+            });
+        }
+        let order = order.iter().map(|ip| SocketAddr::new(*ip, *port).into());
+        let order = order.collect();
+        self.begin_race(cx, key, order)
+    }
+
+    /// The name of the server behind a SOCKS5 proxy is known: the proxy connects, to one address at a time. The proxy's
+    /// own addresses, which come next, count the opening.
+    fn resolved_behind_socks<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        addresses: &[IpAddr],
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let opening = self.openings.get_mut(key)?;
+        let host = cx.hosts.get(opening.slot.host)?;
+        let (_, port) = host.socks_target.as_ref()?;
+        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
+        let names = &self.names.as_ref()?.names;
+        let order = names.order(addresses, host.openings, &last);
+        let first = order.first().copied();
+        let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
+        left.retain(|ip| self.allowed.allows(*ip));
+        match (left.pop(), first) {
+            (Some(ip), _) => {
+                opening.socks_address = Some(ip);
+                opening.socks_addresses_left = left;
+                self.resolve(cx, key)
+            }
+            (None, Some(ip)) => self.resolve_failed(cx, key, ErrorKind::Denied(ip)),
+            (None, None) => self.resolve_failed(cx, key, DnsError::NoAddresses.into()),
+        }
+    }
+
+    fn resolve_failed<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        kind: ErrorKind,
+    ) -> Option<Opened> {
+        let opening = self.openings.get(key);
+        let host = opening.and_then(|opening| cx.hosts.get(opening.slot.host));
+        let kind = match (kind, host) {
+            // The name was the proxy's, unless it is the one that a SOCKS5 proxy is to be told the address of.
+            (ErrorKind::Dns(error), Some(host))
+                if host.proxy.is_some()
+                    && (host.socks_target.is_none()
+                        || opening.is_some_and(|opening| opening.socks_address.is_some())) =>
+            {
+                ProxyFault::Name(error).into()
+            }
+            (kind, _) => kind,
+        };
+        let error = Error::new(kind, Phase::Resolve, Sent::Nothing);
+        self.fail(cx, key, Some(error))
+    }
+
+    /// Takes what the resolver has answered, and returns how openings ended by it.
+    pub(super) fn take_answers<N: Net>(&mut self, cx: &mut Context<'_, N>) -> Vec<Opened> {
+        let now = cx.reactor.now();
+        let mut ended = Vec::new();
+        while let Some(lookups) = &mut self.names
+            && let Some((name, found)) = lookups.names.poll(now)
+        {
+            for opening in lookups.waiting.remove(&*name).unwrap_or_default() {
+                let waits = self.openings.get(opening).map(|opening| &opening.stage);
+                if !matches!(waits, Some(Stage::Resolving(_))) {
+                    continue;
+                }
+                ended.extend(match &found {
+                    Found::Addresses(addresses) => self.resolved(cx, opening, addresses),
+                    Found::Failed(error) => self.resolve_failed(cx, opening, error.clone().into()),
+                    Found::Pending => None,
+                });
+            }
+        }
+        ended
+    }
+}
+
+fn close_attempts<N: Net>(cx: &mut Context<'_, N>, opening: &Opening) {
+    match &opening.stage {
+        Stage::Racing { running, .. } => {
+            for &conn in running {
+                cx.reactor.close(conn);
+            }
+            race::note_racing(cx.hosts, opening.slot.host, running.len(), 0);
+        }
+        Stage::Handshaking(conn) => {
+            cx.reactor.close(*conn);
+        }
+        // The answer finds no opening then.
+        Stage::Resolving(_) => {}
+    }
+}
+
+/// Whether a SOCKS5 proxy says that it could not reach the address.
+fn is_unreached(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Proxy(ProxyFault::Socks(
+            SocksReply::NetworkUnreachable
+                | SocksReply::HostUnreachable
+                | SocksReply::ConnectionRefused
+                | SocksReply::AddressTypeNotSupported
+        ))
+    )
+}
+
+/// Counts the openings of a host: each starts one address further.
+fn next_start(openings: &mut usize) -> usize {
+    let start = *openings;
+    *openings = start.wrapping_add(1);
+    start
+}

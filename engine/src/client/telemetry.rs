@@ -1,0 +1,149 @@
+//! What a client tells about itself: events for its observer, and records for its statistics.
+//!
+//! The observer is called by the client's thread; the records are written by this client alone and read by anybody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::stats::{Recorder, Stats};
+use super::{CallId, Observer, ObserverEvent, RetryCause, Timings};
+use crate::address::Address;
+use crate::reactor::{ActiveCall, CallKey};
+use crate::time::Time;
+
+/// The observer and the recorder of a client, each of them if the settings ask for it.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    observer: Option<Observer>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+impl Telemetry {
+    pub(super) fn new(observer: Option<Observer>, with_stats: bool) -> Self {
+        Self {
+            observer: observer.map(Observer::for_client),
+            recorder: with_stats.then(|| Arc::new(Recorder::new())),
+        }
+    }
+
+    /// Writes records to `recorder` from now on.
+    pub(super) fn record_to(&mut self, recorder: Arc<Recorder>) {
+        self.recorder = Some(recorder);
+    }
+
+    /// What was recorded so far; all zero without a recorder.
+    pub(super) fn stats(&self) -> Stats {
+        let recorder = self.recorder.as_ref();
+        recorder
+            .map(|recorder| recorder.snapshot())
+            .unwrap_or_default()
+    }
+
+    /// Whether there is an observer.
+    #[inline]
+    pub(super) fn observes(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// Gives the observer an event. Without an observer, the event is not made.
+    #[inline]
+    pub(super) fn notify<'e>(&self, event: impl FnOnce() -> ObserverEvent<'e>) {
+        if let Some(observer) = &self.observer {
+            observer.notify(&event());
+        }
+    }
+
+    // ---- events of calls
+
+    /// A call begins, or goes on at this client.
+    #[cold]
+    pub(super) fn call_begun(&self, key: CallKey, call: &ActiveCall) {
+        self.notify(|| ObserverEvent::Begun {
+            call: CallId(key),
+            tag: call.tag,
+            method: call.request.method_now(),
+            target: call.request.url(),
+        });
+    }
+
+    /// The request of a call goes out. Health checks are not reported.
+    #[cold]
+    pub(super) fn sending(&self, key: CallKey, call: &ActiveCall, remote: &Address, reused: bool) {
+        if call.check.is_none() {
+            self.notify(|| ObserverEvent::Sending {
+                call: CallId(key),
+                tag: call.tag,
+                remote,
+                reused,
+                head: call.request.encoded_head(),
+            });
+        }
+    }
+
+    #[cold]
+    pub(super) fn head(&self, key: CallKey, call: &ActiveCall) {
+        self.notify(|| ObserverEvent::Head {
+            call: CallId(key),
+            tag: call.tag,
+            response: &call.response,
+        });
+    }
+
+    pub(super) fn retrying(
+        &self,
+        key: CallKey,
+        call: &ActiveCall,
+        cause: RetryCause<'_>,
+        pause: Duration,
+    ) {
+        self.notify(|| ObserverEvent::Retrying {
+            call: CallId(key),
+            tag: call.tag,
+            cause,
+            pause,
+        });
+    }
+
+    /// Whether the end of a call is to be reported at all.
+    #[inline]
+    pub(super) fn wants_ends(&self) -> bool {
+        self.observer.is_some() || self.recorder.is_some()
+    }
+
+    /// A call, or its streamed body, has ended.
+    #[cold]
+    pub(super) fn call_ended(&self, key: CallKey, call: &ActiveCall, now: Time) {
+        let error = call.outcome.as_ref().err();
+        self.notify(|| ObserverEvent::Ended {
+            call: CallId(key),
+            tag: call.tag,
+            error,
+        });
+        if let Some(recorder) = &self.recorder {
+            recorder.record(
+                error,
+                call.response.status(),
+                call.attempts,
+                call.timestamps.reused,
+                call.timestamps.held,
+                &Timings::of(&call.timestamps, now),
+            );
+        }
+    }
+
+    // ---- records of limits
+
+    /// The wait for a first byte on the next connection has this limit.
+    pub(super) fn first_byte_limit(&self, limit: Duration) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note_first_byte_limit(limit);
+        }
+    }
+
+    /// A call has ended by a limit that follows what is usual for its host.
+    pub(super) fn adaptive_timeout(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note_adaptive_timeout();
+        }
+    }
+}
