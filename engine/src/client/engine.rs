@@ -2,11 +2,8 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
-mod adaptive;
-mod balanced;
 mod batch;
 mod gated;
-mod guarded;
 mod news;
 mod pipelines;
 mod turn;
@@ -17,15 +14,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::balanced::AddressState;
-pub(crate) use self::balanced::Balance;
 pub use self::batch::Batch;
 use self::news::News;
 pub(crate) use self::pipelines::Pipelining;
 use self::turn::TurnLimit;
+use super::adaptive::AdaptiveLimits;
+use super::admission::{AddressState, Admission, Balance};
 use super::connector::Connector;
 use super::hosts::Hosts;
 use super::names::Names;
+use super::retries::Retries;
 use super::router::Router;
 use super::stats::{Recorder, Stats};
 use super::telemetry::Telemetry;
@@ -33,13 +31,10 @@ use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, BreakerConfig, Counters, LatePolicy, PoolConfig, Retry,
-    RetryBudget, Timeouts, host_hash,
-};
+use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Timeouts, host_hash};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{
-    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Overrides, Reactor, Settings,
+    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Reactor, Settings,
 };
 use crate::time::Time;
 
@@ -58,19 +53,11 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// If connections have several calls at a time.
     pipelining: Option<Pipelining>,
     timeouts: Timeouts,
-    retry: Retry,
-    retry_budget: Option<RetryBudget>,
-    /// Whether answers may be repeated, by the client's settings or by those of some call so far.
-    retries_answers: bool,
-    /// Whether answers are looked at for that, or for how many requests may be in flight.
-    looks_at_answers: bool,
+    retries: Retries,
     /// Whether the number of requests in flight follows the answers.
     follows_load: bool,
-    breaker: Option<BreakerConfig>,
-    balance: Option<Box<Balance>>,
-    /// Whether attempts must be allowed.
-    guarded: bool,
-    adaptive: Option<AdaptiveTimeout>,
+    admission: Admission,
+    adaptive: AdaptiveLimits,
     late: LatePolicy,
     telemetry: Telemetry,
     /// Of the hosts, if there are other clients for the rest of them.
@@ -113,15 +100,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             connector: Connector::new(&config),
             pipelining: None,
             timeouts: config.timeouts.clone(),
-            retries_answers: config.retry.looks_at_statuses(),
-            guarded: config.breaker.is_some(),
-            looks_at_answers: config.retry.looks_at_statuses() || config.concurrency.is_some(),
             follows_load: config.concurrency.is_some(),
-            breaker: config.breaker,
-            balance: None,
-            adaptive: config.adaptive,
-            retry: config.retry,
-            retry_budget: config.retry_budget,
+            admission: Admission::new(config.breaker),
+            adaptive: AdaptiveLimits::new(config.adaptive),
+            retries: Retries::new(config.retry, config.retry_budget),
             late: config.late,
             telemetry: Telemetry::new(config.observer, config.stats),
             share: None,
@@ -154,6 +136,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         let waker = self.reactor.waker()?;
         self.connector.set_names(names, waker, addresses);
         Ok(())
+    }
+
+    /// Calls are spread over several addresses from now on, each of which is a host.
+    pub(super) fn set_balance(&mut self, balance: Balance) {
+        self.admission.set_balance(balance);
+        self.connector.set_fails_over();
     }
 
     pub(crate) fn host_count(&self) -> usize {
@@ -208,19 +196,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.state = CallState::New;
         call.host = None;
         call.armed = Armed::default();
-        self.heed(call.overrides.as_deref());
+        self.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);
         self.incoming.push((key, CallTime::Running));
         CallId(key)
-    }
-
-    /// Takes note of what a call's own settings ask for that calls do not have by themselves.
-    #[inline]
-    fn heed(&mut self, own: Option<&Overrides>) {
-        if let Some(retry) = own.and_then(|own| own.retry.as_ref()) {
-            self.retries_answers |= retry.looks_at_statuses();
-            self.looks_at_answers |= self.retries_answers;
-        }
     }
 
     /// As [`read_body`](Self::read_body), of all that is there, into an empty vector; copies nothing if nothing of it
@@ -336,7 +315,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes over a call; the next [`wait`](Self::wait) begins it. Whatever happens to it, it completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
-        self.heed(call.overrides.as_deref());
+        self.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
             tag: call.tag,
             overrides: call.overrides,
@@ -443,9 +422,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let error =
             error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
         self.detach(id.0);
-        if self.guards() {
-            self.give_leave_back(id.0);
-        }
+        self.give_permit_back(id.0);
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
                 if !matches!(call.state, CallState::Ended) {
@@ -474,7 +451,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Calls whose completion [`wait`](Self::wait) has not given yet, and streamed bodies that are not read to their
     /// end.
     pub fn in_flight(&self) -> usize {
-        self.reactor.calls() - self.checking()
+        self.reactor.calls() - self.admission.checking()
     }
 
     /// Connections by state, and calls that wait.
@@ -499,6 +476,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             in_flight: self.in_flight(),
             ..self.telemetry.stats()
         }
+    }
+
+    /// How the addresses fare, of a client with [`HostConfig::balance`](crate::HostConfig::balance); else none.
+    pub fn addresses(&self) -> impl Iterator<Item = AddressState> {
+        self.admission.addresses(&self.hosts)
     }
 
     /// Closes all idle connections and returns how many they were.

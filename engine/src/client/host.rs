@@ -1,6 +1,7 @@
 //! The client of one upstream.
 
-use super::engine::{Balance, Engine};
+use super::admission::Balance;
+use super::engine::Engine;
 use super::hosts::{Addresses, Hosts};
 use super::router::OneHost;
 use super::{HostConfig, Upstream};

@@ -1,5 +1,7 @@
 //! What a user holds: clients, calls and their completions.
 
+mod adaptive;
+mod admission;
 mod any;
 mod batch;
 mod config;
@@ -14,6 +16,7 @@ mod interop;
 mod names;
 mod observe;
 mod pipeline;
+mod retries;
 mod router;
 mod stats;
 mod telemetry;
@@ -23,6 +26,7 @@ mod upstream;
 
 use std::time::{Duration, Instant};
 
+pub use admission::AddressState;
 pub use any::{Client, ConnectTo};
 pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
@@ -30,7 +34,7 @@ pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
 pub(crate) use engine::Traveller;
-pub use engine::{AddressState, Batch, Body, Engine};
+pub use engine::{Batch, Body, Engine};
 pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;

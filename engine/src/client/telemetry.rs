@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::stats::{Recorder, Stats};
 use super::{CallId, Observer, ObserverEvent, RetryCause, Timings};
 use crate::address::Address;
+use crate::policy::BreakerState;
 use crate::reactor::{ActiveCall, CallKey};
 use crate::time::Time;
 
@@ -101,6 +102,15 @@ impl Telemetry {
             tag: call.tag,
             cause,
             pause,
+        });
+    }
+
+    /// The breaker of a host has changed its state, by how an attempt of the call ended.
+    pub(super) fn breaker_changed(&self, key: CallKey, call: &ActiveCall, state: BreakerState) {
+        self.notify(|| ObserverEvent::Breaker {
+            call: CallId(key),
+            tag: call.tag,
+            state,
         });
     }
 

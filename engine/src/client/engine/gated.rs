@@ -305,6 +305,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.follows_load {
             self.note_load(key, None);
         }
-        self.retries_answers && self.repeats_answer(key)
+        self.retries.repeats_answers() && self.repeats_answer(key)
     }
 }

@@ -124,7 +124,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify_sending(conn, key);
         }
-        if self.adapts() {
+        if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         self.reactor.add_call(conn, key);

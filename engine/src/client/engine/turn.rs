@@ -12,9 +12,7 @@ use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::room;
-use crate::policy::{
-    Checkout, FailedAttempt, LatePolicy, Next, RetryVia, Verdict, is_stale, later,
-};
+use crate::policy::{Checkout, LatePolicy, Next, RetryVia, Verdict, later};
 use crate::proto::{BodyMode, CloseReason, Reuse, Url};
 use crate::reactor::{
     ActiveCall, CallKey, CallState, ConnKey, HeadState, Hop, HostKey, OpeningKey, PoolSlot,
@@ -141,20 +139,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Err(misuse) = call.request.encode(&host.defaults) {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
-        if let Some(retries) = &mut host.retries
-            && call.failures == 0
-            && call.tried == 0
-            && call.check.is_none()
-        {
-            retries.note_request();
-        }
-        let host_key = match self.guards() {
-            false => Some(host_key),
-            true if self.admits(key) => self.host_of(key),
-            true => return,
-        };
-        let Some(host_key) = host_key else {
-            return;
+        self.retries.note_request(host, call);
+        let host_key = match self.admission.is_on() {
+            false => host_key,
+            true => match self.admit(key) {
+                Some(admitted) => admitted,
+                None => return,
+            },
         };
         let Some(host) = self.hosts.get(host_key) else {
             return;
@@ -196,7 +187,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify_sending(conn, key);
         }
-        if self.adapts() {
+        if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         self.reactor.start(conn, key);
@@ -306,8 +297,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         if gated {
             self.begin_waiting(key);
         }
-        if self.balance.is_some() {
-            self.check_health(key);
+        if self.admission.balances() {
+            self.begin_health_check(key);
         }
         loop {
             let is_full = self.hosts.is_full();
@@ -341,7 +332,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // What is due already waits for room, or for its turn.
         let mut at = host.pool.poll_timeout().filter(|at| *at > now);
-        at = at.into_iter().chain(self.next_check(key)).min();
+        at = at.into_iter().chain(self.admission.next_check(key)).min();
         if gated {
             at = at.into_iter().chain(self.keep_back(key)).min();
         }
@@ -367,7 +358,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
-                    if self.adapts() {
+                    if self.adaptive.is_on() {
                         self.note_latency(call);
                     }
                     self.finish(call);
@@ -415,7 +406,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(call) = self.reactor.call_ref(key)
                     && matches!(call.state, CallState::OnConn(_))
                 {
-                    if self.adapts() {
+                    if self.adaptive.is_on() {
                         self.note_latency(key);
                     }
                     self.finish(key);
@@ -570,7 +561,150 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
+    // ---- permits, limits and health checks
+
+    /// Gets a permit for an attempt of a call, and returns the host that it goes to. If there is none, the call has
+    /// failed.
+    #[cold]
+    fn admit(&mut self, key: CallKey) -> Option<HostKey> {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let call = self.reactor.call(key)?;
+        match self.admission.admit(call, &mut self.hosts, now, random) {
+            Ok(()) => call.host,
+            Err(until) => {
+                let open = ErrorKind::BreakerOpen(until);
+                self.end_call(key, Err(Error::new(open, Phase::Queue, Sent::Nothing)));
+                None
+            }
+        }
+    }
+
+    /// An attempt has ended that says nothing about the host.
+    pub(super) fn give_permit_back(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .give_back(call, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// An attempt has ended: by an answer, whose status counts, or by an error.
+    fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .attempt_ended(key, call, error, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// Begins the health check of a host, if it is time for it.
+    fn begin_health_check(&mut self, host: HostKey) {
+        if let Some(call) = self.admission.begin_check(host, self.reactor.now()) {
+            let key = self.reactor.insert_call(call);
+            self.following.push_back(key);
+        }
+    }
+
+    /// If a call is a health check, takes the call out and notes how it ended.
+    fn end_health_check(&mut self, key: CallKey, error: Option<&Error>) -> bool {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call_ref(key) else {
+            return false;
+        };
+        let checked = self
+            .admission
+            .end_check(call, error, now, &self.hosts, &self.telemetry);
+        let Some(host) = checked else {
+            return false;
+        };
+        if let Some(call) = self.reactor.remove_call(key) {
+            self.reactor.put_spare(call.response);
+        }
+        self.hosts.touch(host);
+        true
+    }
+
+    /// An opening to one of several addresses takes long: calls that wait for it go elsewhere, if there are others.
+    fn move_waiting(&mut self, host_key: HostKey) {
+        let now = self.reactor.now();
+        let slow = self
+            .admission
+            .note_slow(host_key, now, &self.hosts, &self.telemetry);
+        let Some(here) = slow else {
+            return;
+        };
+        // All of them first: where no other address may be tried, a call comes back to where it was.
+        let mut waiting = Vec::new();
+        if let Some(host) = self.hosts.get(host_key) {
+            waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
+        }
+        let mut staying = Vec::new();
+        for key in waiting {
+            let Some(call) = self.reactor.call(key) else {
+                continue;
+            };
+            let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
+            let tried = call.tried | here;
+            if call.check.is_none() && self.admission.has_other(tried) {
+                call.tried = tried;
+                self.give_permit_back(key);
+                match fresh {
+                    true => self.requeue(key),
+                    false => self.send_again(key),
+                }
+            } else {
+                staying.push((key, fresh));
+            }
+        }
+        // In the order in which they were: calls that need a new connection from the back, the others from the front.
+        let (fresh, others): (Vec<_>, Vec<_>) = staying.into_iter().partition(|(_, fresh)| *fresh);
+        for (key, fresh) in fresh.into_iter().chain(others.into_iter().rev()) {
+            if let Some(host) = self.hosts.get(host_key) {
+                let waiting = match fresh {
+                    true => host.pool.requeue(key),
+                    false => host.pool.put_back(key),
+                };
+                self.reactor.wait(key, waiting);
+            }
+        }
+        self.hosts.touch(host_key);
+    }
+
+    /// Limits the wait for the first byte on a connection that is about to get a call.
+    #[cold]
+    pub(super) fn set_first_byte_limit(&mut self, conn: ConnKey) {
+        if let Some(slot) = self.reactor.slot(conn)
+            && let Some(host) = self.hosts.get(slot.host)
+            && let Some(limit) = self.adaptive.limit(host)
+        {
+            self.reactor.set_first_byte_limit(conn, limit);
+            self.telemetry.first_byte_limit(limit);
+        }
+    }
+
+    /// An attempt is over whose wait for the first byte may tell what is usual.
+    #[cold]
+    fn note_latency(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if let Some(call) = self.reactor.call_ref(key)
+            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
+        {
+            self.adaptive.attempt_ended(call, host, now);
+        }
+    }
+
     // ---- ends of calls
+
+    /// Whether an answer is looked at before its call ends: for another attempt, or for how many requests may be in
+    /// flight.
+    #[inline]
+    fn looks_at_answers(&self) -> bool {
+        self.retries.repeats_answers() || self.follows_load
+    }
 
     /// A response is complete: the call's end, or a redirect.
     fn finish(&mut self, key: CallKey) {
@@ -582,7 +716,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.notify(key, Telemetry::head);
         }
-        if self.looks_at_answers && self.takes_back(key) {
+        if self.looks_at_answers() && self.takes_back(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -623,7 +757,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify(key, Telemetry::head);
         }
-        if self.looks_at_answers && self.takes_back(key) {
+        if self.looks_at_answers() && self.takes_back(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -659,9 +793,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Sends a call to where it has been redirected.
     fn follow(&mut self, key: CallKey) {
-        if self.guards() {
-            self.note_health(key, None);
-        }
+        self.note_health(key, None);
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -717,29 +849,18 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.follow(key); // only a body that nobody wants was missing
         }
         call.failures += 1;
-        let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
-        let retry = own.unwrap_or(&self.retry);
-        let failed = FailedAttempt {
-            error: &error,
-            request: &call.request,
-            attempt: call.failures,
-            // Those that share a connection are as if it had served before: they do not know its state.
-            reused: call.timestamps.reused || R::PIPELINES,
-            bytes_sent: call.timestamps.bytes_out,
-            elapsed: now.saturating_duration_since(call.timestamps.begun),
-        };
         if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
         }
-        let verdict = retry.decide(&failed, call.stale_before, random);
-        let (is_stale, most) = (is_stale(&failed), retry.max_attempts.get());
-        call.stale_before |= is_stale;
+        let verdict = self
+            .retries
+            .after_failure(call, &error, R::PIPELINES, now, random);
         match verdict {
             Verdict::AtOnce => {
                 self.note_again(key, &error);
                 self.requeue(key);
             }
-            _ if self.balance.is_some() && self.fails_over(key, &error, most) => {
+            _ if self.admission.balances() && self.fails_over(key, &error) => {
                 self.note_health(key, Some(&error));
                 self.note_again(key, &error);
                 if error.sent() == Sent::Nothing {
@@ -772,19 +893,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    fn host_of(&self, key: CallKey) -> Option<HostKey> {
-        self.reactor.call_ref(key)?.host
-    }
-
     /// Tries a call again on a new connection.
     pub(super) fn requeue(&mut self, key: CallKey) {
-        if self.guards() {
-            self.give_leave_back(key);
-            if !self.admits(key) {
-                return;
+        let host_key = match self.admission.is_on() {
+            false => self.reactor.call_ref(key).and_then(|call| call.host),
+            true => {
+                self.give_permit_back(key);
+                self.admit(key)
             }
-        }
-        let Some(host_key) = self.host_of(key) else {
+        };
+        let Some(host_key) = host_key else {
             return;
         };
         // It may have had nothing to do while the call paused.
@@ -812,26 +930,20 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        let until = match mutation::on(Mutation::IgnoredBackoff) {
-            true => now,
-            false => later(now, pause),
-        };
-        if call.deadline.is_some_and(|deadline| deadline <= until) {
-            return false;
-        }
         let host = call.host;
+        let Some(until) = self.retries.pause_until(call, pause, now) else {
+            return false;
+        };
         if host.is_some_and(|host| !self.withdraw(host)) {
             return false;
         }
-        if self.guards() {
-            self.note_health(
-                key,
-                match cause {
-                    RetryCause::Failure(error) => Some(error),
-                    RetryCause::Status(_) => None,
-                },
-            );
-        }
+        self.note_health(
+            key,
+            match cause {
+                RetryCause::Failure(error) => Some(error),
+                RetryCause::Status(_) => None,
+            },
+        );
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
@@ -856,13 +968,19 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Takes a retry from the budget of a call's host; false if there is none left.
     pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
-        let now = self.reactor.now().instant();
-        let lead = self.leader(host);
-        let (Some(budget), Some(host)) = (self.retry_budget, self.hosts.get(lead)) else {
-            return true;
+        let leader = self.admission.leader(host);
+        self.retries
+            .withdraw(self.hosts.get(leader), self.reactor.now())
+    }
+
+    /// Whether a call that has failed goes on at another address at once.
+    fn fails_over(&mut self, key: CallKey, error: &Error) -> bool {
+        let Some(call) = self.reactor.call_ref(key) else {
+            return false;
         };
-        let account = host.retries.get_or_insert_with(|| budget.start());
-        account.withdraw(now) || mutation::on(Mutation::IgnoredBudget)
+        let max_attempts = self.retries.max_attempts(call);
+        self.admission.may_fail_over(call, error, max_attempts)
+            && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
     }
 
     /// The pause before a call's next attempt is over.
@@ -900,15 +1018,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return false;
         }
-        let own = call.overrides.as_deref().and_then(|own| own.retry.as_ref());
-        let verdict = own.unwrap_or(&self.retry).decide_on_status(
-            &call.request,
-            &call.response,
-            call.failures + 1,
-            now.saturating_duration_since(call.timestamps.begun),
-            random,
-        );
-        let Verdict::After { pause, via } = verdict else {
+        let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
             return false;
         };
         call.failures += 1;
@@ -948,7 +1058,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
-        if self.adapts() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
+        if self.adaptive.is_on() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
             // So the limit grows when the host has become slower than it.
             self.note_latency(key);
         }
@@ -1015,10 +1125,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     #[inline(always)] // most end well, which leaves little of it
     fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
-        if self.guards() {
+        if self.admission.is_on() {
             let error = outcome.as_ref().err();
             self.note_health(key, error);
-            if self.ends_check(key, error) {
+            if self.end_health_check(key, error) {
                 return;
             }
         }

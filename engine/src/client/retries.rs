@@ -1,0 +1,131 @@
+//! When a call is tried again: the client's rules or the call's own, and the retry budget of each host.
+
+use std::time::Duration;
+
+use super::hosts::Host;
+use crate::error::Error;
+use crate::mutation::{self, Mutation};
+use crate::policy::{FailedAttempt, Retry, RetryBudget, RetryVia, Verdict, is_stale, later};
+use crate::reactor::{ActiveCall, Overrides};
+use crate::time::Time;
+
+/// The rules of a client for further attempts.
+pub(super) struct Retries {
+    rules: Retry,
+    budget: Option<RetryBudget>,
+    /// Whether answers may be repeated, by the client's rules or by those of some call so far.
+    repeats_answers: bool,
+}
+
+impl Retries {
+    pub(super) fn new(rules: Retry, budget: Option<RetryBudget>) -> Self {
+        Self {
+            repeats_answers: rules.looks_at_statuses(),
+            rules,
+            budget,
+        }
+    }
+
+    /// A call comes that may have rules of its own.
+    #[inline]
+    pub(super) fn note_overrides(&mut self, own: Option<&Overrides>) {
+        if let Some(rules) = own.and_then(|own| own.retry.as_ref()) {
+            self.repeats_answers |= rules.looks_at_statuses();
+        }
+    }
+
+    /// Whether answers may be repeated at all.
+    #[inline]
+    pub(super) fn repeats_answers(&self) -> bool {
+        self.repeats_answers
+    }
+
+    fn rules_of<'a>(&'a self, own: Option<&'a Overrides>) -> &'a Retry {
+        own.and_then(|own| own.retry.as_ref())
+            .unwrap_or(&self.rules)
+    }
+
+    /// What becomes of a call whose last attempt has failed. A connection that calls share counts as one that has served
+    /// before: the calls do not know its state.
+    pub(super) fn after_failure(
+        &self,
+        call: &mut ActiveCall,
+        error: &Error,
+        shares_connection: bool,
+        now: Time,
+        random: u64,
+    ) -> Verdict {
+        let rules = self.rules_of(call.overrides.as_deref());
+        let failed = FailedAttempt {
+            error,
+            request: &call.request,
+            attempt: call.failures,
+            reused: call.timestamps.reused || shares_connection,
+            bytes_sent: call.timestamps.bytes_out,
+            elapsed: now.saturating_duration_since(call.timestamps.begun),
+        };
+        let verdict = rules.decide(&failed, call.stale_before, random);
+        call.stale_before |= is_stale(&failed);
+        verdict
+    }
+
+    /// The pause before an answer is asked for again; `None` if the answer goes to the caller.
+    pub(super) fn after_answer(
+        &self,
+        call: &ActiveCall,
+        now: Time,
+        random: u64,
+    ) -> Option<(Duration, RetryVia)> {
+        let verdict = self.rules_of(call.overrides.as_deref()).decide_on_status(
+            &call.request,
+            &call.response,
+            call.failures + 1,
+            now.saturating_duration_since(call.timestamps.begun),
+            random,
+        );
+        match verdict {
+            Verdict::After { pause, via } => Some((pause, via)),
+            _ => None,
+        }
+    }
+
+    /// How many attempts a call may have.
+    pub(super) fn max_attempts(&self, call: &ActiveCall) -> u32 {
+        self.rules_of(call.overrides.as_deref()).max_attempts.get()
+    }
+
+    /// When the pause of a call ends; `None` if that is after its deadline.
+    pub(super) fn pause_until(
+        &self,
+        call: &ActiveCall,
+        pause: Duration,
+        now: Time,
+    ) -> Option<Time> {
+        let until = match mutation::on(Mutation::IgnoredBackoff) {
+            true => now,
+            false => later(now, pause),
+        };
+        let is_in_time = call.deadline.is_none_or(|deadline| until < deadline);
+        is_in_time.then_some(until)
+    }
+
+    /// A call comes to a host for the first time.
+    pub(super) fn note_request(&self, host: &mut Host, call: &ActiveCall) {
+        if let Some(account) = &mut host.retries
+            && call.failures == 0
+            && call.tried == 0
+            && call.check.is_none()
+        {
+            account.note_request();
+        }
+    }
+
+    /// Takes a retry from the budget of a host; false if nothing is left of it.
+    pub(super) fn withdraw(&self, host: Option<&mut Host>, now: Time) -> bool {
+        let (Some(budget), Some(host)) = (self.budget, host) else {
+            return true;
+        };
+        let account = host.retries.get_or_insert_with(|| budget.start());
+        account.withdraw(now.instant()) || mutation::on(Mutation::IgnoredBudget)
+    }
+}
