@@ -336,7 +336,7 @@ impl Hosts {
     // ---- the rate over all hosts
 
     #[inline]
-    pub(crate) fn is_gated(&self) -> bool {
+    pub(crate) fn is_throttled(&self) -> bool {
         self.gates.is_some()
     }
 

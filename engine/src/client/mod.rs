@@ -2,20 +2,21 @@
 
 mod adaptive;
 mod admission;
-mod any;
+mod any_host;
 mod batch;
 mod config;
 mod connector;
 #[cfg(feature = "cookies")]
 mod cookies;
 mod engine;
-mod host;
 mod hosts;
 #[cfg(feature = "http")]
 mod interop;
 mod names;
 mod observe;
+mod one_host;
 mod pipeline;
+mod readable_bodies;
 mod retries;
 mod router;
 mod stats;
@@ -27,18 +28,18 @@ mod upstream;
 use std::time::{Duration, Instant};
 
 pub use admission::AddressState;
-pub use any::{Client, ConnectTo};
+pub use any_host::{Client, ConnectTo};
 pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
-pub(crate) use engine::Traveller;
+pub(crate) use engine::MigratingCall;
 pub use engine::{Batch, Body, Engine};
-pub use host::HostClient;
 #[cfg(feature = "http")]
 pub use interop::Unfit;
 pub use observe::{Observer, ObserverEvent, RetryCause};
+pub use one_host::HostClient;
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub(crate) use router::Router;
 pub(crate) use stats::Recorder;

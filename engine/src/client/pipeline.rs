@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::engine::{Engine, Pipelining};
-use super::host::one_host;
+use super::one_host::one_host;
 use super::router::OneHost;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
@@ -174,7 +174,7 @@ impl<N: Net> PipelineClient<N> {
 
     /// What it has to do at the moment, and had so far.
     pub fn pipeline_counters(&self) -> PipelineCounters {
-        let now = self.turn_time();
+        let now = self.iteration_time();
         self.pipelining()
             .map_or_else(PipelineCounters::default, |pipelining| PipelineCounters {
                 pending: pipelining.lanes.pending(),

@@ -35,7 +35,7 @@ pub use service::{HttpService, ServiceError, ServiceFuture};
 use crossbeam_channel::Receiver;
 
 use crate::client::{
-    Call, CallId, Completion, Engine, Read, Recorder, Report, Router, Stats, Traveller,
+    Call, CallId, Completion, Engine, MigratingCall, Read, Recorder, Report, Router, Stats,
 };
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
@@ -555,7 +555,7 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
         self.submit(call)
     }
 
-    fn adopt(&mut self, call: Traveller) -> CallId {
+    fn adopt(&mut self, call: MigratingCall) -> CallId {
         self.adopt(call)
     }
 
@@ -567,8 +567,8 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
         self.next_done()
     }
 
-    fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
-        self.next_leaving()
+    fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
+        self.next_migrating()
     }
 
     fn readable_body(&mut self) -> Option<CallId> {
@@ -606,7 +606,7 @@ mod driver {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::client::{Call, CallId, Completion, Read, Recorder, Traveller};
+    use crate::client::{Call, CallId, Completion, MigratingCall, Read, Recorder};
     use crate::error::Error;
     use crate::net::Waker;
     use crate::proto::Response;
@@ -627,7 +627,7 @@ mod driver {
         fn submit(&mut self, call: Call) -> CallId;
 
         /// Goes on with a call of another client.
-        fn adopt(&mut self, call: Traveller) -> CallId;
+        fn adopt(&mut self, call: MigratingCall) -> CallId;
 
         /// Waits for events once, unless there is something for the caller already, and handles them.
         fn step(&mut self, timeout: Option<Duration>) -> io::Result<()>;
@@ -635,7 +635,7 @@ mod driver {
         fn next_done(&mut self) -> Option<Completion>;
 
         /// A call that another client is to go on with, and which one.
-        fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)>;
+        fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
 
         fn readable_body(&mut self) -> Option<CallId>;
 

@@ -287,7 +287,7 @@ impl driver::Driver for Prompt {
         id
     }
 
-    fn adopt(&mut self, _: Traveller) -> CallId {
+    fn adopt(&mut self, _: MigratingCall) -> CallId {
         unreachable!("there is one thread")
     }
 
@@ -318,7 +318,7 @@ impl driver::Driver for Prompt {
         self.done.pop_front()
     }
 
-    fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
+    fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
         None
     }
 

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::Drive;
 use super::book::{Book, Pending};
 use super::slot::{Delivery, Slot};
-use crate::client::{Call, CallId, Read, Recorder, Traveller};
+use crate::client::{Call, CallId, MigratingCall, Read, Recorder};
 use crate::error::{Error, ErrorKind, Stopped};
 use crate::net::Waker;
 use crate::proto::{Request, Response};
@@ -45,7 +45,7 @@ struct Port {
 pub(super) enum Command {
     Begin(Order<Call>),
     /// To go on with a call that has been redirected to one of its hosts.
-    GoOn(Order<Traveller>),
+    GoOn(Order<MigratingCall>),
     Cancel(Arc<Slot>),
     Resume(Arc<Slot>),
     /// The reader of a streamed body has taken a chunk.
@@ -200,7 +200,7 @@ impl Owner for Call {
     }
 }
 
-impl Owner for Traveller {
+impl Owner for MigratingCall {
     fn into_buffers(self) -> (Request, Response) {
         self.into_buffers()
     }
@@ -370,7 +370,7 @@ impl Desk {
                 pending.delivery.complete(done);
             }
         }
-        while let Some((id, to, call)) = client.next_leaving() {
+        while let Some((id, to, call)) = client.next_migrating() {
             if let Some(pending) = self.pending.remove(id) {
                 let order = Order::new(call, pending.delivery);
                 self.crew.send(to, Command::GoOn(order));

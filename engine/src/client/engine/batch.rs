@@ -139,7 +139,7 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
             let error = Error::new(ErrorKind::Io(again), Phase::Queue, Sent::Nothing);
             self.client.end_call(key, Err(error));
         }
-        self.client.settle();
+        self.client.process_events();
     }
 }
 
@@ -157,10 +157,10 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N
                 return self.lineup.give();
             }
             let known = self.looked_at;
-            let turned = self.client.turn(None, |client| {
+            let iterated = self.client.iterate(None, |client| {
                 client.done.len() > known || client.reactor.calls() == 0
             });
-            if let Err(error) = turned {
+            if let Err(error) = iterated {
                 self.take_done();
                 self.fail_all(&error);
             }

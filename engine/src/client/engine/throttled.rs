@@ -16,7 +16,7 @@ use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now, connections and other hosts aside.
-    fn gate_room(&mut self, key: HostKey, now: Time) -> usize {
+    fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
         let gate = self.hosts.get(key).and_then(|host| host.gate.as_mut());
         gate.map_or(usize::MAX, |gate| gate.room(now, in_flight))
@@ -31,9 +31,9 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Queues a call whose request is encoded. It begins before the turn ends, if it may.
     #[cold]
-    pub(super) fn send_gated(&mut self, host_key: HostKey, key: CallKey) {
+    pub(super) fn send_throttled(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.clock();
-        let room = self.gate_room(host_key, now);
+        let room = self.room_to_begin(host_key, now);
         let is_turn = self.hosts.may_begin(now);
         let Some(host) = self.hosts.get(host_key) else {
             return;
@@ -73,9 +73,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A connection is up: the oldest waiter's, if that may begin now.
-    pub(super) fn opened_gated(&mut self, host_key: HostKey, conn: ConnKey, next: Next<CallKey>) {
+    pub(super) fn opened_throttled(
+        &mut self,
+        host_key: HostKey,
+        conn: ConnKey,
+        next: Next<CallKey>,
+    ) {
         let now = self.reactor.clock();
-        let may = self.gate_room(host_key, now) > 0 && self.hosts.may_begin(now);
+        let may = self.room_to_begin(host_key, now) > 0 && self.hosts.may_begin(now);
         while may
             && let (Some(slot), Some(host)) = (self.reactor.slot(conn), self.hosts.get(host_key))
             && let Some(key) = host.pool.oldest_waiter()
@@ -106,7 +111,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.take_turns(Some(key));
         }
         let now = self.reactor.now();
-        let room = self.gate_room(key, now);
+        let room = self.room_to_begin(key, now);
         let is_turn = self.hosts.turns().is_none_or(|turns| turns.has_room(now));
         if let Some(host) = self.hosts.get(key) {
             // A host without any connection opens one in advance, or it would never be ready when its turn comes.
@@ -120,13 +125,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Lets the hosts that have something to begin do so one after the other, as far as the rate over all goes. The others
     /// are looked after, but for the one that is so anyway.
-    pub(super) fn take_turns(&mut self, looked_after: Option<HostKey>) {
+    pub(super) fn take_turns(&mut self, serviced: Option<HostKey>) {
         let now = self.reactor.clock();
         while let Some(key) = self.hosts.next_ready(now) {
             if self.begin_one(key) {
                 self.hosts.line_up(key);
             }
-            if Some(key) != looked_after {
+            if Some(key) != serviced {
                 self.hosts.touch(key);
             }
         }
@@ -144,7 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Begins the oldest call of a host, if there is one that may and a connection for it.
     fn begin_one(&mut self, host_key: HostKey) -> bool {
         let now = self.reactor.clock();
-        while self.gate_room(host_key, now) > 0 {
+        while self.room_to_begin(host_key, now) > 0 {
             let (reactor, mut closed) = (&mut self.reactor, false);
             let close = |conn| {
                 closed = true;
@@ -301,7 +306,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
     #[cold]
-    pub(super) fn takes_back(&mut self, key: CallKey) -> bool {
+    pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
         if self.follows_load {
             self.note_load(key, None);
         }

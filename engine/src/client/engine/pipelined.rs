@@ -31,13 +31,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.pipelining.as_ref()
     }
 
-    pub(in crate::client) fn turn_time(&self) -> Time {
+    pub(in crate::client) fn iteration_time(&self) -> Time {
         self.reactor.now()
     }
 
     /// Finds a place for a call whose request is encoded: a connection of its own while there may be more of them, a
     /// place beside others, or one in the queue.
-    pub(super) fn send_piped(&mut self, host_key: HostKey, key: CallKey) {
+    pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.now();
         if let Some(error) = self.unfit(key) {
             return self.end_call(key, Err(error));
@@ -47,8 +47,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
             return self.end_call(key, Err(full));
         }
-        if self.hosts.is_gated() {
-            return self.send_gated(host_key, key);
+        if self.hosts.is_throttled() {
+            return self.send_throttled(host_key, key);
         }
         let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
             return;
@@ -132,7 +132,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A connection that was idle or new has a call; those that wait may join it.
-    pub(super) fn pipe_begun(&mut self, conn: ConnKey, key: CallKey) {
+    pub(super) fn pipeline_begun(&mut self, conn: ConnKey, key: CallKey) {
         let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
             return;
         };
@@ -160,7 +160,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call on a connection is over, and others go on.
-    pub(super) fn pipe_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
+    pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
         let (Some(host), Some(pipelining)) = (self.hosts.get(slot.host), &mut self.pipelining)
         else {
@@ -178,7 +178,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Gives a connection calls that wait: its share of them, as far as it has room.
     fn fill(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
-        if self.hosts.is_gated() {
+        if self.hosts.is_throttled() {
             return self.hosts.touch(slot.host);
         }
         let Some(host) = self.hosts.get(slot.host) else {
@@ -217,7 +217,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes a call off its connection, and leaves the others there if that can be.
-    pub(super) fn leave_pipe(&mut self, conn: ConnKey, key: CallKey) {
+    pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
         match self.reactor.give_up(conn, key) {
             GiveUpOutcome::Unsent => {
                 if let (Some(slot), Some(pipelining)) =
@@ -265,7 +265,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn pipe_broken(&mut self) {
+    pub(super) fn pipelining_broken(&mut self) {
         let now = self.reactor.now();
         if let Some(pipelining) = &mut self.pipelining {
             pipelining.lanes.distrust(now);
@@ -274,7 +274,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A connection is idle, or gone.
     #[inline]
-    pub(super) fn pipe_ended(&mut self, slot: PoolSlot) {
+    pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
         if R::PIPELINES
             && let Some(pipelining) = &mut self.pipelining
         {

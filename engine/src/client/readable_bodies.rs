@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use crate::client::CallId;
 
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct ReadableBodies {
     bodies: VecDeque<CallId>,
     /// How many of them are gone.
     gone: usize,
 }
 
-impl News {
+impl ReadableBodies {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.bodies.len() == self.gone
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn what_is_gone_never_comes_and_does_not_pile_up() {
         let body = |n: u32| CallId(CallKey::first_of(n));
-        let (mut news, mut there) = (News::default(), HashSet::new());
+        let (mut news, mut there) = (ReadableBodies::default(), HashSet::new());
         for n in 0..1000 {
             news.push(body(n));
             there.insert(body(n));

@@ -62,7 +62,7 @@ impl<N: Net> HostClient<N> {
         };
         let bytes = config.bytes();
         let mut client = Self::assemble(OneHost(first), hosts, config, bytes, net);
-        client.set_balance(Balance::new(client.turn_time(), balancer, keys));
+        client.set_balance(Balance::new(client.iteration_time(), balancer, keys));
         Ok(client)
     }
 }

@@ -2,11 +2,14 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
+mod attempts;
 mod batch;
-mod gated;
-mod news;
-mod pipelines;
-mod turn;
+mod body;
+mod completion;
+mod dispatch;
+mod iteration;
+mod pipelined;
+mod throttled;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,14 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::batch::Batch;
-use self::news::News;
-pub(crate) use self::pipelines::Pipelining;
-use self::turn::TurnLimit;
+pub use self::body::Body;
+use self::iteration::WaitLimit;
+pub(crate) use self::pipelined::Pipelining;
 use super::adaptive::AdaptiveLimits;
 use super::admission::{AddressState, Admission, Balance};
 use super::connector::Connector;
 use super::hosts::Hosts;
 use super::names::Names;
+use super::readable_bodies::ReadableBodies;
 use super::retries::Retries;
 use super::router::Router;
 use super::stats::{Recorder, Stats};
@@ -63,7 +67,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     /// Of the hosts, if there are other clients for the rest of them.
     share: Option<Share>,
     /// Calls that have been redirected to the others' hosts.
-    leaving: Vec<(CallId, usize, Traveller)>,
+    migrating: Vec<(CallId, usize, MigratingCall)>,
     /// What [`get`](Self::get) sends, for its buffers.
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
@@ -74,14 +78,14 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     done: VecDeque<CallKey>,
     /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
     /// once if it is `told`, else not.
-    readable: News,
+    readable: ReadableBodies,
     /// Connections that speak another protocol now, with the calls that they came from.
     handed_over: Vec<(CallId, N::Stream)>,
     /// Calls that were redirected, to be sent on once everything that has happened is handled.
     following: VecDeque<CallKey>,
     /// Somebody sends it commands from other threads, and looks for them after each step.
     driven: bool,
-    turn_began: Time,
+    iteration_began: Time,
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -94,7 +98,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         net: N,
     ) -> Self {
         Self {
-            turn_began: Time::of(net.now()),
+            iteration_began: Time::of(net.now()),
             router,
             pool: config.pool(),
             connector: Connector::new(&config),
@@ -107,7 +111,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             late: config.late,
             telemetry: Telemetry::new(config.observer, config.stats),
             share: None,
-            leaving: Vec::new(),
+            migrating: Vec::new(),
             getter: None,
             placeholder: None,
             reactor: Reactor::new(
@@ -125,7 +129,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             hosts,
             incoming: Vec::new(),
             done: VecDeque::new(),
-            readable: News::default(),
+            readable: ReadableBodies::default(),
             handed_over: Vec::new(),
             following: VecDeque::new(),
             driven: false,
@@ -165,8 +169,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// One turn, which a wake ends early.
     pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.driven = true;
-        self.turn(timeout.map(TurnLimit::For), |client| {
-            !client.done.is_empty() || !client.readable.is_empty() || !client.leaving.is_empty()
+        self.iterate(timeout.map(WaitLimit::For), |client| {
+            !client.done.is_empty() || !client.readable.is_empty() || !client.migrating.is_empty()
         })
     }
 
@@ -187,12 +191,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The next call that another client is to go on with. It is none of ours any more.
-    pub(crate) fn next_leaving(&mut self) -> Option<(CallId, usize, Traveller)> {
-        self.leaving.pop()
+    pub(crate) fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
+        self.migrating.pop()
     }
 
     /// Goes on with a call of another client.
-    pub(crate) fn adopt(&mut self, Traveller(mut call): Traveller) -> CallId {
+    pub(crate) fn adopt(&mut self, MigratingCall(mut call): MigratingCall) -> CallId {
         call.state = CallState::New;
         call.host = None;
         call.armed = Armed::default();
@@ -211,7 +215,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             std::mem::swap(call.response.body_buffer(), chunk);
             self.reactor.resume_read(id.0);
-            self.settle();
+            self.process_events();
             return Ok(Read::Data(chunk.len()));
         }
         self.read_body(id, &mut [0; 1])
@@ -303,7 +307,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 ));
                 return done.outcome.map(|()| (id, done.report));
             }
-            if let Err(error) = self.turn(None, |client| position(client).is_some()) {
+            if let Err(error) = self.iterate(None, |client| position(client).is_some()) {
                 self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
@@ -352,19 +356,22 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(key) = self.done.pop_front() {
             return Ok(self.complete(key));
         }
-        let mut limit = timeout.map(TurnLimit::For);
+        let mut limit = timeout.map(WaitLimit::For);
         loop {
-            let turned = self.turn(limit, |client| {
+            let iterated = self.iterate(limit, |client| {
                 !client.done.is_empty() || !client.readable.is_empty() || client.in_flight() == 0
             });
             if let Some(key) = self.done.pop_front() {
                 return Ok(self.complete(key));
             }
-            turned?;
-            if let Some(TurnLimit::For(timeout)) = limit {
-                limit = self.turn_began.checked_add(timeout).map(TurnLimit::Until);
+            iterated?;
+            if let Some(WaitLimit::For(timeout)) = limit {
+                limit = self
+                    .iteration_began
+                    .checked_add(timeout)
+                    .map(WaitLimit::Until);
             }
-            let over = matches!(limit, Some(TurnLimit::Until(at)) if self.reactor.now() >= at);
+            let over = matches!(limit, Some(WaitLimit::Until(at)) if self.reactor.now() >= at);
             if over || !self.readable.is_empty() || self.in_flight() == 0 {
                 return Ok(None);
             }
@@ -397,10 +404,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it cannot wait for events at all.
     pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
-        self.turn(Some(TurnLimit::For(time)), |_| false)?;
-        let until = self.turn_began.checked_add(time);
+        self.iterate(Some(WaitLimit::For(time)), |_| false)?;
+        let until = self.iteration_began.checked_add(time);
         while until.is_some_and(|until| self.reactor.now() < until) {
-            self.turn(until.map(TurnLimit::Until), |_| false)?;
+            self.iterate(until.map(WaitLimit::Until), |_| false)?;
         }
         Ok(())
     }
@@ -444,7 +451,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             _ => self.end_call(id.0, Err(error)),
         }
-        self.settle();
+        self.process_events();
         true
     }
 
@@ -495,7 +502,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The body source of that call, which had nothing to send, has something again.
     pub fn resume(&mut self, id: CallId) {
         self.reactor.resume_send(id.0);
-        self.settle();
+        self.process_events();
     }
 
     // ---- streamed bodies
@@ -521,7 +528,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 call.response.body_buffer().drain(..call.taken);
                 call.taken = 0;
                 self.reactor.resume_read(id.0);
-                self.settle();
+                self.process_events();
             }
             return Ok(Read::Data(n));
         }
@@ -575,17 +582,19 @@ struct Share {
 }
 
 /// A call on its way to another client.
-pub struct Traveller(Box<ActiveCall>);
+pub struct MigratingCall(Box<ActiveCall>);
 
-impl Traveller {
+impl MigratingCall {
     pub(crate) fn into_buffers(self) -> (Request, Response) {
         (self.0.request, self.0.response)
     }
 }
 
-impl fmt::Debug for Traveller {
+impl fmt::Debug for MigratingCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Traveller").field(&self.0.request).finish()
+        f.debug_tuple("MigratingCall")
+            .field(&self.0.request)
+            .finish()
     }
 }
 
@@ -594,85 +603,5 @@ impl<R: Router, N: Net> Drop for Engine<R, N> {
         for (_, stream) in self.handed_over.drain(..) {
             self.reactor.close_stream(stream);
         }
-    }
-}
-
-/// The body of a response, read while it comes. Dropping it before its end closes the connection.
-///
-/// ```
-/// # fn example(client: &mut courser::HostClient) -> Result<(), Box<dyn std::error::Error>> {
-/// let (mut request, mut response) = (courser::Request::get("/large.iso"), courser::Response::new());
-/// let mut body = client.open(&mut request, &mut response)?;
-/// std::io::copy(&mut body, &mut std::io::sink())?;
-/// let report = body.finish()?;
-/// println!("{:?}", report.timings().total);
-/// # Ok(()) }
-/// ```
-pub struct Body<'a, R: Router, N: Net = OsNet> {
-    client: &'a mut Engine<R, N>,
-    id: CallId,
-    end: Option<(Report, Response)>,
-}
-
-impl<R: Router, N: Net> Body<'_, R, N> {
-    /// Waits for bytes and takes them; 0 is the end (or an empty `buf`).
-    ///
-    /// # Errors
-    /// Why the body ended early.
-    pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
-        while self.end.is_none() && !buf.is_empty() {
-            match self.client.read_body(self.id, buf)? {
-                Read::Data(n) => return Ok(n),
-                Read::Pending => {
-                    let id = self.id;
-                    let turned = self.client.turn(None, |client| client.has_body_news(id));
-                    turned.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
-                }
-                Read::End { report, trailers } => self.end = Some((report, trailers)),
-            }
-        }
-        Ok(0)
-    }
-
-    /// Reads what is left, drops it, and tells how the call went.
-    ///
-    /// # Errors
-    /// Why the body ended early.
-    pub fn finish(mut self) -> Result<Report, Error> {
-        let mut rest = [0; 8192];
-        loop {
-            if let Some((report, response)) = self.end.take() {
-                self.client.reactor.put_spare(response);
-                return Ok(report);
-            }
-            self.read_some(&mut rest)?;
-        }
-    }
-
-    /// The trailers, once the end has been read.
-    pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.end
-            .iter()
-            .flat_map(|(_, response)| response.trailers())
-    }
-
-    /// The call's name, for [`take_stream`](Engine::take_stream).
-    pub fn id(&self) -> CallId {
-        self.id
-    }
-}
-
-impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        Ok(self.read_some(buf)?)
-    }
-}
-
-impl<R: Router, N: Net> Drop for Body<'_, R, N> {
-    fn drop(&mut self) {
-        if let Some((_, response)) = self.end.take() {
-            self.client.reactor.put_spare(response);
-        }
-        self.client.cancel(self.id);
     }
 }

@@ -1,0 +1,269 @@
+//! How attempts end that gave the caller nothing: by an error, by a limit in time, or by an answer that is asked for again.
+
+use std::time::Duration;
+
+use super::Engine;
+use crate::client::RetryCause;
+use crate::client::router::Router;
+use crate::error::{Error, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
+use crate::net::Net;
+use crate::policy::{LatePolicy, RetryVia, Verdict, later};
+use crate::proto::{BodyMode, Reuse};
+use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey};
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// An attempt has failed: again, or the end of the call.
+    pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
+        if self.follows_load {
+            self.note_load(key, Some(&error));
+        }
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if matches!(call.state, CallState::Ended | CallState::Pausing { .. }) {
+            return; // ended, or to be tried again, by the head of the same response
+        }
+        let late = call.is_late(now);
+        if call.rerouted && !late {
+            return self.follow(key); // only a body that nobody wants was missing
+        }
+        call.failures += 1;
+        if late || call.head != HeadState::Awaited {
+            return self.end_call(key, Err(error));
+        }
+        let verdict = self
+            .retries
+            .after_failure(call, &error, R::PIPELINES, now, random);
+        match verdict {
+            Verdict::AtOnce => {
+                self.note_again(key, &error);
+                self.requeue(key);
+            }
+            _ if self.admission.balances() && self.fails_over(key, &error) => {
+                self.note_health(key, Some(&error));
+                self.note_again(key, &error);
+                if error.sent() == Sent::Nothing {
+                    self.send_again(key);
+                } else {
+                    // One that is idle there may be dead as well.
+                    self.requeue(key);
+                }
+            }
+            Verdict::After { pause, via }
+                if self.pause(key, RetryCause::Failure(&error), pause, via) => {}
+            Verdict::After { .. } | Verdict::GiveUp => self.end_call(key, Err(error)),
+        }
+    }
+
+    /// A call is tried again at once.
+    pub(super) fn note_again(&mut self, key: CallKey, error: &Error) {
+        if let Some(call) = self.reactor.call(key) {
+            call.sent_before = call.sent_before.max(error.sent());
+            call.response.clear();
+        }
+        self.notify_retry(key, RetryCause::Failure(error), Duration::ZERO);
+    }
+
+    /// Whether a call that has failed goes on at another address at once.
+    pub(super) fn fails_over(&mut self, key: CallKey, error: &Error) -> bool {
+        let Some(call) = self.reactor.call_ref(key) else {
+            return false;
+        };
+        let max_attempts = self.retries.max_attempts(call);
+        self.admission.may_fail_over(call, error, max_attempts)
+            && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
+    }
+
+    /// Takes a retry from the budget of a call's host; false if there is none left.
+    pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
+        let leader = self.admission.leader(host);
+        self.retries
+            .withdraw(self.hosts.get(leader), self.reactor.now())
+    }
+
+    /// Whether an answer is repeated rather than given to the caller; if so, that is begun.
+    #[cold]
+    pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        if matches!(call.state, CallState::Ended)
+            || call.rerouted
+            || call.head != HeadState::Awaited
+        {
+            return false;
+        }
+        let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
+            return false;
+        };
+        call.failures += 1;
+        let status = RetryCause::Status(call.response.status());
+        // A streamed answer may be still coming, and is not worth waiting for; any other has come.
+        let conn = match call.state {
+            CallState::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
+            _ => None,
+        };
+        let again = self.pause(key, status, pause, via);
+        if let Some(conn) = conn.filter(|_| again) {
+            self.close(conn);
+        }
+        again
+    }
+
+    /// Tries a call again after a pause; false if there is no time for it, or no budget.
+    pub(super) fn pause(
+        &mut self,
+        key: CallKey,
+        cause: RetryCause<'_>,
+        pause: Duration,
+        via: RetryVia,
+    ) -> bool {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        let host = call.host;
+        let Some(until) = self.retries.pause_until(call, pause, now) else {
+            return false;
+        };
+        if host.is_some_and(|host| !self.withdraw(host)) {
+            return false;
+        }
+        self.note_health(
+            key,
+            match cause {
+                RetryCause::Failure(error) => Some(error),
+                RetryCause::Status(_) => None,
+            },
+        );
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        let (sent, remote) = match cause {
+            RetryCause::Failure(error) => (error.sent(), error.remote()),
+            RetryCause::Status(_) => {
+                let endpoints = call.timestamps.endpoints.as_deref();
+                (Sent::Partial, endpoints.map(|endpoints| &endpoints.remote))
+            }
+        };
+        if via == RetryVia::OtherAddress
+            && let Some(remote) = remote
+        {
+            self.connector.note_failed(now, remote);
+        }
+        call.sent_before = call.sent_before.max(sent);
+        call.response.clear();
+        self.notify_retry(key, cause, pause);
+        self.reactor.pause(key, until, via != RetryVia::Any);
+        true
+    }
+
+    /// The pause before a call's next attempt is over.
+    pub(super) fn pause_over(&mut self, key: CallKey) {
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let CallState::Pausing { fresh, .. } = call.state else {
+            return; // cancelled
+        };
+        let host = call.host.and_then(|host| self.hosts.get(host));
+        if fresh && !R::PIPELINES && host.is_some() {
+            self.requeue(key);
+        } else {
+            self.send_again(key);
+        }
+    }
+
+    pub(super) fn notify_retry(&self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            self.telemetry.retrying(key, call, cause, pause);
+        }
+    }
+
+    /// A call has waited for a connection for as long as it may.
+    pub(super) fn wait_over(&mut self, key: CallKey, limit: TimeLimit) {
+        let host = match self.reactor.call(key) {
+            Some(call) if matches!(call.state, CallState::Waiting { .. }) => call.host,
+            _ => return, // it got a connection, or ended, since the timer came up
+        };
+        let host = host.and_then(|host| self.hosts.get(host));
+        let opening = host.and_then(|host| host.pool.any_connecting());
+        let (phase, remote) = opening.map_or((Phase::Queue, None), |opening| {
+            self.connector.waits_for(&self.reactor, opening)
+        });
+        self.detach(key);
+        self.end_call(
+            key,
+            Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
+        );
+    }
+
+    /// A call on a connection has run out of time.
+    pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
+        let Some(error) = self.error_on(conn, key, limit.into()) else {
+            return;
+        };
+        if self.adaptive.is_on() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
+            // So the limit grows when the host has become slower than it.
+            self.note_latency(key);
+        }
+        if limit == TimeLimit::Adaptive {
+            self.telemetry.adaptive_timeout();
+        }
+        if R::PIPELINES {
+            self.leave_pipeline(conn, key);
+            return self.end_attempt(key, error);
+        }
+        if mutation::on(Mutation::CrossedAnswer) {
+            self.release(conn, None, Reuse::Keep, None);
+            return self.end_attempt(key, error);
+        }
+        let slot = self.reactor.slot(conn);
+        let host = slot.and_then(|slot| Some((self.hosts.get(slot.host)?, slot.id)));
+        match (self.late, host) {
+            (LatePolicy::Drain { up_to }, Some((host, slot)))
+                if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
+            {
+                host.pool.draining(slot);
+            }
+            _ => self.close(conn),
+        }
+        self.end_attempt(key, error);
+    }
+
+    /// An attempt has ended that says nothing about the host.
+    pub(super) fn give_permit_back(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .give_back(call, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// An attempt has ended: by an answer, whose status counts, or by an error.
+    pub(super) fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .attempt_ended(key, call, error, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// An attempt is over whose wait for the first byte may tell what is usual.
+    #[cold]
+    pub(super) fn note_latency(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if let Some(call) = self.reactor.call_ref(key)
+            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
+        {
+            self.adaptive.attempt_ended(call, host, now);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The body of a response, read while it comes.
+
+use std::io;
+
+use super::Engine;
+use crate::client::router::Router;
+use crate::client::{CallId, Read, Report};
+use crate::error::{Error, Phase, Sent};
+use crate::net::Net;
+use crate::net::os::OsNet;
+use crate::proto::Response;
+
+/// The body of a response, read while it comes. Dropping it before its end closes the connection.
+///
+/// ```
+/// # fn example(client: &mut courser::HostClient) -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut request, mut response) = (courser::Request::get("/large.iso"), courser::Response::new());
+/// let mut body = client.open(&mut request, &mut response)?;
+/// std::io::copy(&mut body, &mut std::io::sink())?;
+/// let report = body.finish()?;
+/// println!("{:?}", report.timings().total);
+/// # Ok(()) }
+/// ```
+pub struct Body<'a, R: Router, N: Net = OsNet> {
+    pub(super) client: &'a mut Engine<R, N>,
+    pub(super) id: CallId,
+    pub(super) end: Option<(Report, Response)>,
+}
+
+impl<R: Router, N: Net> Body<'_, R, N> {
+    /// Waits for bytes and takes them; 0 is the end (or an empty `buf`).
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
+        while self.end.is_none() && !buf.is_empty() {
+            match self.client.read_body(self.id, buf)? {
+                Read::Data(n) => return Ok(n),
+                Read::Pending => {
+                    let id = self.id;
+                    let iterated = self.client.iterate(None, |client| client.has_body_news(id));
+                    iterated.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
+                }
+                Read::End { report, trailers } => self.end = Some((report, trailers)),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Reads what is left, drops it, and tells how the call went.
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn finish(mut self) -> Result<Report, Error> {
+        let mut rest = [0; 8192];
+        loop {
+            if let Some((report, response)) = self.end.take() {
+                self.client.reactor.put_spare(response);
+                return Ok(report);
+            }
+            self.read_some(&mut rest)?;
+        }
+    }
+
+    /// The trailers, once the end has been read.
+    pub fn trailers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.end
+            .iter()
+            .flat_map(|(_, response)| response.trailers())
+    }
+
+    /// The call's name, for [`take_stream`](Engine::take_stream).
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+}
+
+impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.read_some(buf)?)
+    }
+}
+
+impl<R: Router, N: Net> Drop for Body<'_, R, N> {
+    fn drop(&mut self) {
+        if let Some((_, response)) = self.end.take() {
+            self.client.reactor.put_spare(response);
+        }
+        self.client.cancel(self.id);
+    }
+}

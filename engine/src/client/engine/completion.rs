@@ -1,0 +1,287 @@
+//! How calls end: by an answer, by a redirect that is followed, or by an error.
+
+use super::{Engine, MigratingCall};
+use crate::client::router::{Reroute, Router};
+use crate::client::telemetry::Telemetry;
+use crate::client::{CallId, Completion, ObserverEvent, Report};
+use crate::error::{Error, ErrorKind, Phase, Sent};
+use crate::mutation::{self, Mutation};
+use crate::net::Net;
+use crate::proto::{BodyMode, Url};
+use crate::reactor::{ActiveCall, CallKey, CallState, HeadState, Hop};
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// Whether an answer is looked at before its call ends: for another attempt, or for how many requests may be in
+    /// flight.
+    #[inline]
+    pub(super) fn looks_at_answers(&self) -> bool {
+        self.retries.repeats_answers() || self.follows_load
+    }
+
+    /// A response is complete: the call's end, or a redirect.
+    pub(super) fn finish(&mut self, key: CallKey) {
+        if self.telemetry.observes()
+            && self
+                .reactor
+                .call_ref(key)
+                .is_some_and(|call| call.mode == BodyMode::Buffer)
+        {
+            self.notify(key, Telemetry::head);
+        }
+        if self.looks_at_answers() && self.answer_is_repeated(key) {
+            return;
+        }
+        if R::KEEPS_HOSTS {
+            return self.end_call_as(key, Ok(()));
+        }
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if matches!(call.state, CallState::Ended) {
+            return; // by the head of the same response
+        }
+        if call.rerouted {
+            return self.follow(key);
+        }
+        if call.head != HeadState::Awaited {
+            return self.end_call_as(key, Ok(()));
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.end_call_as(key, Ok(())),
+            Ok(Reroute::To) => self.follow(key),
+            Err(kind) => {
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
+    pub(super) fn handle_head(&mut self, key: CallKey) {
+        // A connection that fails tells of the head again.
+        let is_news = self.reactor.call_ref(key).is_some_and(|call| {
+            call.head == HeadState::Awaited
+                && !call.rerouted
+                && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
+        });
+        if !is_news {
+            return;
+        }
+        if self.telemetry.observes() {
+            self.notify(key, Telemetry::head);
+        }
+        if self.looks_at_answers() && self.answer_is_repeated(key) {
+            return;
+        }
+        if R::KEEPS_HOSTS {
+            return self.head_ready(key);
+        }
+        match self.reroute(key) {
+            Ok(Reroute::Stay) => self.head_ready(key),
+            Ok(Reroute::To) if self.reactor.discard_rest(key, WORTH_DISCARDING) => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.rerouted = true;
+                }
+            }
+            Ok(Reroute::To) => {
+                self.detach(key);
+                self.follow(key);
+            }
+            Err(kind) => {
+                self.detach(key);
+                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+            }
+        }
+    }
+
+    pub(super) fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
+        let Some(call) = self.reactor.call(key) else {
+            return Ok(Reroute::Stay);
+        };
+        let own = call.overrides.as_deref();
+        let followed = call.timestamps.hops().len() as u32;
+        self.router
+            .reroute(&mut call.request, &call.response, followed, own)
+    }
+
+    /// Sends a call to where it has been redirected.
+    pub(super) fn follow(&mut self, key: CallKey) {
+        self.note_health(key, None);
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.timestamps.add_hop(Hop {
+            status: call.response.status(),
+            url: shown(call.request.url()).into(),
+        });
+        if self.telemetry.observes() {
+            let url = shown(call.request.url());
+            self.telemetry.notify(|| ObserverEvent::Redirected {
+                call: CallId(key),
+                tag: call.tag,
+                url: &url,
+            });
+        }
+        call.state = CallState::New;
+        call.rerouted = false;
+        call.stale_before = false;
+        call.failures = 0;
+        call.sent_before = Sent::Nothing;
+        call.response.clear();
+        let call = self.reactor.call_ref(key);
+        match call.and_then(|call| self.elsewhere(call.request.url())) {
+            // Not at once: connections that look idle may be dead, and the word of it on the way.
+            None => self.following.push_back(key),
+            Some(owner) => {
+                if let Some(call) = self.reactor.remove_call(key) {
+                    self.telemetry.notify(|| ObserverEvent::HandedOver {
+                        call: CallId(key),
+                        tag: call.tag,
+                    });
+                    let migrating = MigratingCall(Box::new(call));
+                    self.migrating.push((CallId(key), owner, migrating));
+                }
+            }
+        }
+    }
+
+    /// The head of a streamed response is there: the call completes, its body goes on.
+    pub(super) fn head_ready(&mut self, key: CallKey) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Awaited
+        {
+            call.head = HeadState::Ready;
+            self.done.push_back(key);
+        }
+    }
+
+    /// The end of a call, or of its streamed body.
+    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
+        self.end_call_as(key, outcome);
+    }
+
+    #[inline(always)] // most end well, which leaves little of it
+    pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
+        if self.admission.is_on() {
+            let error = outcome.as_ref().err();
+            self.note_health(key, error);
+            if self.end_health_check(key, error) {
+                return;
+            }
+        }
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        call.end(outcome.map_err(|error| error.after(call.sent_before)));
+        call.timestamps.ended = Some(now);
+        let head = call.head;
+        if self.telemetry.wants_ends() {
+            self.note_end(key);
+        }
+        if head == HeadState::Awaited {
+            self.done.push_back(key);
+        } else {
+            self.notify_readable(key);
+        }
+    }
+
+    /// If a call is a health check, takes the call out and notes how it ended.
+    pub(super) fn end_health_check(&mut self, key: CallKey, error: Option<&Error>) -> bool {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call_ref(key) else {
+            return false;
+        };
+        let checked = self
+            .admission
+            .end_check(call, error, now, &self.hosts, &self.telemetry);
+        let Some(host) = checked else {
+            return false;
+        };
+        if let Some(call) = self.reactor.remove_call(key) {
+            self.reactor.put_spare(call.response);
+        }
+        self.hosts.touch(host);
+        true
+    }
+
+    /// Tells those who want to know that a call, or its streamed body, has ended.
+    #[cold]
+    pub(super) fn note_end(&self, key: CallKey) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            self.telemetry.call_ended(key, call, self.reactor.now());
+        }
+    }
+
+    /// A streamed body has something new. The caller hears of it once it has the head.
+    pub(super) fn notify_readable(&mut self, key: CallKey) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Given
+            && !std::mem::replace(&mut call.notified, true)
+        {
+            self.readable.push(CallId(key));
+        }
+    }
+
+    /// Takes out what a call in `done` has for the caller.
+    pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
+        if self.reactor.call(key)?.head == HeadState::Ready {
+            return self.complete_head(key);
+        }
+        let call = self.reactor.remove_call(key)?;
+        Some(Completion {
+            id: CallId(key),
+            tag: call.tag,
+            outcome: call.outcome,
+            request: call.request,
+            response: call.response,
+            report: Report::new(call.timestamps, call.attempts, self.reactor.now()),
+            body: None,
+        })
+    }
+
+    pub(super) fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
+        let now = self.reactor.now();
+        let mut response = self.reactor.take_spare();
+        let request = self.reactor.take_spare_request();
+        let call = self.reactor.call(key)?;
+        call.head = match mutation::on(Mutation::CompletedTwice) {
+            true => HeadState::Awaited,
+            false => HeadState::Given,
+        };
+        // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
+        response.continue_from(&mut call.response);
+        std::mem::swap(response.body_buffer(), call.response.body_buffer());
+        std::mem::swap(&mut response, &mut call.response);
+        let done = Completion {
+            id: CallId(key),
+            tag: call.tag,
+            outcome: Ok(()),
+            request: std::mem::replace(&mut call.request, request),
+            response,
+            report: Report::new(call.timestamps.clone(), call.attempts, now),
+            body: Some(CallId(key)),
+        };
+        if self.has_body_news(CallId(key)) {
+            self.notify_readable(key);
+        }
+        Some(done)
+    }
+
+    /// Nobody will read this body any more.
+    pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
+        let call = self.reactor.remove_call(id.0)?;
+        if call.notified {
+            let reactor = &self.reactor;
+            self.readable.forget(|id| reactor.call_ref(id.0).is_some());
+        }
+        Some(call)
+    }
+}
+
+/// A URL without user information.
+fn shown(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string())
+}
+
+/// Of a redirect's body: the most that is read for the sake of the connection.
+const WORTH_DISCARDING: u64 = 64 * 1024;

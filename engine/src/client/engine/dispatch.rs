@@ -1,0 +1,349 @@
+//! How calls and connections come together: a call gets a host, a permit and a connection, or it waits.
+
+use std::time::Duration;
+
+use super::Engine;
+use crate::client::CallId;
+use crate::client::router::Router;
+use crate::client::telemetry::Telemetry;
+use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::mutation::{self, Mutation};
+use crate::net::Net;
+use crate::policy::{Checkout, Next};
+use crate::proto::{CloseReason, Reuse};
+use crate::reactor::{ActiveCall, CallKey, CallState, ConnKey, HostKey};
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// Finds the host of a call and a connection, or queues it.
+    pub(super) fn send(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if call.is_late(now) {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            return self.end_call(key, Err(late));
+        }
+        let routed = self.router.route(
+            &mut call.request,
+            call.overrides.as_deref(),
+            &mut self.hosts,
+            &self.pool,
+        );
+        let host_key = match routed {
+            Ok(host) => host,
+            Err(kind) => {
+                return self.end_call(key, Err(Error::new(kind, Phase::Queue, Sent::Nothing)));
+            }
+        };
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
+        call.host = Some(host_key);
+        if let Err(misuse) = call.request.encode(&host.defaults) {
+            return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+        }
+        self.retries.note_request(host, call);
+        let host_key = match self.admission.is_on() {
+            false => host_key,
+            true => match self.admit(key) {
+                Some(admitted) => admitted,
+                None => return,
+            },
+        };
+        let Some(host) = self.hosts.get(host_key) else {
+            return;
+        };
+        if R::PIPELINES {
+            return self.send_pipelined(host_key, key);
+        }
+        if host.gate.is_some() {
+            return self.send_throttled(host_key, key);
+        }
+        let mut closed = false;
+        let reactor = &mut self.reactor;
+        let close = |conn| {
+            closed = true;
+            reactor.close(conn);
+        };
+        let checkout = host.pool.checkout(now, key, close);
+        if !R::KEEPS_HOSTS {
+            self.hosts.use_host(host_key);
+        }
+        match checkout {
+            Checkout::Reuse(conn) => {
+                self.start(conn, key);
+                if !closed && !self.pool.keeps_warm() {
+                    return;
+                }
+            }
+            Checkout::Wait(id) => self.reactor.wait(key, id),
+            Checkout::Full(limit) => {
+                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+            }
+        }
+        self.hosts.touch(host_key);
+    }
+
+    /// Gets a permit for an attempt of a call, and returns the host that it goes to. If there is none, the call has
+    /// failed.
+    #[cold]
+    pub(super) fn admit(&mut self, key: CallKey) -> Option<HostKey> {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let call = self.reactor.call(key)?;
+        match self.admission.admit(call, &mut self.hosts, now, random) {
+            Ok(()) => call.host,
+            Err(until) => {
+                let open = ErrorKind::BreakerOpen(until);
+                self.end_call(key, Err(Error::new(open, Phase::Queue, Sent::Nothing)));
+                None
+            }
+        }
+    }
+
+    /// Gives a connection to a call.
+    #[inline]
+    pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) {
+        if self.telemetry.observes() {
+            self.notify_sending(conn, key);
+        }
+        if self.adaptive.is_on() {
+            self.set_first_byte_limit(conn);
+        }
+        self.reactor.start(conn, key);
+        if R::PIPELINES {
+            self.pipeline_begun(conn, key);
+        }
+    }
+
+    /// Limits the wait for the first byte on a connection that is about to get a call.
+    #[cold]
+    pub(super) fn set_first_byte_limit(&mut self, conn: ConnKey) {
+        if let Some(slot) = self.reactor.slot(conn)
+            && let Some(host) = self.hosts.get(slot.host)
+            && let Some(limit) = self.adaptive.limit(host)
+        {
+            self.reactor.set_first_byte_limit(conn, limit);
+            self.telemetry.first_byte_limit(limit);
+        }
+    }
+
+    /// Puts an available connection where its pool says.
+    pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) {
+        let now = self.reactor.now();
+        // A call whose time is over, though its timer has not been handled yet, is not begun any more.
+        while let Next::Assign(key) = next
+            && let Some(slot) = self.reactor.slot(conn)
+            && self
+                .reactor
+                .call_ref(key)
+                .is_none_or(|call| call.is_late(now))
+        {
+            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
+            self.end_call(key, Err(late));
+            let Some(host) = self.hosts.get(slot.host) else {
+                return;
+            };
+            next = host.pool.declined(now, slot.id);
+        }
+        match next {
+            Next::Assign(call) => self.start(conn, call),
+            Next::Idle(until) => self.reactor.idle(conn, until),
+            // The pool has freed its slot already.
+            Next::Close => {
+                if let Some(slot) = self.reactor.close(conn) {
+                    self.hosts.touch(slot.host);
+                }
+            }
+        }
+    }
+
+    /// A connection has done what it was busy with; false if it is gone.
+    pub(super) fn release(
+        &mut self,
+        conn: ConnKey,
+        call: Option<CallKey>,
+        reuse: Reuse,
+        keep_alive: Option<Duration>,
+    ) -> bool {
+        let Some(slot) = self.reactor.slot(conn) else {
+            return false;
+        };
+        self.pipeline_ended(slot);
+        let reuse = match reuse {
+            Reuse::Close(CloseReason::ResponseSaidClose)
+                if mutation::on(Mutation::ReuseAfterClose) =>
+            {
+                Reuse::Keep
+            }
+            reuse => reuse,
+        };
+        match (reuse, call) {
+            (Reuse::Keep, _) => {
+                let now = self.reactor.now();
+                if self.hosts.must_yield() {
+                    self.close(conn);
+                    return true;
+                }
+                let full = self.hosts.is_full();
+                if let Some(host) = self.hosts.get(slot.host) {
+                    if full && host.pool.needs_fresh() {
+                        // The oldest waiter cannot use this connection, and there is no room for one that it can.
+                        self.close(conn);
+                        return true;
+                    }
+                    let next = host.pool.released(now, slot.id, keep_alive);
+                    let throttled = host.gate.is_some();
+                    match next {
+                        Next::Idle(until) => {
+                            self.reactor.idle(conn, until);
+                            if throttled {
+                                self.hosts.touch(slot.host);
+                            }
+                        }
+                        next => self.put(conn, next),
+                    }
+                }
+            }
+            (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.closed(slot.id);
+                    self.hosts.touch(slot.host);
+                }
+                if let Some(stream) = self.reactor.hand_over(conn) {
+                    self.handed_over.push((CallId(call), stream));
+                }
+            }
+            (Reuse::Close(_), _) => self.close(conn),
+        }
+        true
+    }
+
+    pub(super) fn close(&mut self, conn: ConnKey) {
+        if let Some(slot) = self.reactor.close(conn) {
+            self.pipeline_ended(slot);
+            if let Some(host) = self.hosts.get(slot.host) {
+                host.pool.closed(slot.id);
+            }
+            self.hosts.touch(slot.host);
+        }
+    }
+
+    /// Takes a call away from the queue, or from its connection, which is closed.
+    pub(super) fn detach(&mut self, key: CallKey) {
+        let call = self.reactor.call_ref(key);
+        match call.map(|call| call.state) {
+            Some(CallState::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
+            Some(CallState::Waiting { id, .. }) => {
+                let Some(host_key) = call.and_then(|call| call.host) else {
+                    return;
+                };
+                let host = self.hosts.get(host_key);
+                if let Some(opening) = host.and_then(|host| host.pool.give_up(id)) {
+                    let (connector, mut cx) = self.opening_parts();
+                    connector.cancel(&mut cx, opening);
+                }
+                self.hosts.touch(host_key);
+            }
+            Some(CallState::OnConn(conn)) if R::PIPELINES => self.leave_pipeline(conn, key),
+            Some(CallState::OnConn(conn)) => self.close(conn),
+            Some(CallState::New | CallState::Pausing { .. } | CallState::Ended) | None => {}
+        }
+    }
+
+    /// Tries a call again on any connection.
+    pub(super) fn send_again(&mut self, key: CallKey) {
+        if let Some(call) = self.reactor.call(key) {
+            call.state = CallState::New;
+            self.following.push_back(key);
+        }
+    }
+
+    /// Tries a call again on a new connection.
+    pub(super) fn requeue(&mut self, key: CallKey) {
+        let host_key = match self.admission.is_on() {
+            false => self.reactor.call_ref(key).and_then(|call| call.host),
+            true => {
+                self.give_permit_back(key);
+                self.admit(key)
+            }
+        };
+        let Some(host_key) = host_key else {
+            return;
+        };
+        // It may have had nothing to do while the call paused.
+        self.hosts.use_host(host_key);
+        if let Some(host) = self.hosts.get(host_key) {
+            let waiting = host.pool.requeue(key);
+            let held = host.gate.is_some() && !host.pool.has_room();
+            self.reactor.wait(key, waiting);
+            self.hosts.touch(host_key);
+            if held {
+                self.note_held(key);
+            }
+        }
+    }
+
+    /// An opening to one of several addresses takes long: calls that wait for it go elsewhere, if there are others.
+    pub(super) fn move_waiting(&mut self, host_key: HostKey) {
+        let now = self.reactor.now();
+        let slow = self
+            .admission
+            .note_slow(host_key, now, &self.hosts, &self.telemetry);
+        let Some(here) = slow else {
+            return;
+        };
+        // All of them first: where no other address may be tried, a call comes back to where it was.
+        let mut waiting = Vec::new();
+        if let Some(host) = self.hosts.get(host_key) {
+            waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
+        }
+        let mut staying = Vec::new();
+        for key in waiting {
+            let Some(call) = self.reactor.call(key) else {
+                continue;
+            };
+            let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
+            let tried = call.tried | here;
+            if call.check.is_none() && self.admission.has_other(tried) {
+                call.tried = tried;
+                self.give_permit_back(key);
+                match fresh {
+                    true => self.requeue(key),
+                    false => self.send_again(key),
+                }
+            } else {
+                staying.push((key, fresh));
+            }
+        }
+        // In the order in which they were: calls that need a new connection from the back, the others from the front.
+        let (fresh, others): (Vec<_>, Vec<_>) = staying.into_iter().partition(|(_, fresh)| *fresh);
+        for (key, fresh) in fresh.into_iter().chain(others.into_iter().rev()) {
+            if let Some(host) = self.hosts.get(host_key) {
+                let waiting = match fresh {
+                    true => host.pool.requeue(key),
+                    false => host.pool.put_back(key),
+                };
+                self.reactor.wait(key, waiting);
+            }
+        }
+        self.hosts.touch(host_key);
+    }
+
+    /// Gives the observer an event of a call.
+    #[cold]
+    pub(super) fn notify(&self, key: CallKey, event: fn(&Telemetry, CallKey, &ActiveCall)) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            event(&self.telemetry, key, call);
+        }
+    }
+
+    #[cold]
+    pub(super) fn notify_sending(&self, conn: ConnKey, key: CallKey) {
+        if let (Some(call), Some(remote)) = (self.reactor.call_ref(key), self.reactor.remote(conn))
+        {
+            let reused = self.reactor.has_served(conn);
+            self.telemetry.sending(key, call, remote, reused);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! One round of the event loop: submitted calls begin, events are waited for, and each event is processed.
+
+use std::io;
+use std::time::Duration;
+
+use super::Engine;
+use crate::client::connector::{Connector, Context, Opened};
+use crate::client::router::Router;
+use crate::client::telemetry::Telemetry;
+use crate::client::{CallTime, ObserverEvent};
+use crate::error::{Error, LimitExceeded, Phase, Sent};
+use crate::mutation::{self, Mutation};
+use crate::net::Net;
+use crate::policy::room;
+use crate::reactor::{
+    CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
+    TimerOwner,
+};
+use crate::time::Time;
+
+impl<R: Router, N: Net> Engine<R, N> {
+    /// Begins what was submitted and, unless it is `over` by then, waits for events and handles them.
+    pub(super) fn iterate(
+        &mut self,
+        limit: Option<WaitLimit>,
+        over: impl Fn(&Self) -> bool,
+    ) -> io::Result<()> {
+        let stale = self.reactor.begin_iteration();
+        self.iteration_began = self.reactor.now();
+        let mut until = match limit {
+            Some(WaitLimit::For(timeout)) => self.iteration_began.checked_add(timeout),
+            Some(WaitLimit::Until(at)) => Some(at),
+            None => None,
+        };
+        if stale && self.hosts.open() > 0 {
+            // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
+            // begun must not keep the others from going on.
+            self.reactor.poll(Some(self.reactor.now()))?;
+            self.take_answers();
+            self.process_events();
+            if self.driven {
+                // That poll may have taken a wake for commands that nobody has looked at yet.
+                until = Some(self.reactor.now());
+            }
+        }
+        self.begin_incoming();
+        self.process_events();
+        if over(self) {
+            return Ok(());
+        }
+        let polled = self.reactor.poll(until);
+        self.take_answers();
+        self.process_events();
+        if R::PIPELINES {
+            self.reactor.flush();
+            self.process_events();
+        }
+        polled
+    }
+
+    pub(super) fn begin_incoming(&mut self) {
+        while let Some((key, host)) = self.hosts.drop_unused(self.reactor.now()) {
+            self.reactor.forget_host(key);
+            self.router.forget(&host.name);
+        }
+        for at in 0..self.incoming.len() {
+            let (key, time) = self.incoming[at];
+            self.begin(key, time);
+        }
+        // As many may come with the next turn.
+        let usual = self.incoming.len().max(room::KEPT);
+        self.incoming.clear();
+        self.incoming.shrink_to(usual);
+    }
+
+    pub(super) fn begin(&mut self, key: CallKey, time: CallTime) {
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        if !call.is_new() {
+            return; // cancelled before it was begun
+        }
+        if !matches!(time, CallTime::Running) {
+            call.timestamps.begun = now;
+            let own = call
+                .overrides
+                .as_deref()
+                .and_then(|own| own.timeouts.as_ref());
+            let total = own.unwrap_or(&self.timeouts).total;
+            call.deadline = time.expires_at(now, total);
+            call.response.clear();
+            call.request.reset();
+        }
+        if self.telemetry.observes() {
+            self.notify(key, Telemetry::call_begun);
+        }
+        self.send(key);
+    }
+
+    /// Decides about everything that has happened, until nothing more has.
+    pub(super) fn process_events(&mut self) {
+        loop {
+            while let Some(event) = self.reactor.next_event() {
+                self.handle(event);
+            }
+            if let Some(key) = self.following.pop_front() {
+                if self.reactor.call(key).is_some_and(|call| call.is_new()) {
+                    self.send(key);
+                }
+                continue;
+            }
+            // Whoever has no connection at all comes before those who want more.
+            let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
+            let next = room
+                .then(|| self.hosts.next_starving())
+                .flatten()
+                .or_else(|| self.hosts.next_touched())
+                .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
+            match next {
+                Some(host) => self.service_host(host),
+                None if self.hosts.turns_are_due() => self.take_turns(None),
+                None => return,
+            }
+        }
+    }
+
+    /// Opens the connections that a host needs.
+    pub(super) fn service_host(&mut self, key: HostKey) {
+        let now = self.reactor.now();
+        let throttled = self.hosts.is_throttled();
+        if throttled {
+            self.begin_waiting(key);
+        }
+        if self.admission.balances() {
+            self.begin_health_check(key);
+        }
+        loop {
+            let is_full = self.hosts.is_full();
+            let Some(host) = self.hosts.get(key) else {
+                break;
+            };
+            // What is only kept warm takes no room from others.
+            let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
+            if wants_open && (!throttled || self.hosts.may_open(now, key)) {
+                if !is_full {
+                    let (connector, mut cx) = self.opening_parts();
+                    let opened = connector.open(&mut cx, key);
+                    self.opened(opened);
+                } else if let Some(idle) = self.reactor.oldest_idle() {
+                    self.close(idle);
+                } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
+                    let full = LimitExceeded::Connections(self.hosts.most_open());
+                    self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
+                } else {
+                    self.hosts.want(key);
+                    break;
+                }
+            } else if let Some(idle) = self.hosts.get(key).and_then(|host| host.pool.in_the_way()) {
+                self.close(idle);
+            } else {
+                break;
+            }
+        }
+        let Some(host) = self.hosts.get(key) else {
+            return;
+        };
+        // What is due already waits for room, or for its turn.
+        let mut at = host.pool.poll_timeout().filter(|at| *at > now);
+        at = at.into_iter().chain(self.admission.next_check(key)).min();
+        if throttled {
+            at = at.into_iter().chain(self.keep_back(key)).min();
+        }
+        if self.hosts.set_alarm(key, at)
+            && let Some(at) = at
+        {
+            self.set_timer(TimerOwner::Host(key), at);
+        }
+        if !(R::KEEPS_HOSTS || throttled && self.must_keep(key)) {
+            self.hosts.note_unused(now, key);
+        }
+    }
+
+    pub(super) fn handle(&mut self, event: ReactorEvent) {
+        match event {
+            ReactorEvent::Finished {
+                conn,
+                call,
+                reuse,
+                keep_alive,
+            } => {
+                // One that is gone was closed when its call was disposed of.
+                if self.release(conn, call, reuse, keep_alive)
+                    && let Some(call) = call
+                {
+                    if self.adaptive.is_on() {
+                        self.note_latency(call);
+                    }
+                    self.finish(call);
+                }
+            }
+            ReactorEvent::Connected { opening, conn } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.attempt_succeeded(&mut cx, opening, conn);
+                self.opened(opened);
+            }
+            ReactorEvent::Ready { opening, conn } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.ready(&mut cx, opening, conn);
+                self.opened(opened);
+            }
+            ReactorEvent::Tunnel { endpoints, message } => {
+                let remote = &endpoints.remote;
+                self.telemetry.notify(|| match &message {
+                    ProxyMessage::Request(head) => ObserverEvent::Tunnelling { remote, head },
+                    ProxyMessage::Answer(status, head) => ObserverEvent::TunnelAnswered {
+                        remote,
+                        status: *status,
+                        head,
+                    },
+                });
+            }
+            ReactorEvent::HandshakeFailed { opening, error } => {
+                self.telemetry
+                    .notify(|| ObserverEvent::ConnectFailed { error: &error });
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.handshake_failed(&mut cx, opening, error);
+                self.opened(opened);
+            }
+            ReactorEvent::ConnectFailed {
+                opening,
+                conn,
+                error,
+            } => {
+                let (connector, mut cx) = self.opening_parts();
+                let opened = connector.attempt_failed(&mut cx, opening, conn, error);
+                self.opened(opened);
+            }
+            ReactorEvent::Answered { slot, conn, call } => {
+                if let Some(key) = call
+                    && let Some(call) = self.reactor.call_ref(key)
+                    && matches!(call.state, CallState::OnConn(_))
+                {
+                    if self.adaptive.is_on() {
+                        self.note_latency(key);
+                    }
+                    self.finish(key);
+                }
+                self.pipeline_answered(slot, conn);
+            }
+            ReactorEvent::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
+            ReactorEvent::PipeliningBroken => self.pipelining_broken(),
+            ReactorEvent::Failed { slot, call, error } => {
+                self.pipeline_ended(slot);
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.closed(slot.id);
+                    self.hosts.touch(slot.host);
+                }
+                self.end_attempt(call, error);
+            }
+            ReactorEvent::Head(call) => self.handle_head(call),
+            ReactorEvent::BodyReady(call) => self.notify_readable(call),
+            ReactorEvent::Lost(slot) => {
+                self.pipeline_ended(slot);
+                let now = self.reactor.now();
+                if let Some(host) = self.hosts.get(slot.host) {
+                    host.pool.lost(now, slot.id);
+                    self.hosts.touch(slot.host);
+                }
+            }
+            ReactorEvent::IdleDue(conn) => {
+                let now = self.reactor.now();
+                if let Some(slot) = self.reactor.slot(conn)
+                    && let Some(host) = self.hosts.get(slot.host)
+                {
+                    match host.pool.expired(now, slot.id) {
+                        Ok(()) if mutation::on(Mutation::SpinningTimer) => {
+                            self.reactor.idle(conn, now);
+                        }
+                        Ok(()) => self.close(conn),
+                        Err(later) => self.reactor.idle(conn, later),
+                    }
+                }
+            }
+            ReactorEvent::WaitOver(call, limit) => self.wait_over(call, limit),
+            ReactorEvent::PauseOver(call) => self.pause_over(call),
+            ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
+            ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
+            ReactorEvent::Timer(TimerOwner::FairQueue) => self.hosts.turns_come(),
+            ReactorEvent::Timer(TimerOwner::Host(host)) => {
+                self.hosts.set_alarm(host, None);
+                self.hosts.touch(host);
+            }
+            ReactorEvent::Timer(TimerOwner::Conn(_) | TimerOwner::Call(_)) => {}
+        }
+    }
+
+    /// Takes in what the resolver has answered.
+    pub(super) fn take_answers(&mut self) {
+        let (connector, mut cx) = self.opening_parts();
+        for opened in connector.take_answers(&mut cx) {
+            self.opened(Some(opened));
+        }
+    }
+
+    /// The time has come that an opening was waiting for.
+    pub(super) fn opening_due(&mut self, key: OpeningKey) {
+        let now = self.reactor.now();
+        let slow = self.connector.slow_host(now, key);
+        let (connector, mut cx) = self.opening_parts();
+        let opened = connector.opening_due(&mut cx, key);
+        self.opened(opened);
+        if let Some(host) = slow {
+            self.move_waiting(host);
+        }
+    }
+
+    /// An opening may have ended.
+    pub(super) fn opened(&mut self, opened: Option<Opened>) {
+        match opened {
+            None => {}
+            Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
+            Some(Opened::Failed { call, error }) => self.end_attempt(call, error),
+        }
+    }
+
+    /// A new connection can be used: it goes to the call that waits, if that may begin now, or becomes idle.
+    pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.set_conn(slot.id, conn);
+            let next = host.pool.connected(now, slot.id, random);
+            if host.gate.is_some() {
+                return self.opened_throttled(slot.host, conn, next);
+            }
+            self.hosts.touch(slot.host);
+            self.put(conn, next);
+        }
+    }
+
+    /// The parts that a connection is opened with.
+    pub(super) fn opening_parts(&mut self) -> (&mut Connector, Context<'_, N>) {
+        let cx = Context {
+            reactor: &mut self.reactor,
+            hosts: &mut self.hosts,
+            telemetry: &self.telemetry,
+        };
+        (&mut self.connector, cx)
+    }
+
+    pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
+        self.connector
+            .set_timer(&mut self.reactor, &self.hosts, owner, at);
+    }
+
+    /// Begins the health check of a host, if it is time for it.
+    pub(super) fn begin_health_check(&mut self, host: HostKey) {
+        if let Some(call) = self.admission.begin_check(host, self.reactor.now()) {
+            let key = self.reactor.insert_call(call);
+            self.following.push_back(key);
+        }
+    }
+}
+
+/// How long a turn may wait for events.
+#[derive(Clone, Copy)]
+pub(super) enum WaitLimit {
+    /// From the beginning of the turn.
+    For(Duration),
+    Until(Time),
+}
