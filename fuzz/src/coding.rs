@@ -1,5 +1,5 @@
-//! Content codings. The decoders of `flate2`, `brotli` and `zstd`, used whole and plainly, are the judges of what is a
-//! whole body.
+//! Content codings (RFC 9110 §8.4). The reference for a complete body is the whole input, decoded at once by `flate2`,
+//! `brotli` and `zstd`.
 
 use std::io::{Read, Write};
 
@@ -8,11 +8,11 @@ use courser::{Codings, ErrorKind, Limits, Request, Response};
 
 const NAMES: [&str; 5] = ["gzip", "deflate", "br", "zstd", "identity"];
 
-/// The largest decoded body.
+/// Largest decoded body, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// Any bytes as any stack of codings. The first bytes choose the stack, the framing, how the rest is cut into reads, and
-/// whether that rest is the coded body or what is to be coded, with one fault put in.
+/// Decodes any bytes with any stack of codings. The first bytes choose the stack, the framing, how the rest is cut into
+/// reads, and whether the rest is the coded body, or a payload that is coded here and gets one fault.
 pub fn coding(data: &[u8]) {
     let Some((&[depth, picks, more_picks, choice, cut, fault], payload)) = data.split_first_chunk()
     else {
@@ -41,14 +41,14 @@ pub fn coding(data: &[u8]) {
     let cut = usize::from(cut);
     let all = input.len().max(1);
     let whole = decode(&input, Mode::Buffer, &limits, [all; 2]);
-    // How much comes before an error depends on the reads. Whether there is one does not.
+    // How much is decoded before an error depends on the reads; whether there is an error does not.
     for steps in [[cut + 1; 2], [cut % 16 + 1, cut / 16 * 8 + 1]] {
         let other = decode(&input, Mode::Buffer, &limits, steps);
         assert_eq!(whole.done, other.done, "by the segmentation");
         assert_eq!(whole.decoded, other.decoded);
         assert!(!whole.done || whole.body == other.body, "another body");
     }
-    // Streamed bodies have no limit on their sum; consumers that are slow change nothing.
+    // Streamed bodies have no limit on their total size. A slow consumer changes nothing.
     if !whole.over {
         for hold in [cut + 1, usize::MAX] {
             let streamed = decode(&input, Mode::Stream(hold), &limits, [all, cut + 1]);
@@ -69,7 +69,7 @@ pub fn coding(data: &[u8]) {
     } else {
         assert_eq!(whole.body, body);
     }
-    // The ratio holds, but for what is below its threshold and what one piece adds.
+    // The limit on the ratio holds, except below its threshold and for the output of one piece.
     let strict = Limits {
         decode_ratio: Some(2),
         ..limits
@@ -138,7 +138,7 @@ fn encode(stack: &[&str], payload: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Leaves it as it is, cuts it off, changes a byte, or says it twice.
+/// Leaves the body unchanged, cuts it, changes a byte, or repeats it.
 fn with_fault(mut coded: Vec<u8>, kind: u8, place: u8) -> Vec<u8> {
     let at = coded.len() * usize::from(place) / 256;
     match kind {
@@ -154,7 +154,7 @@ fn with_fault(mut coded: Vec<u8>, kind: u8, place: u8) -> Vec<u8> {
     coded
 }
 
-/// Streamed: as much of the body may wait.
+/// The body mode. Streamed: how many bytes may wait for the consumer.
 enum Mode {
     Buffer,
     Stream(usize),
@@ -163,13 +163,13 @@ enum Mode {
 #[derive(Debug)]
 struct Outcome {
     done: bool,
-    /// A limit was passed.
+    /// A limit was exceeded.
     over: bool,
     decoded: bool,
     body: Vec<u8>,
 }
 
-/// Feeds `input` in pieces of those sizes, in turn, and then its end.
+/// Feeds `input` in pieces that alternate between the two sizes, and then its end.
 fn decode(input: &[u8], mode: Mode, limits: &Limits, steps: [usize; 2]) -> Outcome {
     let mut request = Request::get("/");
     request.decode(Codings::all());
@@ -211,7 +211,7 @@ fn decode(input: &[u8], mode: Mode, limits: &Limits, steps: [usize; 2]) -> Outco
             }
         };
         failed = fed.err();
-        // The consumer takes what is there, and what comes behind it. Nothing is read meanwhile.
+        // The consumer takes the waiting bytes and the bytes that this makes room for. Nothing is read during this.
         if body_mode == BodyMode::Buffer {
             continue;
         }
@@ -246,24 +246,24 @@ fn decode(input: &[u8], mode: Mode, limits: &Limits, steps: [usize; 2]) -> Outco
     }
 }
 
-/// The body without its codings, the last one first; `None` if it is not whole.
+/// Removes the codings, the last one first. `None` if the body is not complete.
 fn reference(stack: &[&str], body: &[u8]) -> Option<Vec<u8>> {
     if body.is_empty() {
-        return Some(Vec::new()); // nothing at all, which servers send
+        return Some(Vec::new()); // servers send empty bodies
     }
     let mut data = body.to_vec();
     for coding in stack.iter().rev() {
         let mut out = Vec::new();
         let read = match *coding {
             "gzip" => {
-                // Zeros behind the last member are padding.
+                // Zeros after the last member are padding.
                 let end = data
                     .iter()
                     .rposition(|&byte| byte != 0)
                     .map_or(0, |at| at + 1);
                 let padded = data.len() - end;
                 let mut read = Err(std::io::ErrorKind::UnexpectedEof.into());
-                // Which of the zeros are the member's own, its checksum and its length say: an empty one ends with nine.
+                // Checksum and length of the member decide which zeros belong to it: an empty member ends with nine.
                 for own in 0..=padded.min(16) {
                     out.clear();
                     let mut decoder = flate2::read::MultiGzDecoder::new(&data[..end + own]);

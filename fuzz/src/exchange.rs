@@ -1,4 +1,5 @@
-//! A whole client on the simulated network: its policies, its calls and what its servers do are all in the input.
+//! A whole client on the simulated network. The input chooses its policies, its calls, and the behaviour of its
+//! servers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,21 +16,21 @@ use courser::{
     RetryOn, RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, Upstream, WaitPolicy,
 };
 
-/// The beginning chooses the client's policies, the calls and the ways to the servers; the rest is a script of what the
-/// servers send and do, one for each connection in turn.
+/// The start of `data` chooses the policies of the client, the calls and the links to the servers. The rest is the
+/// scripts of the servers, one for each connection in turn.
 pub fn exchange(data: &[u8]) {
     let mut choices = Choices(data);
     let plan = Plan::draw(&mut choices);
     let mut scripts = scripts(choices);
     if plan.is_plain {
-        // What is there before a request can meet it or not.
+        // Without this, the order of a request and the first bytes of the server would be a matter of time.
         for script in &mut scripts {
-            script.insert(0, Step::Hear);
+            script.insert(0, Step::AwaitHead);
         }
     }
     let ends = run(&plan, &scripts, plan.segment);
-    // One call over a sound way: then it is the servers' bytes alone that decide, however they are cut. (A reset
-    // overtakes what was sent before it, so there it is a matter of time.)
+    // For one call over a link without faults, only the bytes of the servers decide, not how they are cut. (A reset
+    // overtakes bytes that were sent before it, so that time matters too.)
     let resets = scripts.iter().flatten().any(|step| *step == Step::Reset);
     if plan.is_plain && !resets {
         for segment in [usize::MAX, 1] {
@@ -38,7 +39,7 @@ pub fn exchange(data: &[u8]) {
     }
 }
 
-/// Bytes that decide, and noughts behind their end.
+/// Reads choices from bytes, and zeros after their end.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -76,9 +77,9 @@ struct Planned {
     body: usize,
     streaming: bool,
     timeout: Duration,
-    /// After how much time the caller no longer wants it.
+    /// The time after which the caller cancels the call.
     cancel: Option<Duration>,
-    /// How long the caller waits before the next one.
+    /// The time that the caller waits before the next call.
     pause: Duration,
 }
 
@@ -119,7 +120,7 @@ impl Plan {
             };
         }
         let one = Planned {
-            // An answer can overtake the rest of a body.
+            // A response can overtake the rest of a request body.
             body: 0,
             cancel: None,
             ..calls[0]
@@ -246,18 +247,18 @@ fn retry(choices: &mut Choices<'_>) -> Retry {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Step {
-    /// Until the next head of a request is there.
-    Hear,
+    /// Waits for the next head of a request.
+    AwaitHead,
     Send(Vec<u8>),
     Wait(Duration),
     Shutdown,
     Close,
     Reset,
-    Deaf,
-    Listen,
+    StopReading,
+    StartReading,
 }
 
-/// What is left of the input, as one script for each connection in turn.
+/// Splits the rest of the input into scripts, one for each connection in turn.
 fn scripts(mut choices: Choices<'_>) -> Vec<Vec<Step>> {
     let mut scripts = vec![Vec::new()];
     while !choices.0.is_empty() {
@@ -265,13 +266,13 @@ fn scripts(mut choices: Choices<'_>) -> Vec<Vec<Step>> {
         let step = match code {
             0..=95 => Step::Send(PIECES[usize::from(code) % PIECES.len()].into()),
             96..=199 => Step::Send(choices.take(usize::from(code % 52) + 1)),
-            200..=227 => Step::Hear,
+            200..=227 => Step::AwaitHead,
             228..=236 => Step::Wait(choices.of(&[1, 30, 800, 7_000]) * MS),
             237..=239 => Step::Shutdown,
             240..=242 => Step::Close,
             243..=245 => Step::Reset,
-            246 => Step::Deaf,
-            247 => Step::Listen,
+            246 => Step::StopReading,
+            247 => Step::StartReading,
             248..=255 => {
                 scripts.push(Vec::new());
                 continue;
@@ -282,14 +283,14 @@ fn scripts(mut choices: Choices<'_>) -> Vec<Vec<Step>> {
     scripts
 }
 
-/// How each call ended, in words.
+/// Runs the plan. Returns the outcome of each call as text.
 fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> Vec<String> {
     let net = SimNet::new(plan.seed);
     net.set_tracing(false);
     let addresses: Vec<SocketAddr> = (1..=plan.addresses)
         .map(|last| ([10, 0, 0, last], 80).into())
         .collect();
-    let heard = Rc::default();
+    let arrivals = Rc::default();
     for (at, address) in addresses.iter().enumerate() {
         let link = Link {
             latency: plan.latency..=plan.latency,
@@ -301,7 +302,7 @@ fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> Vec<String> {
             scripts: scripts.to_vec(),
             next: at,
             conversations: BTreeMap::new(),
-            heard: Rc::clone(&heard),
+            arrivals: Rc::clone(&arrivals),
         };
         net.listen(Address::Tcp(*address), link, server);
     }
@@ -320,7 +321,7 @@ fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> Vec<String> {
     let ends = run.calls.values().map(|call| call.end.clone());
     let ends = ends.collect::<Option<Vec<_>>>();
     let ends = ends.expect("every call ended");
-    // What outlives its call, drained or kept.
+    // Time for connections that outlive their calls, draining or idle.
     run.client.maintain(10_000 * MS).expect("a simulation");
     run.client.close_idle();
     let counters = run.client.counters();
@@ -341,7 +342,7 @@ struct Running<'p> {
     planned: &'p Planned,
     tag: u64,
     begun: Instant,
-    /// Since its head is there.
+    /// Status and body so far, once the head was received.
     body: Option<(u16, Vec<u8>)>,
     cancelled: bool,
     end: Option<String>,
@@ -369,7 +370,7 @@ impl<'p> Run<'p> {
         assert!(self.calls.insert(id, running).is_none(), "one id twice");
     }
 
-    /// For a while, or until every call is over.
+    /// Drives the client for a time, or until all calls have ended.
     fn drive(&mut self, time: Option<Duration>) {
         let until = time.map(|time| self.net.now() + time);
         loop {
@@ -403,7 +404,7 @@ impl<'p> Run<'p> {
             if call.cancel_at().is_some_and(|at| at <= now) {
                 call.cancelled = true;
                 let was_open = self.client.cancel(*id);
-                // A body says nothing more; all else completes.
+                // A cancelled body reports nothing more; every other call completes.
                 if call.body.is_some() {
                     assert!(was_open, "a body that ended by itself");
                     call.end = Some("dropped".to_owned());
@@ -435,7 +436,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// False when there is none that has something new.
+    /// Reads all bodies with new bytes. False if there is none.
     fn read_bodies(&mut self) -> bool {
         let mut any = false;
         while let Some(id) = self.client.readable_body() {
@@ -471,7 +472,7 @@ impl<'p> Run<'p> {
 }
 
 impl Running<'_> {
-    /// When the caller no longer wants it, if that is still to come.
+    /// The time at which the caller cancels the call, if it has not done so yet.
     fn cancel_at(&self) -> Option<Instant> {
         let after = self
             .planned
@@ -480,7 +481,7 @@ impl Running<'_> {
         Some(self.begun + after)
     }
 
-    /// Its time began when the client took it up, which was at once.
+    /// Checks the time limit of the call, which starts when the call is submitted.
     fn check_time(&self, now: Instant) {
         let taken = now - self.begun;
         assert!(taken <= self.planned.timeout, "over after {taken:?}");
@@ -489,27 +490,27 @@ impl Running<'_> {
 
 fn words(error: &Error) -> String {
     match error.kind() {
-        // Until when is another time in each run.
+        // The time in the error differs between runs.
         ErrorKind::BreakerOpen(..) => "BreakerOpen".to_owned(),
         kind => format!("{kind:?}"),
     }
 }
 
-/// Plays a script to each connection, and again from its beginning as long as it listens in between.
+/// A server that plays one script for each connection. A script that waits for requests starts again at its end.
 struct Server {
     scripts: Vec<Vec<Step>>,
-    /// Which of them is the next connection's.
+    /// Index of the script for the next connection.
     next: usize,
     conversations: BTreeMap<u64, Conversation>,
-    /// How often a request that must not be repeated has come to any of the servers, by its line.
-    heard: Rc<RefCell<BTreeMap<Vec<u8>, u32>>>,
+    /// Number of arrivals at all servers of each request that must not be repeated, by its request line.
+    arrivals: Rc<RefCell<BTreeMap<Vec<u8>, u32>>>,
 }
 
 struct Conversation {
     script: Vec<Step>,
     at: usize,
-    /// Since the last request line.
-    heard: Vec<u8>,
+    /// The received bytes since the last request line.
+    received: Vec<u8>,
     tail: [u8; 4],
 }
 
@@ -520,35 +521,41 @@ impl SimServer for Server {
         let conversation = Conversation {
             script,
             at: 0,
-            heard: Vec::new(),
+            received: Vec::new(),
             tail: [0; 4],
         };
-        let talk = self.conversations.entry(peer.connection());
-        talk.or_insert(conversation).go_on(peer);
+        let entry = self.conversations.entry(peer.connection());
+        entry.or_insert(conversation).play(peer);
     }
 
     fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        let Some(talk) = self.conversations.get_mut(&peer.connection()) else {
+        let Some(conversation) = self.conversations.get_mut(&peer.connection()) else {
             return;
         };
         for &byte in data {
-            talk.heard.push(byte);
-            if talk.heard.ends_with(b" HTTP/1.1\r\n") {
-                let line = std::mem::take(&mut talk.heard);
+            conversation.received.push(byte);
+            if conversation.received.ends_with(b" HTTP/1.1\r\n") {
+                let line = std::mem::take(&mut conversation.received);
                 let posts = line.windows(7).rposition(|at| at.starts_with(b"POST /"));
                 let patches = line.windows(7).rposition(|at| at.starts_with(b"PATCH /"));
                 if let Some(at) = posts.max(patches) {
-                    let mut heard = self.heard.borrow_mut();
-                    let times = heard.entry(line[at..].to_vec()).or_default();
+                    let mut arrivals = self.arrivals.borrow_mut();
+                    let times = arrivals.entry(line[at..].to_vec()).or_default();
                     *times += 1;
                     assert!(*times == 1, "sent again: {:?}", &line[at..]);
                 }
             }
-            let tail = [talk.tail[1], talk.tail[2], talk.tail[3], byte];
-            talk.tail = tail;
+            let tail = [
+                conversation.tail[1],
+                conversation.tail[2],
+                conversation.tail[3],
+                byte,
+            ];
+            conversation.tail = tail;
             if tail == *b"\r\n\r\n" {
-                talk.at += usize::from(talk.script.get(talk.at) == Some(&Step::Hear));
-                talk.go_on(peer);
+                conversation.at +=
+                    usize::from(conversation.script.get(conversation.at) == Some(&Step::AwaitHead));
+                conversation.play(peer);
             }
         }
     }
@@ -559,21 +566,21 @@ impl SimServer for Server {
 }
 
 impl Conversation {
-    /// Up to the next time that it waits for the client.
-    fn go_on(&mut self, peer: &mut Peer<'_>) {
-        if self.at == self.script.len() && self.script.contains(&Step::Hear) {
+    /// Plays the script up to the next step that waits for the client.
+    fn play(&mut self, peer: &mut Peer<'_>) {
+        if self.at == self.script.len() && self.script.contains(&Step::AwaitHead) {
             self.at = 0;
         }
         while let Some(step) = self.script.get(self.at) {
             match step {
-                Step::Hear => return,
+                Step::AwaitHead => return,
                 Step::Send(bytes) => peer.send(&bytes[..]),
                 Step::Wait(time) => peer.wait(*time),
                 Step::Shutdown => peer.shutdown(),
                 Step::Close => peer.close(),
                 Step::Reset => peer.reset(),
-                Step::Deaf => peer.stop_reading(),
-                Step::Listen => peer.start_reading(),
+                Step::StopReading => peer.stop_reading(),
+                Step::StartReading => peer.start_reading(),
             }
             self.at += 1;
         }

@@ -1,28 +1,28 @@
-//! Fields that say when to come back, and how long a connection is kept: `Retry-After`, `Date`, `Keep-Alive`.
+//! The fields with times: `Retry-After` and `Date` (RFC 9110 §10.2.3, §6.6.1), and `Keep-Alive`.
 
 use std::time::{Duration, SystemTime};
 
 use courser::proto::{BodyMode, Defaults, Exchange};
 use courser::{Limits, Request, Response, retry_after};
 
-/// The first line is a `Retry-After`, each of the others a `Keep-Alive` of one response; the first eight bytes are when it
-/// is.
+/// The first eight bytes are the current time. The first line after them is a `Retry-After`; the other lines are the
+/// `Keep-Alive` fields of one response.
 pub fn fields(data: &[u8]) {
     let Some((&now, text)) = data.split_first_chunk() else {
         return;
     };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(now) % YEAR_9999);
     let mut lines = text.split(|&byte| byte == b'\n');
-    patience(lines.next().unwrap_or_default(), now);
+    check_retry_after(lines.next().unwrap_or_default(), now);
     let kept: Vec<&[u8]> = lines.filter(|line| is_field_value(line)).take(8).collect();
-    idle_time(&kept);
+    check_keep_alive(&kept);
 }
 
-fn patience(value: &[u8], now: SystemTime) {
-    let told = retry_after(value, Some(now));
-    // Blanks around it say nothing, and the same text says the same.
+fn check_retry_after(value: &[u8], now: SystemTime) {
+    let pause = retry_after(value, Some(now));
+    // Blanks around the value do not matter.
     let padded = [b" \t", value, b" "].concat();
-    assert_eq!(told, retry_after(&padded, Some(now)));
+    assert_eq!(pause, retry_after(&padded, Some(now)));
     let bare = value.trim_ascii();
     let digits = !bare.is_empty() && bare.iter().all(u8::is_ascii_digit);
     if digits {
@@ -31,26 +31,26 @@ fn patience(value: &[u8], now: SystemTime) {
                 .saturating_mul(10)
                 .saturating_add(u64::from(digit - b'0'))
         });
-        assert_eq!(told, Some(Duration::from_secs(number)));
-        assert_eq!(told, retry_after(value, None), "seconds need no clock");
+        assert_eq!(pause, Some(Duration::from_secs(number)));
+        assert_eq!(pause, retry_after(value, None), "seconds need no clock");
         return;
     }
     assert_eq!(retry_after(value, None), None, "a date needs a clock");
     if let Some(at) = reference::date(bare) {
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
         let left = at.duration_since(now).unwrap_or_default();
-        assert_eq!(told, Some(left), "{}", String::from_utf8_lossy(bare));
+        assert_eq!(pause, Some(left), "{}", String::from_utf8_lossy(bare));
     }
-    if let Some(told) = told {
-        // A second later there is a second less to wait.
+    if let Some(pause) = pause {
+        // A second later, the pause is a second shorter.
         let later = retry_after(value, Some(now + Duration::from_secs(1)));
-        assert_eq!(later, Some(told.saturating_sub(Duration::from_secs(1))));
-        assert!(told < Duration::from_secs(YEAR_9999 + 366 * DAY));
+        assert_eq!(later, Some(pause.saturating_sub(Duration::from_secs(1))));
+        assert!(pause < Duration::from_secs(YEAR_9999 + 366 * DAY));
     }
 }
 
-/// Several lines of a field are one list (RFC 9110 §5.3), whose first good `timeout` counts.
-fn idle_time(lines: &[&[u8]]) {
+/// Several lines of a field are one list (RFC 9110 §5.3). The first valid `timeout` of the list counts.
+fn check_keep_alive(lines: &[&[u8]]) {
     let mut members = lines
         .iter()
         .flat_map(|line| line.split(|&byte| byte == b','));
@@ -60,19 +60,19 @@ fn idle_time(lines: &[&[u8]]) {
         let text = str::from_utf8(value).ok()?;
         good.then(|| text.parse::<u32>().ok()).flatten()
     });
-    assert_eq!(said(lines), expected);
+    assert_eq!(timeout_of(lines), expected);
     if let [first, rest @ ..] = lines {
         let together = rest.iter().fold(first.to_vec(), |mut all, line| {
             all.push(b',');
             all.extend_from_slice(line);
             all
         });
-        assert_eq!(said(&[&together]), expected, "in one line");
+        assert_eq!(timeout_of(&[&together]), expected, "in one line");
     }
 }
 
-/// What a response with these lines says, in seconds.
-fn said(lines: &[&[u8]]) -> Option<u32> {
+/// The `timeout` of a response with these `Keep-Alive` lines, in seconds.
+fn timeout_of(lines: &[&[u8]]) -> Option<u32> {
     let mut request = Request::get("/");
     request
         .encode(&Defaults::new("h", None))
@@ -92,26 +92,27 @@ fn said(lines: &[&[u8]]) -> Option<u32> {
     exchange
         .handle_read(&head, &mut Response::new(), &limits)
         .expect("a sound head");
-    let told = exchange.keep_alive_timeout()?;
-    assert_eq!(told.subsec_nanos(), 0);
-    Some(u32::try_from(told.as_secs()).expect("as it was read"))
+    let timeout = exchange.keep_alive_timeout()?;
+    assert_eq!(timeout.subsec_nanos(), 0);
+    Some(u32::try_from(timeout.as_secs()).expect("as it was read"))
 }
 
-/// RFC 9110 §5.5.
+/// Whether this is a valid field value (RFC 9110 §5.5).
 fn is_field_value(line: &[u8]) -> bool {
     let text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
     line.iter().all(text)
 }
 
 const DAY: u64 = 24 * 60 * 60;
-/// Until the last year that a date can name.
+/// The last second of the year 9999, the last year that an HTTP date can have.
 const YEAR_9999: u64 = 253_402_300_799;
 
-/// The preferred form of dates (RFC 9110 §5.6.7), written for reading.
+/// A simple reference parser for the preferred format of dates (RFC 9110 §5.6.7).
 mod reference {
     use super::DAY;
 
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`; `None` for any other form, and any other day's name.
+    /// Seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`. `None` for other formats and for a wrong name
+    /// of the day.
     pub(super) fn date(text: &[u8]) -> Option<u64> {
         let text = str::from_utf8(text).ok()?;
         let (weekday, rest) = text.split_once(", ")?;
@@ -139,7 +140,7 @@ mod reference {
             .sum();
         let months: u64 = (0..month).map(|month| length(month, year)).sum();
         let days = years + months + day - 1;
-        // The first of January 1970 was a Thursday.
+        // 1 January 1970 was a Thursday.
         let name = DAYS[(days % 7) as usize];
         (name == weekday).then(|| days * DAY + hour * 3600 + minute * 60 + second)
     }

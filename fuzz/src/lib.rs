@@ -1,7 +1,9 @@
-//! Fuzz targets of the protocol core, of whole clients on the simulated network, and of the crawler's parser. Their bodies
-//! are plain functions that panic when a property is broken: `fuzz/run 600` (or, of one target,
-//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response`) lets libFuzzer drive them, and the tests of
-//! this package replay the committed corpus, and random bytes, on the stable toolchain.
+//! Fuzz targets: the protocol core, whole clients on the simulated network, and the parser of listings. Each target is
+//! a function that panics if a property does not hold.
+//!
+//! `fuzz/run 600` runs all targets with libFuzzer; a single one runs with
+//! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response`. The tests of this package run the committed
+//! corpus and random bytes on the stable toolchain.
 
 mod coding;
 mod exchange;
@@ -20,8 +22,8 @@ pub use url::{cookies, proxy, url};
 use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
 use courser::{Limits, Request, Response};
 
-/// A whole exchange: the first four bytes choose the request, the mode (and whether the peer closes), the limits and
-/// how the rest, which is what the peer sends, is cut into reads. However it is cut, the outcome is the same.
+/// A whole exchange. The first four bytes choose the request, the body mode (and whether the peer closes), the limits,
+/// and how the rest is cut into reads. The rest is sent by the peer. The outcome does not depend on the cuts.
 pub fn response(data: &[u8]) {
     let Some((&[method, mode, limits, cut], input)) = data.split_first_chunk() else {
         return;
@@ -51,14 +53,14 @@ pub fn response(data: &[u8]) {
     };
     let feed = |steps| feed(method, mode, &limits, input, steps, end);
     let whole = feed([input.len().max(1); 2]);
-    // Even pieces, or a small one and a larger one in turn.
+    // Pieces of equal size, or a small and a larger one in turn.
     let cut = usize::from(cut);
     for steps in [[cut + 1; 2], [cut % 16 + 1, cut / 16 * 8 + 1]] {
         assert_eq!(whole, feed(steps), "the segmentation changed the outcome");
     }
 }
 
-/// Chunked coding, against a plain decoder of the same grammar.
+/// Chunked coding (RFC 9112 §7.1), compared with a simple decoder of the same grammar.
 pub fn chunked(data: &[u8]) {
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut input = head.to_vec();
@@ -93,22 +95,22 @@ pub fn chunked(data: &[u8]) {
     }
 }
 
-/// What the peer does behind its last byte.
+/// What the peer does after its last byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     Closed,
     Open,
 }
 
-/// What came of an exchange.
+/// The outcome of an exchange.
 #[derive(Debug, Eq, PartialEq)]
 struct Outcome {
     error: Option<String>,
     done: bool,
     reuse: Option<Reuse>,
-    /// The final head, the reason phrase in it, and whether it has come.
+    /// The final head, its reason phrase, and whether it is complete.
     head: (Vec<u8>, Vec<u8>, bool),
-    /// The status and the fields of every head, the final one's last, and the trailers.
+    /// The status and the fields of every head, the final head last, and then the trailers.
     fields: Vec<(u16, Fields)>,
     body: Vec<u8>,
     received: u64,
@@ -116,7 +118,7 @@ struct Outcome {
 
 type Fields = Vec<(String, Vec<u8>)>;
 
-/// Feeds `input` in pieces of those sizes, in turn, and then its end.
+/// Feeds `input` in pieces that alternate between the two sizes, and then its end.
 fn feed(
     method: u8,
     mode: BodyMode,
@@ -182,7 +184,7 @@ fn feed(
             exchange.has_head(),
         ),
         fields: all_fields(&response),
-        // What counts as received before an error is a matter of the reads.
+        // How many bytes count as received before an error depends on the reads.
         received: if error.is_none() {
             exchange.received()
         } else {
@@ -205,14 +207,14 @@ fn all_fields(response: &Response) -> Vec<(u16, Fields)> {
     interim.chain(last).collect()
 }
 
-/// The body, whose buffer grows with what came and not with what was announced.
+/// Takes the body. Its buffer must grow with the received bytes, not with the announced length.
 fn body_of(mut response: Response, fed: usize) -> Vec<u8> {
     let body = response.take_body();
     assert!(body.capacity() <= 4 * fed + 64, "{}", body.capacity());
     body
 }
 
-/// What holds for every response, whole or broken.
+/// Checks the properties of every response, complete or broken.
 fn check(response: &Response, mode: BodyMode, limits: &Limits, fed: usize) {
     assert!(
         response.body().len() <= fed,
@@ -234,7 +236,7 @@ fn check(response: &Response, mode: BodyMode, limits: &Limits, fed: usize) {
     assert!(!response.reason().contains(&b'\n'));
 }
 
-/// A decoder of RFC 9112 §7.1 written for reading: no limits but that on bodies, no resuming.
+/// A simple reference decoder for RFC 9112 §7.1. Its only limit is that on bodies; it cannot resume.
 mod reference {
     use Verdict::{Broken, Complete, Incomplete};
 
@@ -244,7 +246,7 @@ mod reference {
         Broken,
     }
 
-    /// The data up to the end, or up to where it breaks.
+    /// The data up to the end, or up to the first error.
     pub(super) fn decode(mut rest: &[u8]) -> (Vec<u8>, Verdict) {
         let mut body = Vec::new();
         loop {
@@ -273,7 +275,7 @@ mod reference {
         }
     }
 
-    /// Whether a piece without a line end can be the start of a size line: some ending makes it one.
+    /// Whether a piece without a line end can be the start of a valid size line.
     fn could_be_size(start: &[u8]) -> bool {
         let endings: [&[u8]; 6] = [b"", b"\r", b"0\r", b";\r", b"\"\r", b"x\"\r"];
         endings
@@ -281,7 +283,7 @@ mod reference {
             .any(|ending| size(&[start, ending].concat()).is_some())
     }
 
-    /// The bytes before the next LF, which it takes along.
+    /// Takes the bytes before the next LF, and the LF.
     fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let end = rest.iter().position(|&byte| byte == b'\n')?;
         let (line, tail) = rest.split_at(end);
@@ -305,7 +307,7 @@ mod reference {
         }
     }
 
-    /// Whether an extension has no control but HTAB, and all its quoted strings end.
+    /// Whether an extension has no control characters except HTAB, and all its quoted strings end.
     fn extension_ends(extension: &[u8]) -> bool {
         let (mut quoted, mut escaped) = (false, false);
         for &byte in extension {
@@ -322,7 +324,8 @@ mod reference {
         !quoted
     }
 
-    /// A broken line is found when the section ends; one with a wrong line end at once.
+    /// Checks a trailer section. An invalid line is an error at the end of the section; a wrong line end is one at
+    /// once.
     fn trailers(mut rest: &[u8]) -> Verdict {
         let mut broken = false;
         loop {
@@ -348,7 +351,7 @@ mod reference {
         }
     }
 
-    /// Whether a CR, if there is one, can still become a line end.
+    /// Whether the rest has no CR, or only a final one, which can still become a line end.
     fn rest_is_plain(rest: &[u8]) -> bool {
         rest.iter()
             .position(|&byte| byte == b'\r')

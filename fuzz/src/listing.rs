@@ -1,4 +1,4 @@
-//! Index pages of any bytes and of any content type, read by the crawler; also as web pages and as sitemaps.
+//! The parsers of the crawler with any bytes: listings of any content type, web pages and sitemaps.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crawler_cli::find::listing::{
 };
 use url::Url;
 
-/// The first two bytes choose where the page was, the limits and the content type; the rest is the page.
+/// The first two bytes choose the URL of the page, the limits and the content type. The rest is the page.
 pub fn listing(data: &[u8]) {
     let Some((&[page, choice], body)) = data.split_first_chunk() else {
         return;
@@ -84,7 +84,7 @@ fn check(listing: &Listing, page: &Url, limits: PageLimits) {
         assert!(entry.size.is_none_or(|size| size.lo <= size.hi));
         assert!(!(entry.kind == EntryKind::Directory && entry.size.is_some()));
         assert!(entry.modified.is_none_or(|time| time.span > 0));
-        // As the crawler requests it. The URL stays below the page, whatever normalises it on the way.
+        // The segment is sent as it is. It stays below the page, even if a client or server normalises the path.
         assert!(entry.segment.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut url = page.clone();
         url.set_query(None);
@@ -97,7 +97,7 @@ fn check(listing: &Listing, page: &Url, limits: PageLimits) {
     }
 }
 
-/// A page that lists the same entries plainly is read as the same.
+/// Checks that a plain page with the same entries is read as the same entries.
 fn again(listing: &Listing, page: &Url) {
     let mut body = String::new();
     for entry in &listing.entries {

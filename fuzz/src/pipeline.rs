@@ -1,4 +1,4 @@
-//! Answers on a connection with several calls: however they are cut, they are the same as those of single exchanges.
+//! Pipelined responses: for any cut of the bytes, the calls get the same responses as exchanges one after another.
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -14,8 +14,8 @@ use courser::{
 
 use crate::{Fields, all_fields};
 
-/// The first four bytes choose how many calls there are and their methods, the limits and the end of the connection,
-/// and how the rest, which is what the server sends once it has all requests, is cut.
+/// The first four bytes choose the number of calls and their methods, the limits, the end of the connection, and how
+/// the rest is cut. The server sends the rest when it has all requests.
 pub fn pipeline(data: &[u8]) {
     let Some((&[calls, methods, mode, cut], input)) = data.split_first_chunk() else {
         return;
@@ -51,7 +51,8 @@ pub fn pipeline(data: &[u8]) {
     }
 }
 
-/// A whole answer; the error of the call whose answer was broken; or nothing, if the connection ended before that.
+/// A complete response, or the error of the call whose response was broken, or `Err(None)` if the connection ended
+/// before the response of this call.
 type End = Result<(Fields, Vec<(u16, Fields)>, Vec<u8>), Option<String>>;
 
 fn request(method: u8) -> Request {
@@ -63,7 +64,7 @@ fn request(method: u8) -> Request {
     }
 }
 
-/// What each call gets if the connection is read by one exchange after another.
+/// The result of each call if the connection is read by one exchange after another.
 fn one_by_one(methods: &[u8], limits: &Limits, input: &[u8], closes: bool) -> Vec<End> {
     let (mut ends, mut rest) = (Vec::new(), input);
     let mut over = false;
@@ -93,7 +94,7 @@ fn one_by_one(methods: &[u8], limits: &Limits, input: &[u8], closes: bool) -> Ve
                 false => Some("Timeout(Total)".to_owned()),
             };
         }
-        // What is left over is the next answer.
+        // The surplus is the next response.
         let goes_on = matches!(
             exchange.done(),
             Some(Reuse::Keep | Reuse::Close(CloseReason::Surplus))
@@ -124,7 +125,7 @@ fn answer(mut response: Response) -> (Fields, Vec<(u16, Fields)>, Vec<u8>) {
     (reason, all_fields(&response), response.take_body())
 }
 
-/// What they get from a client that sends all of them at once.
+/// The result of each call with a client that sends all of them at once.
 fn piped(
     methods: &[u8],
     limits: &Limits,
@@ -146,7 +147,7 @@ fn piped(
         steps,
         closes,
         connections: 0,
-        heard: Vec::new(),
+        received: Vec::new(),
     };
     net.listen(Address::Tcp(address), whole, server);
     let config = PipelineConfig {
@@ -185,14 +186,14 @@ fn piped(
     ends.into_iter().flatten().collect()
 }
 
-/// Waits for all requests of its first connection, then sends; later connections are broken off.
+/// A server that sends when it has all requests of its first connection. It closes later connections at once.
 struct Answers {
     awaited: usize,
     input: Vec<u8>,
     steps: [usize; 2],
     closes: bool,
     connections: usize,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl SimServer for Answers {
@@ -207,8 +208,8 @@ impl SimServer for Answers {
         if self.connections > 1 || self.awaited == 0 {
             return;
         }
-        self.heard.extend_from_slice(data);
-        let heads = self.heard.windows(4).filter(|end| end == b"\r\n\r\n");
+        self.received.extend_from_slice(data);
+        let heads = self.received.windows(4).filter(|end| end == b"\r\n\r\n");
         if heads.count() < self.awaited {
             return;
         }

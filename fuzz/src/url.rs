@@ -1,12 +1,12 @@
-//! URLs, references to them, and what proxies answer.
+//! URLs, references, responses of proxies, and cookies.
 
 use courser::CookieJar;
 use courser::proto::{
     Credentials, Handshake, ProxyFault, Scheme, Socks5, SocksTarget, Tunnel, Url, resolve,
 };
 
-/// A base and, behind the first line end, a reference. What is printed is read as the same, and a reference leads to
-/// http or https or nowhere.
+/// A base and, after the first line end, a reference. A printed URL is parsed as the same URL, and a reference resolves
+/// to http, https or an error.
 pub fn url(data: &[u8]) {
     let end = data.iter().position(|&byte| byte == b'\n');
     let (base, reference) = data.split_at(end.unwrap_or(data.len()));
@@ -26,16 +26,17 @@ pub fn url(data: &[u8]) {
     };
     let read = Url::parse(&to).expect("what a reference leads to is a URL");
     printed(&to);
-    // The scheme changes by a word of the reference alone.
+    // Only a scheme in the reference can change the scheme.
     if read.scheme() != from.scheme() {
         let name = read.scheme().as_str().as_bytes();
-        // Controls and blanks before it do not count, nor do line ends and tabs inside (WHATWG URL §4.4).
+        // Controls and blanks in front of the scheme are ignored, and so are line ends and tabs inside (WHATWG URL
+        // §4.4).
         let says = reference.iter().filter(|byte| !b"\t\r\n".contains(byte));
         let says = says.copied().skip_while(|byte| *byte <= b' ');
         let says: Vec<u8> = says.take(name.len()).collect();
         assert!(says.eq_ignore_ascii_case(name), "{to}");
     }
-    // And no other scheme is taken for a path.
+    // No other scheme is taken for a path.
     let scheme = reference.trim_ascii().split(|&byte| byte == b':').next();
     if let Some([first, rest @ ..]) =
         scheme.filter(|name| name.len() < reference.trim_ascii().len())
@@ -55,7 +56,7 @@ pub fn url(data: &[u8]) {
     }
 }
 
-/// Parse, print, parse: user information is not printed, all else is the same.
+/// Parses, prints and parses again. User information is not printed; everything else is the same.
 fn printed(text: &str) {
     let Ok(url) = Url::parse(text) else {
         return;
@@ -77,28 +78,28 @@ fn printed(text: &str) {
     assert!(target.iter().all(plain), "{target:?}");
 }
 
-/// Any bytes as the answer of a proxy to CONNECT (the first byte is even) or of a SOCKS5 proxy, cut in any way.
+/// Any bytes as the response of a proxy to CONNECT (first byte even) or of a SOCKS5 proxy (RFC 1928), with any cut.
 pub fn proxy(data: &[u8]) {
     let Some((&[kind, cut], answer)) = data.split_first_chunk() else {
         return;
     };
     let credentials = (kind & 2 != 0).then(|| Credentials::new("user", "secret"));
-    let talk = |piece: usize| {
+    let end = |piece: usize| {
         if kind & 1 == 0 {
             tunnel(answer, piece, credentials.as_ref())
         } else {
             socks(answer, piece, credentials.as_ref())
         }
     };
-    let (single, larger) = (talk(1), talk(usize::from(cut) + 2));
-    // What comes before it was asked for is surplus, and that is a matter of the reads.
+    let (single, larger) = (end(1), end(usize::from(cut) + 2));
+    // Bytes that arrive too early are surplus. Whether they do depends on the reads.
     assert!(
         larger == single || larger == "Surplus",
         "{single} by single bytes, {larger} by larger pieces"
     );
 }
 
-/// How the handshake ends: `Done`, `Pending`, or the fault.
+/// The end of the handshake as text: `Done`, `Pending`, or the fault.
 fn tunnel(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> String {
     let mut tunnel = Tunnel::new("h:443", None, credentials).expect("all of it can be sent");
     loop {
@@ -116,7 +117,7 @@ fn tunnel(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> Str
                 assert!((200..300).contains(&tunnel.response().status()));
                 return "Done".to_owned();
             }
-            Err(fault) => return told(&fault),
+            Err(fault) => return fault_name(&fault),
         }
     }
     "Pending".to_owned()
@@ -135,13 +136,13 @@ fn socks(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> Stri
                 assert!(agrees(answer), "{answer:?}");
                 return "Done".to_owned();
             }
-            Err(fault) => return told(&fault),
+            Err(fault) => return fault_name(&fault),
         }
     }
     "Pending".to_owned()
 }
 
-/// Whether a proxy says yes at each step: to the method, to the credentials if it has asked for them, to the request.
+/// Whether a SOCKS5 proxy accepts each step: the method, the credentials if it has requested them, and the request.
 fn agrees(answer: &[u8]) -> bool {
     match answer {
         [5, 0, 5, 0, ..] => true,
@@ -150,8 +151,8 @@ fn agrees(answer: &[u8]) -> bool {
     }
 }
 
-/// Lines of `Set-Cookie` from one server: whatever they contain, what is sent back is a header line of bounded size, and it
-/// is sent to no other server.
+/// `Set-Cookie` lines from one server (RFC 6265). For any lines, the cookies that are sent back are a valid field of
+/// bounded size, and other hosts do not get them.
 pub fn cookies(data: &[u8]) {
     let here = Url::parse("https://a.b.example/x/y").expect("a URL");
     let jar = CookieJar::new();
@@ -177,7 +178,7 @@ pub fn cookies(data: &[u8]) {
     ] {
         assert_eq!(sent(elsewhere), b"", "{elsewhere}");
     }
-    // What was kept can be taken out and put into another jar.
+    // The cookies of the jar can be copied into another jar.
     let again = CookieJar::new();
     for cookie in jar.cookies() {
         again.insert(&cookie);
@@ -187,7 +188,7 @@ pub fn cookies(data: &[u8]) {
     assert_eq!(copy, line);
 }
 
-fn told(fault: &ProxyFault) -> String {
+fn fault_name(fault: &ProxyFault) -> String {
     assert!(!fault.to_string().is_empty());
     format!("{fault:?}")
 }

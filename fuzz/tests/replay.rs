@@ -1,4 +1,4 @@
-//! The fuzz targets on the stable toolchain: over the committed corpus, and over random bytes.
+//! Runs the fuzz targets on the stable toolchain with the committed corpus and with random bytes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ fn listing() {
     replay("listing", fuzz::listing);
 }
 
-/// Text that comes near to URLs and references more often than chance would.
+/// Random texts that resemble URLs and references.
 fn near_urls() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::sample::select(vec![
@@ -89,7 +89,7 @@ fn near_urls() -> impl Strategy<Value = Vec<u8>> {
     (base, side()).prop_map(|(base, reference)| [&base[..], b"\n", &reference].concat())
 }
 
-/// Bytes that come near to HTTP more often than chance would.
+/// Random bytes that resemble HTTP.
 fn near_http() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::sample::select(vec![
@@ -122,7 +122,7 @@ fn near_http() -> impl Strategy<Value = Vec<u8>> {
     (any::<[u8; 4]>(), pieces).prop_map(|(choice, pieces)| [&choice[..], &pieces].concat())
 }
 
-/// Mostly good answers, so that several calls get one.
+/// Responses, most of them valid, so that several calls get one.
 const ANSWERS: [&str; 8] = [
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     "HTTP/1.1 204 Nothing\r\n\r\n",
