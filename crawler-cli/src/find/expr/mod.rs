@@ -4,8 +4,8 @@
 //!
 //! Precedence, short-circuit evaluation and the implicit `-print` are those of GNU find. Sizes and times from a listing
 //! are often intervals. If an interval leaves a test undecided, the expression requests more information ([`Verdict`]),
-//! but only if the result matters: `-newermt yesterday -name '*.iso'` requests it only for names that match, `-print ,
-//! -empty` never.
+//! but only if the result matters: `-newermt yesterday -name '*.iso'` requests it only for names that match, and
+//! `-print , -empty` never does.
 //!
 //! Differences from a file system:
 //! - Directories have no size: `-size` is false for them.

@@ -1,3 +1,5 @@
+//! Every time format, and texts that are not times.
+
 use super::*;
 use std::time::{Duration, UNIX_EPOCH};
 
