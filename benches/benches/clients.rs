@@ -1,6 +1,6 @@
-//! One blocking GET over a kept connection on the loopback, by each client.
+//! One blocking GET over a kept connection on the loopback, with each client.
 //!
-//! Client and server share one core: waking another core costs more than the exchange itself, and the cost varies.
+//! Client and server share one core: to wake another core costs more than the exchange itself, and the cost varies.
 
 use std::hint::black_box;
 use std::thread;
@@ -58,7 +58,7 @@ fn get(criterion: &mut Criterion) {
     }
 }
 
-/// A path of a server that lives as long as the program.
+/// The URL of a path on a new server, which runs until the program ends.
 fn target(path: &str) -> Target {
     let server = Server::bind(0).expect("a loopback port");
     let url = format!("http://{}{path}", server.address());

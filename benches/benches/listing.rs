@@ -1,6 +1,6 @@
-//! Reading directory listings: the pages of real servers as they were captured, with rows added.
+//! The parser of directory listings with captured pages of real servers, enlarged by further rows.
 //!
-//! The bars: 200 MB/s on one core, and 40 µs for a listing of nginx or Apache with 22 entries.
+//! Bars: 200 MB/s on one core, and 40 µs for a listing of nginx or Apache with 22 entries.
 
 use std::hint::black_box;
 
@@ -43,14 +43,14 @@ fn bench(group: &mut Group<'_>, name: &str, page: &[u8]) {
     });
 }
 
-/// The page with so many rows like that of its file `b1000.bin`, and no others.
+/// The page with only `rows` rows, all like the row of its file `b1000.bin`.
 fn with_rows(page: &[u8], row_end: &str, rows: usize) -> Vec<u8> {
     let page = std::str::from_utf8(page).expect("the captures are UTF-8");
     let is_row = |row: &str| row.contains("b1000.bin");
     let all: Vec<&str> = page.split_inclusive(row_end).collect();
     let at = all.iter().position(|row| is_row(row)).expect("a row");
     let last = all.iter().rposition(|row| row.contains("~tilde"));
-    // The first row is in one piece with what comes before the rows.
+    // The first row is on one line with the text before the rows.
     let first = memmem::find(page.as_bytes(), FIRST.as_bytes()).unwrap_or(0);
     let head = page[..first]
         .rfind(row_end)
@@ -60,7 +60,7 @@ fn with_rows(page: &[u8], row_end: &str, rows: usize) -> Vec<u8> {
         let name = format!("linux-image-6.1.0-{i}-amd64");
         enlarged.push_str(&all[at].replace("b1000", &name));
     }
-    // Nothing follows the last object of an array.
+    // No comma follows the last object of an array.
     if let Some(row) = enlarged.trim_end().strip_suffix("},") {
         enlarged = format!("{row}}}\r\n");
     }
@@ -80,7 +80,7 @@ macro_rules! page {
     };
 }
 
-/// The captures, and what their rows end with.
+/// Name, captured page, and the end of its rows.
 const PAGES: [(&str, &[u8], &str); 12] = [
     ("nginx-exact", page!("nginx-exact.html"), "\n"),
     ("nginx-json", page!("nginx-autoindex.json"), "\n"),

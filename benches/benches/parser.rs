@@ -1,4 +1,4 @@
-//! The protocol core alone: one exchange, from the encoded request to the complete response, without a socket.
+//! The protocol core only: one exchange from the encoded request to the complete response, without a socket.
 
 use std::hint::black_box;
 
@@ -67,7 +67,7 @@ impl Setting {
         }
     }
 
-    /// Sends the request nowhere and reads the answer in pieces of this length.
+    /// Encodes the request, and reads the response in pieces of this length.
     fn exchange(&mut self, piece: usize) {
         self.response.clear();
         let mut exchange = Exchange::new(&self.request, BodyMode::Buffer);

@@ -1,7 +1,7 @@
-//! An allocator that counts: the system's own, with a counter for the process and one for each thread.
+//! An allocator that counts: the allocator of the system with a counter for the process and one for each thread.
 //!
-//! This is the only file of the package with `unsafe`: `GlobalAlloc` is an unsafe trait, and there is no other way
-//! to see allocations from inside a program.
+//! This is the only file of the package with `unsafe`: `GlobalAlloc` is an unsafe trait, and a program can count its
+//! own allocations in no other way.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Counting;
 
-/// Allocations of all threads since the program began.
+/// The number of allocations of all threads since the start of the program.
 #[must_use]
 pub fn in_process() -> u64 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// Allocations of this thread since it began: exact, whatever other threads do meanwhile.
+/// The number of allocations of this thread since its start. Other threads do not change it.
 #[must_use]
 pub fn on_this_thread() -> u64 {
     THREAD.get()
 }
 
-/// Bytes that this thread has allocated, less the bytes that it has freed. Negative if it has freed more, because other
-/// threads allocated them.
+/// The bytes that this thread has allocated, minus the bytes that it has freed; a reallocation counts by its
+/// difference. Negative if the thread has freed more, for example memory of other threads.
 #[must_use]
 pub fn held_by_this_thread() -> i64 {
     HELD.get() - APART.get()
 }
 
-/// Runs `work`. What it allocates and frees does not count among the bytes [held by this thread](held_by_this_thread).
+/// Runs `work` without changing the number of bytes [held by this thread](held_by_this_thread).
 pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     let before = HELD.get();
     let result = work();
@@ -39,7 +39,7 @@ pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Inside of [`apart`], runs `work` and counts what it allocates and frees.
+/// Runs `work` inside [`apart`], but counts its bytes.
 pub fn not_apart<T>(work: impl FnOnce() -> T) -> T {
     let before = HELD.get();
     let result = work();
@@ -50,7 +50,7 @@ pub fn not_apart<T>(work: impl FnOnce() -> T) -> T {
 static PROCESS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    // Const and without a destructor: reading it neither allocates nor fails, at any time of a thread's life.
+    // Const and without a destructor: an access never allocates and never fails, also while the thread starts or ends.
     static THREAD: Cell<u64> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
     static APART: Cell<i64> = const { Cell::new(0) };
@@ -71,7 +71,7 @@ fn hold(bytes: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is the same for `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -83,7 +83,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(new_size as i64 - layout.size() as i64);
-        // SAFETY: as above, and `ptr` came from `System`, since everything here does.
+        // SAFETY: as above, and `ptr` came from `System`, like all memory of this allocator.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 

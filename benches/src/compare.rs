@@ -1,10 +1,11 @@
-//! One server, all clients, in turn: the server on one core, each client as a process of its own on another, in
-//! rounds, so that a slow minute of the machine hits all of them alike. Each round has all workloads; the tables
-//! have the medians, and the bars that courser is measured by.
+//! Compares all clients with the same server, one after the other. The server runs on one core, each client in its own
+//! process on another core. Measurements are taken in rounds with all workloads, so that a slow minute of the machine
+//! affects all clients equally. The tables show medians, and the bars that courser has to reach.
 //!
-//! Where the server is the busier side, requests per second say more about the server than about the client, and
-//! where others use the machine, about them. So the tables have both sides' share of their core, and the ratio to the
-//! limit twice: by requests per second, and by processor time per request, which depends on neither.
+//! If the server is busier than the client, requests per second say more about the server than about the client; if
+//! other programs use the machine, they say more about these. So the tables also show the share of its core that each
+//! side uses, and two ratios to the limit: by requests per second, and by processor time per request, which depends on
+//! neither.
 
 pub(crate) mod sample;
 mod table;
@@ -22,12 +23,12 @@ use crate::process::{cores, installed};
 
 /// Compares clients with each other and with the limit of the machine.
 ///
-/// Without options it measures everything, which takes about a quarter of an hour, and prints one set of tables; with
-/// `--seconds 0.3 --rounds 1` it is done in two minutes. Ctrl-C prints the tables of what was measured so far.
+/// Without options it measures everything, which takes about a quarter of an hour, and prints one set of tables. With
+/// `--seconds 0.3 --rounds 1` it takes two minutes. Ctrl-C prints the tables of the measurements so far.
 #[derive(clap::Parser, Debug)]
 #[command(after_help = workload::help())]
 pub struct Args {
-    /// Rounds; the tables have the medians
+    /// Number of rounds; the tables show medians
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
@@ -42,8 +43,7 @@ pub struct Args {
     )]
     seconds: Duration,
 
-    /// What is measured: `all`, or names from the list below. The first word of a name stands for all that begin
-    /// with it
+    /// Workloads: `all`, or names from the list below. The first word of a name stands for all names that begin with it
     #[arg(
         long,
         value_name = "NAME",
@@ -52,20 +52,20 @@ pub struct Args {
     )]
     workload: Vec<String>,
 
-    /// Connections, instead of each workload's own
+    /// Connections, instead of the number of each workload
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: Option<u32>,
 
-    /// Who takes part, of those whom a workload is for: limit, wrk, and the clients of `load` [default: all; wrk where
-    /// it is installed]
+    /// Clients, if the workload supports them: limit, wrk, and the clients of `load` [default: all; wrk if it is
+    /// installed]
     #[arg(long, value_delimiter = ',')]
     clients: Option<Vec<String>>,
 }
 
-/// The tool.
+/// Runs the tool.
 ///
 /// # Errors
-/// A workload has another name; the server or a client failed.
+/// A name is not that of a workload, or the server or a client failed.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut contests = args.contests()?;
     let cores = cores()?;
@@ -134,12 +134,12 @@ struct Contest {
     entrants: Vec<Entrant>,
 }
 
-/// A client, and what it did in each round.
+/// A client and its samples, one for each round.
 #[derive(Debug)]
 struct Entrant {
     client: &'static str,
     samples: Vec<Sample>,
-    /// Why it is left out from there on.
+    /// The error after which the client is left out.
     failure: Option<String>,
 }
 
@@ -156,7 +156,7 @@ impl Contest {
                     eprintln!("round {round}: {name}: {client}: {}", sample.line());
                     entrant.samples.push(sample);
                 }
-                // The signal was sent to the client, too.
+                // The signal has also ended the client.
                 Err(_) if interrupt::noticed() => {}
                 Err(error) => {
                     eprintln!("round {round}: {name}: {client} failed: {error}");
@@ -176,13 +176,14 @@ impl Entrant {
         }
     }
 
-    /// Of all rounds; `None` if it has none.
+    /// The median of all rounds; `None` without samples.
     fn median(&self) -> Option<Sample> {
         (!self.samples.is_empty()).then(|| Sample::median(&self.samples))
     }
 }
 
-/// Rates are shares of what the slowest client does in a closed loop, so that all can follow.
+/// Sets the rates of the open loops: shares of the rate of the slowest client in a closed loop, so that all clients can
+/// reach them.
 fn set_rates(contests: &mut [Contest], place: &Place) -> Result<(), Box<dyn Error>> {
     let mut slowest: Option<f64> = None;
     for Contest { workload, entrants } in contests {
@@ -210,13 +211,13 @@ fn set_rates(contests: &mut [Contest], place: &Place) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// Rounded, for a reader.
+/// Rounds to two significant digits.
 fn two_digits(number: f64) -> f64 {
     let unit = 10f64.powf(number.log10().floor() - 1.0);
     (number / unit).round() * unit
 }
 
-/// What a process has open besides connections.
+/// File descriptors of a process besides its connections.
 const SPARE_DESCRIPTORS: usize = 100;
 
 #[cfg(test)]

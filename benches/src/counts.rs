@@ -1,12 +1,12 @@
-//! What a request costs, in counts that depend neither on the speed of the machine nor on its other users:
-//! instructions (callgrind), system calls (strace) and allocations. For courser's clients each count has a bar, which is
-//! the count that was reached. A count above its bar fails the program; instructions may be 3 % above it, because
-//! compilers differ by that much. The peers are counted in the same way.
+//! Costs of a request in counts that do not depend on the speed of the machine or on other programs: instructions
+//! (callgrind), system calls (strace) and allocations. Each client of courser has a bar for each count, its value when
+//! the bar was set. A higher count fails the program; instructions may be 3 % above their bar, the difference between
+//! compilers. The peers are counted in the same way.
 //!
-//! Each count is the difference between a run of 2n requests and a run of n requests over 64 connections (for
-//! `pipeline`: 8, with 16 requests on each at a time), divided by n. So it contains neither the start of the program nor
-//! its warm-up. The instructions contain the cost of the load generator itself, which is what `limit` costs. A second
-//! column leaves that out, and the bar is for the second column.
+//! Each count is the difference between a run of 2n and a run of n requests over 64 connections (for `pipeline`: 8
+//! connections with 16 requests each), divided by n. So the start of the program and its warm-up do not count. The
+//! instructions include the cost of the load generator, which is the cost of `limit`. A second column excludes it; the
+//! bar is for this column.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ use std::process::{Command, ExitCode, Stdio};
 use crate::measure::Record;
 use crate::process::{Served, cores, installed, load, under};
 
-/// Counts what a request costs.
+/// Counts the costs of a request.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
     /// Requests n of the shorter run
     #[arg(short = 'n', long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
 
-    /// What to ask the server for: see the paths of `serve`
+    /// The path to request, one of the paths of `serve`
     #[arg(long, default_value = "/13")]
     path: String,
 
@@ -36,7 +36,7 @@ pub struct Args {
     clients: Vec<String>,
 }
 
-/// The tool. The exit code tells whether all bars were held.
+/// Runs the tool. The exit code is 1 if a bar was exceeded.
 ///
 /// # Errors
 /// valgrind or strace is missing, or a run failed.
@@ -118,7 +118,7 @@ impl Counts {
         );
     }
 
-    /// Which bars of a client of ours are exceeded; those of others are not there.
+    /// The bars of a client of courser that are exceeded. Other clients have no bars.
     fn exceeded(&self, client: &str, generator: &Self) -> Vec<String> {
         let Some(bars) = Bars::of(client) else {
             return Vec::new();
@@ -136,10 +136,10 @@ impl Counts {
     }
 }
 
-/// What a request of one of our clients may cost, without the generator.
+/// The highest costs of a request of one of our clients, without the generator.
 struct Bars {
     instructions: f64,
-    /// One write and one read, and a share of one wait; pipelined, a share of each.
+    /// One write, one read, and a share of one wait; with pipelining, a share of each.
     system_calls: f64,
 }
 
@@ -158,7 +158,7 @@ impl Bars {
     }
 }
 
-/// User-space instructions of the whole program.
+/// The number of user-space instructions of the whole program.
 pub(crate) fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     let report = scratch("callgrind");
     let mut valgrind = Command::new("valgrind");
@@ -171,7 +171,7 @@ pub(crate) fn instructions(command: &mut Command) -> Result<u64, Box<dyn Error>>
     Ok(total.ok_or("callgrind reported no total")?.trim().parse()?)
 }
 
-/// System calls of the whole program.
+/// The number of system calls of the whole program.
 pub(crate) fn system_calls(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     let report = scratch("strace");
     let mut strace = Command::new("strace");
@@ -190,7 +190,7 @@ pub(crate) fn system_calls(command: &mut Command) -> Result<u64, Box<dyn Error>>
     Ok(total.ok_or("strace reported no total")?.trim().parse()?)
 }
 
-/// Allocations after the warm-up.
+/// The number of allocations after the warm-up.
 fn allocations(command: &mut Command) -> Result<u64, Box<dyn Error>> {
     let record = Record::from_json(&output(command)?).ok_or("load printed no record")?;
     Ok((record.allocations * record.requests as f64).round() as u64)
@@ -216,15 +216,16 @@ fn option(name: &str, value: &OsString) -> OsString {
     option
 }
 
-/// As many as in the other comparisons: requests share the waits for events.
+/// Connections, as in the other comparisons: requests share the waits for events.
 const CONNECTIONS: u32 = 64;
 
-/// Of the pipelining client: connections, and requests on each at a time.
+/// Connections of the pipelining client.
 const PIPELINES: u32 = 8;
+/// Simultaneous requests on each connection of the pipelining client.
 const DEPTH: u32 = 16;
 
-/// How far above its bar a count of instructions may be: a new compiler changes it by that much.
+/// Highest ratio of a count of instructions to its bar: a new compiler can change the count by this much.
 const TOLERANCE: f64 = 1.03;
 
-/// As good as none: a buffer may still grow once after the warm-up.
+/// Highest number of allocations for a request: none, except for a buffer that grows once after the warm-up.
 const MOST_ALLOCATIONS: f64 = 0.005;

@@ -1,8 +1,8 @@
-//! `crawler-cli find` on the cases that it is to be good at, each beside its bar: how much longer it may take than wrk
-//! with the same listings, what it may ask of the server, how much memory it may have. The server is on one core, each
-//! client is a process of its own on another, in turn.
+//! `crawler-cli find` in cases with bars: how much longer it may take than wrk with the same listings, how many
+//! requests it may send, and how much memory it may use. The server is on one core; the clients run one after the
+//! other, each in its own process on another core.
 //!
-//! What was found is compared with what is there, and the requests are counted at the server, each time.
+//! Every run compares the results with the entries that exist, and counts the requests at the server.
 
 use std::error::Error;
 use std::fmt;
@@ -25,10 +25,10 @@ use mirror::{Faults, Mirror, Shape};
 use nginx::Server;
 use tree::Tree;
 
-/// Measures crawler-cli find in cases with a bar each, beside wrk and others that are installed.
+/// Measures crawler-cli find in cases with a bar each, and compares it with wrk and other installed programs.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// Only this case; may be given several times
+    /// Measure only this case; may be given several times
     #[arg(long = "case")]
     cases: Vec<Case>,
 
@@ -48,15 +48,15 @@ pub struct Args {
     #[arg(short, long, default_value = "64")]
     connections: usize,
 
-    /// With what the faults begin; each round has another seed
+    /// Seed of the faults in the first round; each round has another seed
     #[arg(long, default_value = "1")]
     seed: u64,
 }
 
-/// What is measured.
+/// A case.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Case {
-    /// nginx without limits or delays; beside other programs that can search
+    /// nginx without limits; also measures other programs that can search
     Listings,
     /// 20 ms before each answer
     Delay,
@@ -66,7 +66,7 @@ enum Case {
     LimitReq,
     /// The same with burst=50 nodelay
     LimitReqBurst,
-    /// The same with burst=50, which delays what is too fast
+    /// The same with burst=50, which delays requests that are too fast
     LimitReqQueue,
     /// 12 % of the answers are resets, 500, 503, stalls or cut short
     Faults,
@@ -86,21 +86,21 @@ struct Row {
     name: String,
     seconds: Vec<f64>,
     bound: Vec<f64>,
-    /// Times the bound.
+    /// Highest ratio of the time to the bound.
     bar: Option<f64>,
-    /// Those beyond one for each directory.
+    /// Requests beyond one for each directory.
     surplus: Option<usize>,
     connections: Option<usize>,
     /// KiB
     memory: Option<u64>,
-    /// What was missed.
+    /// The bars that were missed.
     faults: Vec<String>,
 }
 
-/// Runs the cases; fails if a bar is missed that does not depend on the machine.
+/// Runs the cases. The exit code is 1 if a bar was missed that does not depend on the machine.
 ///
 /// # Errors
-/// A program is missing or failed, or something was found that is not there, or the other way round.
+/// A program is missing or failed, or the results differ from the entries that exist.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let all = cores()?;
     let server_core = *all.first().ok_or("no core")?;
@@ -154,7 +154,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// What nginx does in this case, if it is the server.
+    /// The directives of nginx for this case, if nginx is the server.
     fn directives(&self, case: Case) -> Option<String> {
         let delay = "echo_sleep 0.02; echo_exec @listing;";
         Some(match case {
@@ -249,7 +249,7 @@ impl Bench<'_> {
             _ => (Shape::new(&[1000, 1000], 1), false),
         };
         let mut row = Row::of(case);
-        // These are not about the time.
+        // Time does not matter in these cases.
         let rounds = match case {
             Case::Faults => self.args.rounds,
             _ => 1,
@@ -349,13 +349,13 @@ impl fmt::Display for Row {
 const HEADING: &str =
     "case                 bound s         s  × bound   bar  requests+  connections        MiB";
 
-/// KiB that a search of the small tree may have.
+/// Highest memory of a search of the small tree, in KiB.
 const MEMORY: u64 = 64 * 1024;
 
-/// KiB that a search may have, however much is found.
+/// Highest memory of a search with any number of results, in KiB.
 const MEMORY_OF_MANY: u64 = 256 * 1024;
 
-/// The program beside this one.
+/// The path of `crawler-cli`, in the directory of this program.
 fn finder() -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let finder = own.with_file_name("crawler-cli");

@@ -1,5 +1,5 @@
-//! Whether the user has enough: the first Ctrl-C (or SIGTERM) lets a run end, which prints what it has measured, and
-//! the second one ends the process.
+//! Ctrl-C and SIGTERM: the first signal ends a run early, which then prints its measurements; the second one ends the
+//! process.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// From now on, signals are noticed and do not end the process at once.
+/// Installs the handlers: from now on, the first signal is only recorded.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The handlers cannot be installed.
 pub fn watch() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&NOTICED))?;
@@ -20,14 +20,14 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there was one.
+/// Whether there was a signal.
 #[must_use]
 pub fn noticed() -> bool {
     NOTICED.load(Ordering::Relaxed)
 }
 
-/// Signals are the whole process's.
+/// Signals apply to the whole process, so this is global.
 static NOTICED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The shells' exit code for SIGINT.
+/// The exit code that shells use for SIGINT.
 const INTERRUPTED: i32 = 130;

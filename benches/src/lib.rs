@@ -1,9 +1,9 @@
-//! The measuring tools: a cheap server, the raw-socket limit, the load generator, and what compares them.
+//! The measuring tools: a cheap server, the raw-socket limit, the load generator, and tools that compare them.
 //!
-//! Every tool is a module with an entry point here, and a binary of three lines in `bin/`. So [`compare`] and
-//! [`counts`] can start any tool as a process of its own by running themselves again ([`tool`]), and never measure a
-//! binary that was built from other sources. What a run measures, and the record it prints, is [`measure`], the
-//! same for every client.
+//! Every tool is a module here with an entry point, and a binary of three lines in `bin/`. [`compare`] and [`counts`]
+//! start the other tools by running their own binary again ([`tool`]), so that they never measure a binary that was
+//! built from other sources. [`measure`] defines what a run measures and which record it prints; both are the same for
+//! every client.
 
 pub mod alloc;
 pub mod compare;
@@ -24,6 +24,6 @@ pub mod soak;
 pub mod tls;
 pub mod tool;
 
-/// All programs of this package count their allocations, so that each client is measured with the same allocator.
+/// All programs of this package count allocations, so that each client is measured with the same allocator.
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;

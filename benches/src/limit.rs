@@ -1,8 +1,7 @@
-//! What this machine can do at all: raw sockets and one epoll loop, with nothing parsed. The first exchange tells how
-//! long an answer is, and whether the connection ends after it; from then on bytes are counted. A client can come
-//! near to this, and not beyond.
+//! The limit of this machine: raw sockets and one epoll loop without parsing. The first exchange shows the length of a
+//! response and whether the connection ends after it; from then on, bytes are counted. No client can be faster.
 //!
-//! The server must send answers of one length.
+//! All responses of the server must have the same length.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -19,13 +18,13 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::load::schedule::{self, Pace, Schedule};
 use crate::measure::{LOOK, Plan, Record, Run};
 
-/// Measures the most that a client could do on this machine.
+/// Measures the highest rate that a client could reach on this machine.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
 
-    /// Read each answer into memory of its own, as a client must that hands it out whole
+    /// Read each response into its own memory, as a client does that returns it whole
     #[arg(long)]
     whole: bool,
 
@@ -34,7 +33,7 @@ pub struct Args {
     json: bool,
 }
 
-/// The tool.
+/// Runs the tool.
 ///
 /// # Errors
 /// The server cannot be reached, or closed a connection too early.
@@ -79,18 +78,18 @@ struct Limit {
     address: SocketAddr,
     /// Bytes of one request.
     request: usize,
-    /// As many requests as a connection has at a time, one after the other.
+    /// The encoded requests that a connection has at the same time, one after the other.
     requests: Vec<u8>,
     run: Run,
-    /// In an open loop.
+    /// The schedule of an open loop.
     pace: Option<Pace>,
-    /// Bytes that each connection has memory for.
+    /// Bytes of memory for the response of each connection.
     whole: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections that wait for a request to be due, once for each that they may have.
+    /// Connections that wait until a request is due. A connection occurs once for each request that it may have.
     free: Vec<usize>,
-    /// Requests that are not answered.
+    /// Number of requests without a response.
     running: usize,
 }
 
@@ -135,7 +134,7 @@ impl Limit {
     }
 
     fn connect(&mut self, at: usize) -> Result<TcpStream, Box<dyn Error>> {
-        // On the loopback, connecting takes no time to speak of.
+        // On the loopback, connecting takes almost no time, so it may block.
         let stream = TcpStream::connect(self.address)?;
         if !self.answer.is_last {
             stream.set_nodelay(true)?;
@@ -149,7 +148,7 @@ impl Limit {
         Ok(stream)
     }
 
-    /// In an open loop, sends what is due, and tells how long to wait for answers after that. `None` is without end.
+    /// In an open loop, sends the requests that are due. Returns how long to wait for responses; `None`: without limit.
     fn ask_when_due(&mut self) -> Result<Option<Timespec>, Box<dyn Error>> {
         let Some(pace) = &mut self.pace else {
             return Ok(None);
@@ -176,7 +175,7 @@ impl Limit {
         Ok(Some(patience.try_into()?))
     }
 
-    /// Reads what has come, and asks for as much again.
+    /// Reads the responses that have arrived, and sends the same number of requests.
     fn serve(&mut self, at: usize, buffer: &mut [u8], now: Instant) -> Result<(), Box<dyn Error>> {
         let connection = &mut self.connections[at];
         connection.send(&self.requests)?;
@@ -207,19 +206,19 @@ impl Limit {
 
 struct Connection {
     stream: TcpStream,
-    /// From when requests count: a ring with a place for each that there may be at a time.
+    /// The start time of each request, in a ring with a place for each simultaneous request.
     since: Box<[Instant]>,
-    /// The place of the first that is not answered.
+    /// The place of the first request without a response.
     first: usize,
-    /// Requests that are not answered.
+    /// Number of requests without a response.
     count: usize,
-    /// Bytes of them still to be sent.
+    /// Bytes of these requests still to be sent.
     unsent: usize,
-    /// Bytes of their answers still to come.
+    /// Bytes of their responses still to be received.
     left: usize,
-    /// Bytes of the first answer that have come.
+    /// Received bytes of the first of these responses.
     received: usize,
-    /// Where they go; empty if it does not matter.
+    /// Memory for a response; empty if responses are not kept.
     whole: Box<[u8]>,
 }
 
@@ -248,7 +247,7 @@ impl Connection {
         self.left += answer;
     }
 
-    /// The first request is answered. Returns from when it counts.
+    /// The first request has its response. Returns its start time.
     fn answered(&mut self) -> Instant {
         let since = self.since[self.first];
         self.first += 1;
@@ -259,7 +258,8 @@ impl Connection {
         since
     }
 
-    /// Sends what the socket takes. What is unsent ends with a whole request, so it is the end of all of them.
+    /// Sends as much as the socket takes. The unsent bytes are always a suffix of `requests`, because they end with a
+    /// whole request.
     fn send(&mut self, requests: &[u8]) -> Result<(), Errno> {
         while self.unsent > 0 {
             let bytes = &requests[requests.len() - self.unsent..];
@@ -273,7 +273,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is there. A read that did not fill the buffer was the last one.
+    /// Reads until a read does not fill the buffer.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Box<dyn Error>> {
         while self.left > 0 {
             let flags = RecvFlags::DONTWAIT;
@@ -298,7 +298,7 @@ impl Connection {
     }
 }
 
-/// What is known of each answer.
+/// The properties of each response.
 struct Answer {
     length: usize,
     /// The server closes the connection after it.
@@ -306,7 +306,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// One exchange by hand: the answer is what comes until the server has nothing more to say for a while.
+    /// Learns the properties by one exchange: the response ends when the server is silent for a while.
     fn to(plan: &Plan, request: &[u8]) -> Result<Self, Box<dyn Error>> {
         let mut stream = TcpStream::connect(plan.url.address)?;
         stream.write_all(request)?;
@@ -343,7 +343,7 @@ fn request(plan: &Plan) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 const READ_BYTES: usize = 64 << 10;
-/// Requests of that many bytes fit into a socket that has nothing to send, whatever the settings of the system are.
+/// Bytes of requests that fit into the empty send buffer of a socket with any settings of the system.
 const FITS: usize = 4 << 10;
 /// How long the first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);

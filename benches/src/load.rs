@@ -1,8 +1,8 @@
-//! The load generator: one process that asks for one URL again and again, or for many, over a number of connections,
-//! with courser or with one of its peers, and prints one [`Record`].
+//! The load generator: one process that requests one or many URLs over a number of connections with courser or with a
+//! peer, and prints one [`Record`].
 //!
-//! courser's own clients can also be asked from a file of URLs, with headers, and with more of them after a while
-//! ([`asking`]); how they are kept busy is [`drive`].
+//! Clients of courser also take a file of URLs, header fields and a rising rate ([`asking`]); [`drive`] keeps them
+//! busy.
 
 pub mod asking;
 pub mod drive;
@@ -18,21 +18,21 @@ use self::asking::Asking;
 use crate::measure::{Plan, Record, takes_body};
 use crate::{interrupt, own, peers, report};
 
-/// Asks an HTTP/1.1 server for as much as it gives, or for so much per second, and tells how it did.
+/// Sends requests to an HTTP/1.1 server, as fast as possible or at a fixed rate, and prints the results.
 ///
-/// Without --rate, each connection has one request at a time and sends the next when that is answered (a closed loop):
-/// the most that the server gives. With --rate, requests are sent when they are due, and latencies count from then, so
-/// a server that stalls cannot look fast because nobody asked it meanwhile: that is how to measure latency.
+/// Without --rate, each connection has one request at a time and sends the next after the response (a closed loop):
+/// this measures throughput. With --rate, requests are sent when they are due, and latencies count from that time (an
+/// open loop): this measures latency, and a server that stalls cannot look fast because it got fewer requests.
 ///
-/// The exit code is 1 when requests failed, a status of 400 and above included, and --allow-errors does not allow it.
-/// Ctrl-C ends the run early and prints what was measured so far.
+/// The exit code is 1 if requests failed and --allow-errors does not allow it. A status of 400 or above is a failure.
+/// Ctrl-C ends the run early and prints the measurements so far.
 #[derive(clap::Parser, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
 
-    /// The client that does it
+    /// The client to measure
     #[arg(long, value_enum, default_value_t = Client::Host)]
     client: Client,
 
@@ -40,11 +40,12 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write the distribution of latencies to this file, in milliseconds, as HdrHistogram's plotters read it (.hgrm)
+    /// Write the distribution of latencies in milliseconds to this file, in the format of HdrHistogram's plotters
+    /// (.hgrm)
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
 
-    /// Let so many requests fail (all, without a number), and do not end because of that
+    /// Let this number of requests fail (without a number: all), and do not end the run because of failures
     #[arg(
         long,
         value_name = "NUMBER",
@@ -56,7 +57,7 @@ pub struct Args {
     )]
     allow_errors: u64,
 
-    // The last one: its heading holds for all options after it.
+    // Last, because its heading applies to all options after it.
     #[command(flatten)]
     asking: Asking,
 }
@@ -84,13 +85,13 @@ pub enum Client {
     Ureq,
 }
 
-/// The tool. The exit code tells whether more requests failed than may.
+/// Runs the tool. The exit code is 1 if more requests failed than allowed.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     args.check()?;
-    // What cannot be written is known before anything is measured.
+    // A file that cannot be written is an error before the measurement.
     let hdr = args
         .hdr
         .as_ref()
@@ -100,7 +101,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let record = args.measure()?;
     record.print(args.json);
     if args.json {
-        // The program that started this one shows these lines to its user.
+        // Tools that start this one show its standard error to their users.
         for (kind, count) in &record.details.errors_by_kind {
             eprintln!("load: {count} errors: {}", report::printable(kind));
         }
@@ -123,7 +124,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 impl Args {
-    /// Options that the client does not take are errors: a measurement without them would be another one.
+    /// Rejects options that the client does not support: without them, the measurement would be a different one.
     fn check(&self) -> Result<(), Box<dyn Error>> {
         let client = self.client.name();
         if self.plan.depth > 1 && self.client != Client::Pipeline {
@@ -167,7 +168,7 @@ impl Args {
 }
 
 impl Client {
-    /// Whether it runs on this thread, driven by [`drive`].
+    /// Whether the client runs on this thread, driven by [`drive`].
     fn is_driven(self) -> bool {
         matches!(self, Self::Host | Self::Client | Self::Pipeline)
     }

@@ -1,8 +1,8 @@
-//! What a run is ([`Plan`]), what is measured while it runs ([`Run`]), and what comes out ([`Record`]): the same for
-//! every client, so that their numbers can be compared.
+//! A [`Plan`] describes a run, a [`Run`] measures it, and a [`Record`] holds the results. They are the same for every
+//! client, so that the results can be compared.
 //!
-//! A run begins with a warm-up, and does not stop after it. The clocks and counters are read when the last answer of the
-//! warm-up has come, and everything after it counts.
+//! There is no pause after the warm-up: clocks and counters are read when its last response arrives, and everything
+//! after that counts.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,7 +23,7 @@ use crate::{alloc, interrupt, report};
 /// The options that all load generators share.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Plan {
-    /// What to ask for: an http URL, or an https one (not limit, host, call and pipeline)
+    /// The URL to request: http, or https (not limit, host, call and pipeline)
     pub url: Target,
 
     /// Connections, each with one request at a time
@@ -50,30 +50,30 @@ pub struct Plan {
     #[arg(long)]
     pub data: Option<String>,
 
-    /// Requests per second, sent when they are due whether or not those before them are answered (an open loop). A
-    /// latency is counted from when its request was due, so what waits for a connection is in it
+    /// Requests per second, sent when they are due, even if earlier ones have no response yet (an open loop). Latencies
+    /// count from the time at which the request was due, so they include waiting for a connection
     #[arg(short = 'R', long, value_parser = rate)]
     pub rate: Option<f64>,
 
-    /// Requests before the measurement begins [default: 10 for each at a time; none with --rate]
+    /// Requests before the measurement begins [default: 10 for each simultaneous request; none with --rate]
     #[arg(long)]
     pub warm_up: Option<u64>,
 
-    /// The file with the certificate that https URLs must have
+    /// The file with the certificate that https servers must have
     #[arg(long)]
     pub root: Option<PathBuf>,
 
-    /// Whether to tell on stderr how far the run is.
+    /// Whether to show progress on standard error.
     #[arg(skip)]
     pub progress: bool,
 
-    /// Whether the run goes on when there are only errors.
+    /// Whether the run continues if all requests fail.
     #[arg(skip)]
     pub persistent: bool,
 }
 
 impl Plan {
-    /// Requests that are made before those that count.
+    /// The number of requests of the warm-up.
     #[must_use]
     pub fn warm_up(&self) -> u64 {
         let usual = match self.rate {
@@ -83,13 +83,13 @@ impl Plan {
         self.warm_up.unwrap_or(usual)
     }
 
-    /// Requests at a time.
+    /// The number of simultaneous requests.
     #[must_use]
     pub fn at_once(&self) -> u32 {
         self.connections.saturating_mul(self.depth)
     }
 
-    /// The method of each request that names none itself.
+    /// The method of requests without their own method.
     #[must_use]
     pub fn method(&self) -> &str {
         match (&self.method, &self.data) {
@@ -99,10 +99,10 @@ impl Plan {
         }
     }
 
-    /// The body of requests that have one.
+    /// The body from `--data`.
     ///
     /// # Errors
-    /// It is in a file that cannot be read.
+    /// The body is in a file that cannot be read.
     pub fn body(&self) -> Result<Option<Vec<u8>>, Box<dyn Error>> {
         let Some(data) = &self.data else {
             return Ok(None);
@@ -115,16 +115,16 @@ impl Plan {
     }
 }
 
-/// Whether `--data` goes out with requests of that method.
+/// Whether requests with this method carry `--data`.
 #[must_use]
 pub fn takes_body(method: &str) -> bool {
     !matches!(method, "GET" | "HEAD")
 }
 
-/// A method that can be measured.
+/// Parses a method that can be measured.
 ///
 /// # Errors
-/// CONNECT, or no method at all.
+/// The text is CONNECT or not a method.
 pub fn method(text: &str) -> Result<String, String> {
     match text.parse::<Method>() {
         Ok(Method::CONNECT) => Err("CONNECT opens a tunnel, and is no request to measure".into()),
@@ -142,10 +142,10 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A length of time from a number with a unit (ms, s, m, h), or of seconds.
+/// Parses a duration: a number with a unit (ms, s, m, h), or a number of seconds.
 ///
 /// # Errors
-/// Not a number, or none that is a length of time.
+/// The text is not a number, or the number cannot be a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = UNITS
         .iter()
@@ -157,12 +157,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
-/// A URL taken apart, its host resolved.
+/// The parts of a URL, with the resolved address of its host.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// As given.
+    /// The URL as given.
     pub url: String,
-    /// The host, with the port where the URL has one.
+    /// The host, with the port if the URL has one.
     pub authority: String,
     /// Path and query.
     pub path: String,
@@ -171,13 +171,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// What stands before `://`.
+    /// The scheme of the URL.
     #[must_use]
     pub fn scheme(&self) -> &str {
         self.url.split(':').next().unwrap_or_default()
     }
 
-    /// Another URL of the same host.
+    /// The URL of another path on the same host.
     #[must_use]
     pub fn with_path(&self, path: &str) -> String {
         format!("{}://{}{path}", self.scheme(), self.authority)
@@ -208,23 +208,23 @@ impl FromStr for Target {
     }
 }
 
-/// One run. The client asks [`admit`](Run::admit) before each request and reports each end.
+/// One run. The client calls [`admit`](Run::admit) before each request, and reports the end of each request.
 #[derive(Debug)]
 pub struct Run {
-    /// Requests still to begin; `None` when time decides.
+    /// Number of requests that may still start; `None` if the run ends by time.
     tickets: Option<u64>,
     duration: Duration,
     connections: u32,
     warm_up_left: u64,
-    /// What the counters said when the warm-up ended, or at first while it lasts.
+    /// The counters at the end of the warm-up; before that, at its start.
     start: Snapshot,
     began: Instant,
     requests: u64,
     bytes_in: u64,
-    /// By status, from 0 on.
+    /// The number of responses with each status. The index is the status.
     statuses: Box<[u64]>,
     errors: u64,
-    /// So often each. What an error says may depend on the peer, so there are [`MOST_KINDS`] at most.
+    /// The number of errors of each kind. Texts of errors may come from the peer, so there are at most [`MOST_KINDS`].
     errors_by_kind: BTreeMap<String, u64>,
     errors_in_a_row: u32,
     most_errors_in_a_row: u32,
@@ -232,16 +232,16 @@ pub struct Run {
     connections_opened: u64,
     followed: Option<Followed>,
     ended_early: Option<&'static str>,
-    /// When it is looked again whether the user has enough, which is too dear for each request.
+    /// The time of the next check for a signal. A check for each request would cost too much.
     next_look: Instant,
     progress: Option<Progress>,
 }
 
 impl Run {
-    /// Begins the warm-up.
+    /// Starts the warm-up.
     ///
     /// # Errors
-    /// The histogram or the system's counters cannot be had.
+    /// The counters of the system cannot be read, or the histogram cannot be created.
     pub fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
         let now = Instant::now();
         Ok(Self {
@@ -267,13 +267,13 @@ impl Run {
         })
     }
 
-    /// When the warm-up began.
+    /// The start of the warm-up.
     #[must_use]
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// Whether another request shall begin.
+    /// Whether another request may start.
     #[inline]
     pub fn admit(&mut self, now: Instant) -> bool {
         if !self.goes_on(now) {
@@ -289,7 +289,7 @@ impl Run {
         }
     }
 
-    /// Whether nothing has put an end to the run: neither the user nor errors.
+    /// Whether the run continues: neither the user nor errors have ended it.
     #[inline]
     pub fn goes_on(&mut self, now: Instant) -> bool {
         if now >= self.next_look {
@@ -298,7 +298,7 @@ impl Run {
         self.ended_early.is_none()
     }
 
-    /// Whether the user has enough, so that calls in flight need not be waited for.
+    /// Whether the user has interrupted the run, so that calls in flight need not be waited for.
     pub fn is_interrupted(&mut self) -> bool {
         if interrupt::noticed() {
             self.ended_early.get_or_insert(INTERRUPTED);
@@ -315,7 +315,7 @@ impl Run {
         }
     }
 
-    /// Counts the bytes that a request has brought.
+    /// Counts bytes received for a request.
     #[inline]
     pub fn received(&mut self, bytes: u64) {
         if self.warm_up_left == 0 {
@@ -323,12 +323,12 @@ impl Run {
         }
     }
 
-    /// The run has followed a schedule.
+    /// Stores the result of the schedule.
     pub fn followed(&mut self, followed: Followed) {
         self.followed = Some(followed);
     }
 
-    /// A request has ended with `status`. One of 400 and above is an error: it is not what was asked for.
+    /// Counts a request that ended with `status`. A status of 400 or above is an error.
     #[inline]
     pub fn answered(&mut self, status: u16, sent: Instant, now: Instant) {
         if self.warm_up_left == 0
@@ -343,7 +343,7 @@ impl Run {
         }
     }
 
-    /// A request has ended well.
+    /// Counts a successful request.
     #[inline]
     pub fn completed(&mut self, sent: Instant, now: Instant) {
         self.errors_in_a_row = 0;
@@ -359,7 +359,7 @@ impl Run {
         self.latency.saturating_record(nanos);
     }
 
-    /// A request has failed.
+    /// Counts a failed request.
     #[cold]
     pub fn failed(&mut self, error: &dyn fmt::Display) {
         self.errors += 1;
@@ -374,7 +374,7 @@ impl Run {
         *self.errors_by_kind.entry(kind).or_default() += 1;
     }
 
-    /// Counts connections that were opened.
+    /// Counts opened connections.
     pub fn opened(&mut self, count: u64) {
         self.connections_opened += count;
     }
@@ -382,13 +382,13 @@ impl Run {
     /// Ends the measurement. `client` is the name in the record.
     ///
     /// # Errors
-    /// The system's counters cannot be had.
+    /// The counters of the system cannot be read.
     pub fn finish(mut self, client: &str) -> Result<Record, Box<dyn Error>> {
         let end = Snapshot::take(Instant::now())?;
         if let Some(progress) = &mut self.progress {
             progress.clear();
         }
-        // Without any, sums are all that there is to tell.
+        // Without requests, the sums are reported undivided.
         let requests = self.requests.max(1) as f64;
         let seconds = (end.at - self.start.at).as_secs_f64();
         let quantile = |at| self.latency.value_at_quantile(at) as f64 / 1e3;
@@ -424,14 +424,14 @@ impl Run {
     }
 
     fn start_over(&mut self, now: Instant) {
-        // It worked when the run began; if it does not now, the measurement goes on from there.
+        // If this fails, which it did not at the start, the measurement keeps its old start.
         if let Ok(snapshot) = Snapshot::take(now) {
             self.start = snapshot;
         }
     }
 }
 
-/// The process's counters at a moment.
+/// The counters of the process at one time.
 #[derive(Debug)]
 struct Snapshot {
     at: Instant,
@@ -452,10 +452,10 @@ impl Snapshot {
     }
 }
 
-/// User and system time spent so far.
+/// The user time and system time used so far.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The system cannot report the times.
 pub fn cpu_time(who: UsageWho) -> Result<[Duration; 2], Box<dyn Error>> {
     let usage = getrusage(who)?;
     let times = [usage.user_time(), usage.system_time()];
@@ -464,20 +464,20 @@ pub fn cpu_time(who: UsageWho) -> Result<[Duration; 2], Box<dyn Error>> {
     }))
 }
 
-/// What a run has measured. Times and allocations are per request.
+/// The results of a run. Times and allocations are per request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The name of the client.
     pub client: String,
-    /// Connections asked for.
+    /// Connections of the plan.
     pub connections: u32,
-    /// Requests answered after the warm-up.
+    /// Successful requests after the warm-up.
     pub requests: u64,
-    /// Requests that failed, in the warm-up too.
+    /// Failed requests, including those of the warm-up.
     pub errors: u64,
-    /// How long the measurement took.
+    /// Duration of the measurement.
     pub seconds: f64,
-    /// Answered requests per second.
+    /// Successful requests per second.
     pub requests_per_second: f64,
     /// Processor time outside the kernel, in microseconds.
     pub user_us: f64,
@@ -485,54 +485,54 @@ pub struct Record {
     pub system_us: f64,
     /// Calls of the allocator.
     pub allocations: f64,
-    /// Connections opened, in the warm-up too; `None` for clients that do not say.
+    /// Opened connections, including those of the warm-up; `None` for clients that do not report them.
     pub connections_opened: Option<u64>,
-    /// Half of the requests were answered within these microseconds.
+    /// The median latency, in microseconds.
     pub p50_us: f64,
-    /// 90 % were.
+    /// The latency that 90 % of the requests did not exceed.
     pub p90_us: f64,
-    /// 99 % were.
+    /// The same for 99 %.
     pub p99_us: f64,
-    /// 99.9 % were.
+    /// The same for 99.9 %.
     pub p999_us: f64,
-    /// What only the process itself knows that has measured; parts of it are in its JSON.
+    /// Details that only the measuring process has; its JSON contains a part of them.
     pub details: Details,
 }
 
-/// What a run has measured besides numbers to compare.
+/// Further results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
-    /// Bytes of HTTP received; `None` for clients that do not say.
+    /// Received bytes of HTTP; `None` for clients that do not report them.
     pub bytes_in: Option<u64>,
-    /// Answers after the warm-up by status; none for clients that do not say.
+    /// The number of responses after the warm-up by status; empty for clients that do not report it.
     pub statuses: BTreeMap<u16, u64>,
-    /// Errors, in the warm-up too, by what happened.
+    /// The number of errors by kind, including those of the warm-up.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// What became of the schedule, in an open loop.
+    /// The result of the schedule of an open loop.
     pub followed: Option<Followed>,
-    /// Why it ended before it was to.
+    /// Why the run ended early, if it did.
     pub ended_early: Option<&'static str>,
     /// All latencies, in nanoseconds.
     pub latency: Option<Histogram<u64>>,
 }
 
-/// What became of a schedule.
+/// The result of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Followed {
     /// Requests per second after the ramp.
     pub rate: f64,
-    /// How long the rate rose.
+    /// The time over which the rate rose.
     pub ramp: Duration,
-    /// Requests sent, in the warm-up too.
+    /// Sent requests, including those of the warm-up.
     pub sent: u64,
-    /// Requests that were due before the end and were not sent, since all connections were in use.
+    /// Requests that were due before the end and were not sent, because all connections were in use.
     pub unsent: u64,
-    /// The most that were due and not sent at one time.
+    /// The largest number of requests that were due and not sent at the same time.
     pub most_behind: u64,
 }
 
 impl Record {
-    /// Prints it: as one line of JSON, or for a reader.
+    /// Prints the record as one line of JSON, or as text.
     pub fn print(&self, json: bool) {
         if json {
             println!("{}", report::json(self));
@@ -541,7 +541,7 @@ impl Record {
         }
     }
 
-    /// From the JSON that another process has printed; `None` if it is not that.
+    /// Reads a record from the JSON of another process. `None` if the text is not a record.
     #[must_use]
     pub fn from_json(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
@@ -567,10 +567,10 @@ impl Record {
     }
 }
 
-/// A line on stderr that says how far a run is, written over itself.
+/// The progress of a run: a line on standard error that is overwritten each time.
 #[derive(Debug, Default)]
 struct Progress {
-    /// When it was written last, and the requests then.
+    /// The time at which the line was last written, and the number of requests at that time.
     last: Option<(Instant, u64)>,
 }
 
@@ -596,25 +596,25 @@ impl Progress {
     }
 }
 
-/// How often it is looked whether the user has enough.
+/// Interval between two checks for a signal.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// How often the progress is told.
+/// Interval between two updates of the progress line.
 const PROGRESS: Duration = Duration::from_millis(500);
-/// Errors in a row after which a run ends: the server is gone.
+/// Number of consecutive errors after which a run ends.
 const HOPELESS: u32 = 1000;
 const INTERRUPTED: &str = "interrupted";
 const ONLY_ERRORS: &str = "too many errors in a row";
-/// Kinds of errors that are counted apart.
+/// Largest number of kinds of errors that are counted separately.
 const MOST_KINDS: usize = 32;
 const OTHER_KINDS: &str = "others";
-/// HTTP's have three digits.
+/// Number of possible statuses: a status of HTTP has three digits.
 const STATUSES: usize = 1000;
-/// Longer ones first: `ms` ends in `s`.
+/// Units of time in seconds. Longer names first, because `ms` ends in `s`.
 const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-/// Latencies above an hour count as an hour: far behind a schedule they are long.
+/// Highest latency in the histogram: larger ones, which occur far behind a schedule, count as an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const LATENCY_DIGITS: u8 = 3;
-/// One in each nanosecond, which is what times are counted in.
+/// Highest rate: one request in each nanosecond, the unit of time.
 const HIGHEST_RATE: f64 = 1e9;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What an idle connection takes of a client's memory, courser's and its peers', without TLS and with it. Each client is a
-//! process of its own with one thread, and the server is another process. A client begins its requests at the same time,
-//! so that each needs a connection of its own. It takes the answers and frees all that a caller holds; then its heap is
-//! measured. What it holds beyond what the program held before there was a client is divided by the number of
-//! connections. That includes its tables, and what they have grown in advance.
+//! The memory of an idle connection in clients of courser and in peers, without TLS and with TLS. Each client is a
+//! process with one thread; the server is another process. A client sends so many simultaneous requests that each needs
+//! its own connection, takes the responses, and frees everything that a caller holds. Then its heap is measured: the
+//! bytes beyond those before the client was created, divided by the number of connections. They include the tables of
+//! the client, with the space that these have reserved in advance.
 
 use std::error::Error;
 use std::fs;
@@ -26,15 +26,15 @@ use crate::process::{Served, cores, spawn_on, tool};
 /// Measures the memory of idle connections.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// Idle connections of each client; fewer where the limit on descriptors does not allow so many
+    /// Idle connections of each client; fewer if the limit on file descriptors is too low
     #[arg(short, long, default_value = "10000")]
     connections: NonZeroUsize,
 
-    /// The same with TLS [default: as without]
+    /// Idle connections with TLS [default: the same number]
     #[arg(long)]
     tls_connections: Option<NonZeroUsize>,
 
-    /// Measure this client only, against a server that runs
+    /// Measure only this client, with a running server
     #[arg(long, value_enum, hide = true, requires = "url")]
     client: Option<Subject>,
 
@@ -45,7 +45,7 @@ pub struct Args {
     root: Option<PathBuf>,
 }
 
-/// Who is measured.
+/// The measured clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Subject {
     /// courser's `HostClient`
@@ -74,13 +74,13 @@ impl Subject {
         matches!(self, Self::Host | Self::Client)
     }
 
-    /// `HostClient` speaks to its upstream without TLS.
+    /// Whether the client is measured with TLS. Upstreams of a `HostClient` have no TLS.
     fn has_tls(self) -> bool {
         self != Self::Host
     }
 }
 
-/// The tool. The exit code tells whether courser held its bars.
+/// Runs the tool. The exit code is 1 if courser exceeded a bar.
 ///
 /// # Errors
 /// The server or a client failed.
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What each client takes; `None` for one that does not speak TLS.
+/// Measures all clients. `None` for a client without TLS.
 fn all(connections: usize, tls: bool) -> Result<Vec<Option<Sample>>, Box<dyn Error>> {
     let cores = cores()?;
     let (Some(&server_core), Some(&client_core)) = (cores.first(), cores.last()) else {
@@ -161,9 +161,9 @@ fn all(connections: usize, tls: bool) -> Result<Vec<Option<Sample>>, Box<dyn Err
 /// Bytes for each connection.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// Asked of the allocator.
+    /// Bytes allocated on the heap.
     heap: i64,
-    /// Of the process's pages: with what the allocator adds, and with what it has had and not given back.
+    /// Bytes of resident pages: includes the overhead of the allocator, and freed memory that it has kept.
     resident: i64,
 }
 
@@ -181,7 +181,7 @@ impl Sample {
     }
 }
 
-/// The process's memory before there was a client.
+/// The memory of the process before the client was created.
 #[derive(Debug)]
 struct Before {
     heap: i64,
@@ -241,7 +241,7 @@ fn measure(
         Subject::Hyper => on_tokio(async {
             let exchange = Exchange::new(url, root.as_deref())?;
             let before = Before::new()?;
-            // What a caller holds of each, and must.
+            // The caller has to hold this part of each connection.
             let mut kept: Vec<Connection> = Vec::with_capacity(connections);
             let ask = |_| {
                 let exchange = exchange.clone();
@@ -296,7 +296,7 @@ fn config(connections: usize, root: Option<PathBuf>) -> Config {
                 None => TlsRoots::default(),
             },
             extra_roots: root.into_iter().map(PemOrDer::File).collect(),
-            // As the peers.
+            // The peers do not resume sessions either.
             resumption: 0,
             ..TlsConfig::default()
         },
@@ -325,10 +325,10 @@ fn enough(idle: usize, connections: usize) -> Result<(), Box<dyn Error>> {
     Err(format!("{idle} idle connections, not {connections}").into())
 }
 
-/// Lets this process, and those that it starts, have as many descriptors as they may, and returns how many.
+/// Raises the limit on file descriptors of this process and its children to the hard limit, and returns it.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The system cannot report or set the limit.
 pub fn raise_descriptors() -> Result<usize, Box<dyn Error>> {
     let hard = getrlimit(Resource::Nofile).maximum;
     let both = Rlimit {
@@ -342,7 +342,7 @@ pub fn raise_descriptors() -> Result<usize, Box<dyn Error>> {
     }))
 }
 
-/// Bytes of this process's pages that are in memory: the second field of proc(5)'s `statm`.
+/// The resident bytes of this process: the second field of `statm` in proc(5).
 fn resident() -> Result<i64, Box<dyn Error>> {
     let statm = fs::read_to_string("/proc/self/statm")?;
     let pages: i64 = statm
@@ -353,10 +353,10 @@ fn resident() -> Result<i64, Box<dyn Error>> {
     Ok(pages * rustix::param::page_size() as i64)
 }
 
-/// Engine memory for an idle connection.
+/// Bar: bytes of the engine for an idle connection without TLS.
 const MOST_PLAIN: i64 = 1024;
 const MOST_TLS: i64 = 24 * 1024;
-/// What a process has open besides connections.
+/// File descriptors of a process besides its connections.
 const SPARE_DESCRIPTORS: usize = 64;
 /// Longer than a measurement takes.
 const LONG: Duration = Duration::from_secs(600);

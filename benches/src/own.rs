@@ -1,4 +1,4 @@
-//! courser itself, in the ways it can be used.
+//! Measures courser, in each of the ways in which it can be used.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use crate::load::schedule::Schedule;
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
-/// Measures `HostClient`: all connections on one thread, by `submit` and `wait`.
+/// Measures `HostClient`: all connections on one thread, with `submit` and `wait`.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -50,7 +50,7 @@ pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> 
     drive(plan, asking, true, client, "pipeline")
 }
 
-/// Measures blocking calls of `HostClient`s, each with one connection and a thread of its own.
+/// Measures blocking calls of `HostClient`s. Each has one connection and its own thread.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -66,7 +66,7 @@ pub fn call(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     threads(plan, "call", &plan.url.path, clients, call)
 }
 
-/// Measures blocking calls through `Shared`: one thread with the client, and one for each connection that calls.
+/// Measures blocking calls through `Shared`: one thread with the client, and one calling thread for each connection.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -78,7 +78,7 @@ pub fn blocking(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     threads(plan, "blocking", &plan.url.url, clients, call)
 }
 
-/// A thread for each of `clients` that calls and waits.
+/// Runs a thread for each of `clients`, which makes blocking calls.
 fn threads<C: Send>(
     plan: &Plan,
     name: &str,
@@ -104,7 +104,7 @@ fn threads<C: Send>(
     run.finish(name)
 }
 
-/// What the plan asks for.
+/// The request of the plan.
 fn request(plan: &Plan, target: &str, body: Option<&[u8]>) -> Request {
     let mut request = Request::new(plan.method(), target);
     if let Some(body) = body {
@@ -144,7 +144,7 @@ fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
     })
 }
 
-/// Drives one of the clients that run on this thread as it was asked for.
+/// Drives a client on this thread, in a closed or an open loop.
 fn drive(
     plan: &Plan,
     asking: &Asking,
@@ -160,7 +160,7 @@ fn drive(
     }
 }
 
-/// As many connections as the plan has, for one host or for all.
+/// A configuration with the number of connections of the plan, for one host or for all.
 #[must_use]
 pub fn config(plan: &Plan, asking: &Asking) -> Config {
     let host = host_config(plan, asking);
@@ -173,7 +173,7 @@ pub fn config(plan: &Plan, asking: &Asking) -> Config {
                 None => TlsRoots::default(),
             },
             extra_roots: plan.root.iter().cloned().map(PemOrDer::File).collect(),
-            // As the peers: what a handshake costs is measured with whole ones.
+            // The peers do not resume sessions either: full handshakes are measured.
             resumption: 0,
             ..TlsConfig::default()
         },
@@ -181,14 +181,14 @@ pub fn config(plan: &Plan, asking: &Asking) -> Config {
     }
 }
 
-/// The part of it that is for one host.
+/// The part of the configuration that applies to one host.
 #[must_use]
 pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
     let timeouts = Timeouts::default();
     HostConfig {
         timeouts: Timeouts {
             total: asking.timeout.or(timeouts.total),
-            // Thousands of connections at once take the system a while, and the peers wait for them, too.
+            // The system needs some time for thousands of connections. The peers wait without limit too.
             connect: None,
             handshake: None,
             ..timeouts

@@ -1,4 +1,4 @@
-//! Other processes: which core they run on, the server among them, and what it has used.
+//! Starts other processes on chosen cores, among them the server, whose processor time can be read.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// The cores that this process may use, in order.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The system cannot report them.
 pub fn cores() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU)
@@ -21,10 +21,10 @@ pub fn cores() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// Starts `command` on one core: a process inherits the cores of the thread that starts it.
+/// Starts `command` on one core. A process inherits the cores of the thread that starts it.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The core cannot be used, or the command cannot be started.
 pub fn spawn_on(core: usize, command: &mut Command) -> io::Result<Child> {
     let before = sched_getaffinity(None)?;
     stay_on(core)?;
@@ -33,30 +33,30 @@ pub fn spawn_on(core: usize, command: &mut Command) -> io::Result<Child> {
     child
 }
 
-/// Keeps this thread, and the threads that it starts, on one core.
+/// Keeps this thread and the threads that it starts on one core.
 ///
 /// # Errors
-/// Whatever the system says.
+/// The core cannot be used.
 pub fn stay_on(core: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     only.set(core);
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// This program again, as another tool.
+/// A command that runs this program as another tool.
 ///
 /// # Errors
-/// The program's file is unknown.
+/// The path of this program is unknown.
 pub fn tool(name: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(name);
     Ok(command)
 }
 
-/// This program again, as the load generator with that client, or as the limit of all clients.
+/// A command that runs this program as the load generator with this client, or as the limit of all clients.
 ///
 /// # Errors
-/// The program's file is unknown.
+/// The path of this program is unknown.
 pub fn load(client: &str, connections: u32) -> io::Result<Command> {
     let mut command = match client {
         "limit" | "limit-whole" => tool("limit")?,
@@ -75,7 +75,7 @@ pub fn load(client: &str, connections: u32) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Puts `command` behind another one that is to run it, as in `strace COMMAND`.
+/// Appends `command` to another command that runs it, as in `strace COMMAND`.
 #[must_use]
 pub fn under(runner: &Command, command: &Command) -> Command {
     let mut all = Command::new(runner.get_program());
@@ -85,7 +85,7 @@ pub fn under(runner: &Command, command: &Command) -> Command {
     all
 }
 
-/// Whether a program of this name can be started.
+/// Whether a program with this name can be started.
 #[must_use]
 pub fn installed(name: impl AsRef<OsStr>) -> bool {
     let mut command = Command::new(name);
@@ -94,20 +94,20 @@ pub fn installed(name: impl AsRef<OsStr>) -> bool {
     command.status().is_ok()
 }
 
-/// A process of the [`serve`](crate::serve) tool. It ends with this value.
+/// A process of the [`serve`](crate::serve) tool. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Served {
     child: Child,
     address: String,
-    /// Where its certificate is, if it speaks TLS.
+    /// The file with its certificate, if it has TLS.
     root: Option<tempfile::NamedTempFile>,
 }
 
 impl Served {
-    /// Starts it on one core and waits until it listens.
+    /// Starts the server on one core and waits until it listens.
     ///
     /// # Errors
-    /// It did not start.
+    /// The server did not start.
     pub fn on(core: usize, tls: bool) -> Result<Self, Box<dyn Error>> {
         let mut command = tool("serve")?;
         let root = tls.then(tempfile::NamedTempFile::new).transpose()?;
@@ -139,19 +139,19 @@ impl Served {
         format!("{scheme}://{}{path}", self.address)
     }
 
-    /// The file with its certificate, if it speaks TLS.
+    /// The file with the certificate of the server, if it has TLS.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_ref().map(tempfile::NamedTempFile::path)
     }
 
-    /// The processor time that it has used, in the clock ticks of proc(5).
+    /// The processor time of the server so far, with the precision of the clock ticks of proc(5).
     ///
     /// # Errors
-    /// It is gone, or this is no Linux.
+    /// The server has ended, or the system is not Linux.
     pub fn cpu_time(&self) -> Result<Duration, Box<dyn Error>> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is the program's name in parentheses, and may have spaces in it.
+        // The second field is the name of the program in parentheses, and may contain spaces.
         let (_, fields) = stat.rsplit_once(')').ok_or("stat without a name")?;
         let ticks: u64 = fields
             .split_whitespace()
@@ -166,7 +166,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // The end of its input ends the server. If it has ended before, there is nothing to report.
+        // The end of its input ends the server. Errors mean that it has already ended.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

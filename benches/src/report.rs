@@ -1,5 +1,4 @@
-//! A [`Record`] as a reader, a program or a plotter wants it: text for the terminal, JSON, and the percentile
-//! distribution of HdrHistogram.
+//! Output formats of a [`Record`]: text for the terminal, JSON, and the percentile distribution of HdrHistogram.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -10,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::measure::{Details, Followed, Record};
 
-/// As one object.
+/// The record as one JSON object.
 #[must_use]
 pub fn json(record: &Record) -> Value {
     let Details {
@@ -72,7 +71,7 @@ fn latency_json(latency: &Histogram<u64>) -> Value {
     Value::Object(values)
 }
 
-/// For a terminal, in several lines.
+/// The record as several lines for a terminal.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Record);
 
@@ -170,7 +169,7 @@ fn write_latency(
     let bars = bars(latency);
     let longest = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1);
     for Bar { upto, count } in &bars {
-        // Whatever there is at all can be seen.
+        // Rounded up, so that every bar with a count is visible.
         let length = (count * BAR_CHARACTERS).div_ceil(longest);
         let bar = "#".repeat(length as usize);
         let upto = Time(*upto).to_string();
@@ -179,14 +178,14 @@ fn write_latency(
     Ok(())
 }
 
-/// So many latencies up to that one, and above the bar before.
+/// The number of latencies up to this bound and above the bound of the previous bar.
 #[derive(Debug, PartialEq)]
 struct Bar {
     upto: u64,
     count: u64,
 }
 
-/// Bars whose bounds have the same ratio each, as latencies that differ by orders of magnitude need it.
+/// Bars whose bounds grow by a constant ratio, because latencies differ by orders of magnitude.
 fn bars(latency: &Histogram<u64>) -> Vec<Bar> {
     let (low, high) = (least(latency).max(1) as f64, latency.max().max(1) as f64);
     let number = if high / low < BARS_FROM_RATIO {
@@ -203,16 +202,16 @@ fn bars(latency: &Histogram<u64>) -> Vec<Bar> {
     for value in latency.iter_recorded() {
         let nanos = value.value_iterated_to();
         let at = bars.partition_point(|bar| bar.upto < nanos);
-        // The last bound is the maximum, but for rounding.
+        // The last bound is the maximum, except for rounding.
         bars[at.min(number - 1)].count += value.count_at_value();
     }
     bars
 }
 
-/// The percentile distribution, in milliseconds, as HdrHistogram's own tools print and plot it (`.hgrm`).
+/// Writes the percentile distribution in milliseconds, in the format of HdrHistogram's own tools (`.hgrm`).
 ///
 /// # Errors
-/// Whatever `out` says.
+/// `out` cannot be written.
 pub fn write_hdr(latency: &Histogram<u64>, out: &mut impl Write) -> io::Result<()> {
     let ms = |nanos: f64| nanos / 1e6;
     writeln!(
@@ -251,19 +250,19 @@ pub fn write_hdr(latency: &Histogram<u64>, out: &mut impl Write) -> io::Result<(
     )
 }
 
-/// 0 without any.
+/// The lowest latency; 0 for an empty histogram.
 fn least(latency: &Histogram<u64>) -> u64 {
     if latency.is_empty() { 0 } else { latency.min() }
 }
 
-/// A server's words in an error must not steer the terminal.
+/// Replaces control characters by blanks: texts of a server in an error must not control the terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(plain).collect()
 }
 
-/// Nanoseconds, in the unit that suits them.
+/// Nanoseconds, shown in a suitable unit.
 struct Time(u64);
 
 impl fmt::Display for Time {
@@ -272,7 +271,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Bytes, in the unit that suits them.
+/// Bytes, shown in a suitable unit.
 struct Bytes(f64);
 
 impl fmt::Display for Bytes {
@@ -288,7 +287,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// As they are called, and in JSON without the point.
+/// Names of the percentiles (in JSON without the point), and their quantiles.
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p75", 0.75),
@@ -297,10 +296,10 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99.9", 0.999),
 ];
 const BARS: usize = 12;
-/// Below, there is nothing to see in more than one bar.
+/// If the ratio of the largest to the smallest latency is below this, one bar is enough.
 const BARS_FROM_RATIO: f64 = 1.2;
 const BAR_CHARACTERS: u64 = 40;
-/// As HdrHistogram's own tools.
+/// The same value as in HdrHistogram's own tools.
 const TICKS_PER_HALF: u32 = 5;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! How courser's clients scale: what a request costs on one thread and on two, beside more connections, more hosts, with
-//! more headers, and in longer pipelines. A curve that is flat needs no second look, so each table has the ratio to the
-//! point that the others are compared with.
+//! How clients of courser scale: the cost of a request on one thread and on two, with more connections, more hosts,
+//! more header fields, and longer pipelines. Each table shows the ratio to a point of reference, so that a flat curve
+//! is visible at once.
 //!
-//! Each point is a process of its own ([`step`]) on one core, and the server another on another one. Points are measured in
-//! turn, in rounds, and the table has medians of time. Instructions and system calls are counted by callgrind and strace,
-//! as [`counts`] does it, and do not depend on the machine: where time grows and they do not, it is the
-//! processor's caches or the kernel. The raw-socket [`limit`](crate::limit) beside them tells which. Hosts are measured
-//! in this process, on the simulated network ([`hosts`]).
+//! Each point is measured by its own process ([`step`]) on one core; the server is another process on another core. The
+//! points are measured one after the other, in rounds, and the table has the medians of time. Instructions and system
+//! calls are counted by callgrind and strace, as in [`counts`], and do not depend on the machine: if time grows and the
+//! counts do not, the cause is a cache of the processor, or the kernel. The raw-socket [`limit`](crate::limit) shows
+//! which. Hosts are measured in this process, on the simulated network ([`hosts`]).
 
 mod apart;
 pub mod hosts;
@@ -17,21 +17,21 @@ use std::error::Error;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use self::step::{Alone, Crew, Sample, Subject};
+use self::step::{Alone, Sample, Subject, Threads};
 use crate::compare::sample::{median, output_on};
 use crate::counts;
 use crate::measure::Record;
 use crate::memory::raise_descriptors;
 use crate::process::{Served, cores, installed, load, tool};
 
-/// Measures how courser's clients scale.
+/// Measures how clients of courser scale.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// About a minute in all: one short round, fewer points and no counts of instructions and system calls
+    /// Take about a minute: one short round, fewer points, and no counts of instructions and system calls
     #[arg(long)]
     quick: bool,
 
-    /// What is measured
+    /// Tables to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Section::ALL)]
     only: Vec<Section>,
 }
@@ -43,13 +43,13 @@ enum Section {
     Threads,
     /// Memory and processor time for a request, by connections
     Connections,
-    /// The same by hosts, on the simulated network
+    /// Memory and processor time for a request, by hosts, on the simulated network
     Hosts,
-    /// Processor time for a request, by headers of the response
+    /// Processor time for a request, by header fields of the response
     Headers,
-    /// Memory and processor time for an answer, by calls on a connection
+    /// Memory and processor time for a response, by calls on a connection
     Pending,
-    /// Processor time for a call when many end at the same moment, on the simulated network
+    /// Processor time for a call if many end at the same moment, on the simulated network
     Together,
 }
 
@@ -64,7 +64,7 @@ impl Section {
     ];
 }
 
-/// The tool. The exit code tells whether memory is bounded and time independent of idle hosts.
+/// Runs the tool. The exit code is 1 if memory is not bounded, or if time depends on idle hosts.
 ///
 /// # Errors
 /// The server or a client failed.
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// How all tables are measured.
+/// The settings of all tables.
 struct Scale {
     quick: bool,
     most_connections: usize,
@@ -129,47 +129,52 @@ impl Scale {
             "| client | threads | callers | requests/s | client µs | callers µs | server µs | client of 1 thread |"
         );
         println!("|---|--:|---|--:|--:|--:|--:|--:|");
-        let points: Vec<_> = CREWS
+        let points: Vec<_> = THREADED_CLIENTS
             .iter()
-            .flat_map(|&crew| crew.threads.iter().map(move |&threads| (crew, threads)))
+            .flat_map(|&clients| {
+                clients
+                    .threads
+                    .iter()
+                    .map(move |&threads| (clients, threads))
+            })
             .collect();
         let mut all = vec![Vec::new(); points.len()];
         for round in 1..=self.rounds() {
-            for ((crew, threads), samples) in points.iter().zip(&mut all) {
+            for ((clients, threads), samples) in points.iter().zip(&mut all) {
                 let served = Served::on(self.server_core, false)?;
-                let mut command = step(crew.subject, CALLERS)?;
+                let mut command = step(clients.subject, CALLERS)?;
                 command.args(["--threads", &threads.to_string()]);
                 let seconds = self.duration().as_secs_f64().to_string();
                 command.args(["--duration", &seconds, &served.url("/13")]);
                 let before = served.cpu_time()?;
                 let sample = Sample::from_json(&counts::output(&mut command)?);
-                let Some(Sample::Crew(done)) = sample else {
+                let Some(Sample::Threads(done)) = sample else {
                     return Err("a step printed something else".into());
                 };
-                // The warm-up's too, which is little.
+                // Includes the warm-up, which is short.
                 let server = served.cpu_time()? - before;
                 let server_us = server.as_secs_f64() * 1e6 / done.requests.max(1) as f64;
                 eprintln!(
                     "threads, round {round}: {} × {threads}: {:.0}/s",
-                    crew.subject.name(),
+                    clients.subject.name(),
                     done.requests_per_second
                 );
                 samples.push((done, server_us));
             }
         }
         let mut first = 0.0;
-        for ((crew, threads), samples) in points.iter().zip(&all) {
-            let of = |value: fn(&(Crew, f64)) -> f64| median(samples.iter().map(value));
-            let clients_us = of(|(crew, _)| crew.clients_us);
+        for ((clients, threads), samples) in points.iter().zip(&all) {
+            let of = |value: fn(&(Threads, f64)) -> f64| median(samples.iter().map(value));
+            let clients_us = of(|(sample, _)| sample.clients_us);
             if *threads == 1 {
                 first = clients_us;
             }
             println!(
                 "| {} | {threads} | {} | {:.0} | {clients_us:.2} | {:.2} | {:.2} | {:.2} |",
-                crew.name,
-                crew.callers,
-                of(|(crew, _)| crew.requests_per_second),
-                of(|(crew, _)| crew.callers_us),
+                clients.name,
+                clients.callers,
+                of(|(sample, _)| sample.requests_per_second),
+                of(|(sample, _)| sample.callers_us),
                 of(|(_, server_us)| *server_us),
                 clients_us / first,
             );
@@ -305,7 +310,7 @@ impl Scale {
 
 // ---- points
 
-/// What a point is.
+/// The parameters of a point.
 struct Point {
     name: String,
     /// `None`: the raw-socket limit.
@@ -332,7 +337,7 @@ impl Point {
     }
 }
 
-/// What was measured there: medians.
+/// The medians of a point.
 #[derive(Debug)]
 struct Measured {
     at_once: f64,
@@ -342,7 +347,7 @@ struct Measured {
     allocations: f64,
     instructions: Option<f64>,
     system_calls: Option<f64>,
-    /// Bytes of courser's clients.
+    /// Bytes of a client of courser with calls in flight.
     busy: Option<f64>,
     idle: Option<f64>,
 }
@@ -364,12 +369,12 @@ impl Scale {
         Duration::from_millis(if self.quick { 500 } else { 1000 })
     }
 
-    /// Measures points in turn.
+    /// Measures the points one after the other, in rounds.
     fn curve(&self, points: Vec<Point>) -> Result<Curve, Box<dyn Error>> {
         let mut all = vec![Vec::new(); points.len()];
         for round in 1..=self.rounds() {
             for (point, samples) in points.iter().zip(&mut all) {
-                // A new server has another port, so that earlier connections do not disturb.
+                // A new server has another port: closed connections to the old one do not matter.
                 let served = Served::on(self.server_core, false)?;
                 let mut command = point.command()?;
                 let seconds = self.duration().as_secs_f64().to_string();
@@ -417,7 +422,7 @@ impl Scale {
         Ok(Curve(measured))
     }
 
-    /// Instructions and system calls for a request: the difference between a run of 2n and one of n.
+    /// Instructions and system calls for a request: the difference between a run of 2n and a run of n requests.
     fn count(&self, point: &Point) -> Result<[f64; 2], Box<dyn Error>> {
         let served = Served::on(self.server_core, false)?;
         let n = u64::from(point.at_once()).max(LEAST_COUNTED);
@@ -440,7 +445,8 @@ impl Scale {
 }
 
 impl Curve {
-    /// One row for each level, beside the level that the others are compared with. Bytes are by what is at a time.
+    /// Prints one row for each level, with the ratio to the level `compared`. Bytes are divided by the number of
+    /// simultaneous connections or calls.
     fn print(&self, head: &str, levels: &[usize], compared: usize, each: &str) {
         println!(
             "| {head} | requests/s | user µs | system µs | CPU µs | of {compared} | instructions | system calls | allocations \
@@ -479,48 +485,48 @@ fn cell(value: Option<f64>, digits: usize) -> String {
     value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// Who is measured on several threads.
+/// The clients that are measured on several threads.
 #[derive(Clone, Copy)]
-struct CrewPoint {
+struct ThreadedClients {
     name: &'static str,
     subject: Subject,
     callers: &'static str,
     threads: &'static [u32],
 }
 
-const CREWS: [CrewPoint; 5] = [
-    CrewPoint {
+const THREADED_CLIENTS: [ThreadedClients; 5] = [
+    ThreadedClients {
         name: "`HostClient` on each",
         subject: Subject::Hosts,
         callers: "itself",
         threads: &[1, 2],
     },
-    CrewPoint {
+    ThreadedClients {
         name: "`Client` on each",
         subject: Subject::Clients,
         callers: "itself",
         threads: &[1, 2],
     },
-    CrewPoint {
+    ThreadedClients {
         name: "`Shared<HostClient>`",
         subject: Subject::SharedHost,
         callers: "64 blocking",
         threads: &[1],
     },
-    CrewPoint {
+    ThreadedClients {
         name: "`Shared<Client>`",
         subject: Subject::SharedClient,
         callers: "64 blocking",
         threads: &[1, 2],
     },
-    CrewPoint {
+    ThreadedClients {
         name: "`Shared<Client>`",
         subject: Subject::SharedSubmit,
         callers: "a channel each",
         threads: &[1, 2],
     },
 ];
-/// Calls at a time, on all threads.
+/// Simultaneous calls on all threads together.
 const CALLERS: u32 = 64;
 
 const CONNECTIONS: [usize; 6] = [1, 8, 64, 512, 4096, 20_000];
@@ -533,8 +539,8 @@ const PENDING: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 const COMPARED_PENDING: usize = 64;
 const TOGETHER: [usize; 4] = [64, 512, 4096, 16_384];
 
-/// What a process has open besides connections.
+/// File descriptors of a process besides its connections.
 const SPARE_DESCRIPTORS: usize = 64;
 const LEAST_WARM_UP: u32 = 2000;
-/// Requests of the shorter run in which something is counted.
+/// Lowest number of requests of the shorter run for counts.
 const LEAST_COUNTED: u64 = 4000;

@@ -1,20 +1,19 @@
-//! A server that is about as cheap as a server can be: one thread, one epoll loop, prepared responses. It parses only the
-//! path, the ends of requests and the length of a POST body. All measurements here use it.
+//! A very cheap server for all measurements: one thread, one epoll loop, canned responses. It parses only the path, the
+//! end of a request, and the length of a POST body.
 //!
-//! It is not a full HTTP server: it does not understand chunked request bodies, and it ends a connection whose request head
-//! is longer than 64 KiB.
+//! It is not a complete HTTP server: it does not understand chunked request bodies, and limits heads to 64 KiB.
 //!
-//! | path | answer |
+//! | path | response |
 //! |---|---|
 //! | `/`, `/13` | 13 bytes |
-//! | `/1k`, `/16k`, `/1m` | 1 KiB, 16 KiB, 1 MiB |
+//! | `/1k`, `/16k`, `/1m` | this number of bytes |
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
-//! | `/headers/N` | 13 bytes under a head of N fields, from 3 to 256; without N, of 20 |
-//! | `/close` | 13 bytes, then the end of the connection |
-//! | `/gather/N` | 13 bytes, once N connections wait for them, so that a client has N at a time |
+//! | `/headers/N` | 13 bytes after a head of N fields, 3 to 256; without N, 20 fields |
+//! | `/close` | 13 bytes, then the connection is closed |
+//! | `/gather/N` | 13 bytes, when N connections wait for them: the client then has N connections |
 //! | other | 404 |
 //!
-//! `HEAD` gets the head alone. Pipelined requests are answered in order.
+//! `HEAD` gets only the head. Pipelined requests get their responses in order.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -48,10 +47,10 @@ pub struct Args {
     tls: Option<PathBuf>,
 }
 
-/// The tool: prints the address on a line of its own once the server listens.
+/// Runs the tool. When the server listens, prints its address as a line.
 ///
 /// # Errors
-/// Whatever the system says about the listening socket; no certificate can be made, or written.
+/// The system cannot listen, or the certificate cannot be created or written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut server = Server::bind(args.port)?;
     if let Some(file) = &args.tls {
@@ -72,13 +71,13 @@ pub struct Server {
     listener: OwnedFd,
     address: SocketAddr,
     epoll: OwnedFd,
-    /// A connection's place here is its number in events.
+    /// The index of a connection is its number in events.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// What one read brings. Connections keep bytes of their own only of a request that came in parts.
+    /// Buffer for reads of all connections. A connection keeps its own bytes only for an incomplete request.
     buffer: Box<[u8]>,
     tls: Option<Arc<ServerConfig>>,
-    /// Connections that wait for others, because of `/gather`.
+    /// Connections whose `/gather` waits for other connections.
     gathered: Vec<usize>,
 }
 
@@ -86,13 +85,13 @@ impl Server {
     /// Listens on the loopback address; port 0 lets the system choose.
     ///
     /// # Errors
-    /// Whatever the system says.
+    /// The system cannot listen on the port.
     pub fn bind(port: u16) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let listener =
             rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
         rustix::net::sockopt::set_socket_reuseaddr(&listener, true)?;
-        // Accepted connections inherit it.
+        // Accepted connections inherit this option.
         rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
         rustix::net::bind(&listener, &SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         rustix::net::listen(&listener, BACKLOG)?;
@@ -112,23 +111,23 @@ impl Server {
         })
     }
 
-    /// Speaks TLS.
+    /// Adds TLS.
     #[must_use]
     pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
         self.tls = Some(config);
         self
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `input` ends; forever without one, or with one that cannot be waited for (a plain file).
+    /// Serves until `input` ends; forever without an input, or with one that cannot be polled (a regular file).
     ///
     /// # Errors
-    /// A failure of the event queue itself. A failed connection only ends that connection.
+    /// The event queue failed. An error of a connection only ends this connection.
     pub fn run(mut self, input: Option<BorrowedFd<'_>>) -> io::Result<()> {
         if let Some(input) = input {
             match epoll::add(
@@ -162,8 +161,8 @@ impl Server {
 
     fn accept(&mut self) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // Any error ends the round: no connection is waiting, or there is no descriptor left. The queue is watched by
-        // level, so the next wait reports it again.
+        // Any error ends the round: no connection is waiting, or no descriptor is left. The listener is polled
+        // level-triggered, so that waiting connections are reported again.
         while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
             let at = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
@@ -212,19 +211,19 @@ impl Server {
 struct Connection {
     socket: OwnedFd,
     session: Option<Box<ServerConnection>>,
-    /// The beginning of a request whose end has not come yet.
+    /// The beginning of a request that is not complete yet.
     partial: Vec<u8>,
-    /// Bytes of a request body still to come, after which `after_body` is sent.
+    /// Bytes of a request body still to be received; then `after_body` is sent.
     body_left: u64,
     after_body: Option<Answer>,
-    /// What the socket had no room for yet. Nothing is read while there is something here.
+    /// Responses that the socket had no room for. Nothing is read while this is not empty.
     unsent: VecDeque<&'static [u8]>,
     last: bool,
-    /// Its answer is sent when this many connections have asked for it.
+    /// The connection waits in `/gather` for this number of connections.
     gathers: Option<usize>,
 }
 
-/// The connection has ended, as planned or by an error.
+/// The connection has ended, by plan or by an error.
 struct Over;
 
 impl Connection {
@@ -244,8 +243,8 @@ impl Connection {
         }
     }
 
-    /// Writes and reads until the socket has no more of either. A read that did not fill the buffer was the last
-    /// one before the next edge, unless the peer has `closed`.
+    /// Writes and reads until the socket is not ready for either. A read that does not fill the buffer is the last one
+    /// before the next edge, unless the peer has `closed`.
     fn drive(&mut self, buffer: &mut [u8], closed: bool) -> Result<(), Over> {
         if let Some(session) = self.session.take() {
             return self.drive_tls(session, buffer);
@@ -271,7 +270,7 @@ impl Connection {
         }
     }
 
-    /// The same through TLS.
+    /// [`Self::drive`] with TLS.
     fn drive_tls(
         &mut self,
         mut session: Box<ServerConnection>,
@@ -313,7 +312,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is still to be sent, as far as the socket has room.
+    /// Sends as many of the unsent bytes as the socket has room for.
     fn flush(&mut self) -> Result<(), Over> {
         while let Some(first) = self.unsent.front() {
             let sent = if self.unsent.len() == 1 {
@@ -346,7 +345,7 @@ impl Connection {
         }
     }
 
-    /// Answers all requests that end in `bytes`, and keeps the beginning of an incomplete one.
+    /// Responds to all requests that end in `bytes`, and keeps the beginning of an incomplete one.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
         if self.partial.is_empty() {
             let used = self.answer(bytes);
@@ -364,7 +363,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The number of bytes that belong to requests seen whole, or to the body of one.
+    /// Responds to complete requests. Returns the number of bytes of complete requests and of request bodies.
     fn answer(&mut self, bytes: &[u8]) -> usize {
         let mut used = 0;
         loop {
@@ -406,7 +405,7 @@ impl Connection {
     }
 }
 
-/// For rustls.
+/// Reads and writes a socket, for rustls.
 struct Socket<'a>(&'a OwnedFd);
 
 impl io::Read for Socket<'_> {
@@ -426,7 +425,7 @@ impl io::Write for Socket<'_> {
     }
 }
 
-/// The answer to a request with this head, for programs that need no server in between.
+/// The bytes of the response to a request with this head, for programs that do not need a running server.
 #[must_use]
 pub fn answer(head: &[u8]) -> &'static [u8] {
     Answer::to(head).bytes
@@ -465,14 +464,14 @@ impl Answer {
     }
 }
 
-/// How many must have asked before this request is answered, if it says so.
+/// The number N of a request for `/gather/N`.
 fn crowd(head: &[u8]) -> Option<usize> {
     let rest = head.strip_prefix(b"GET /gather/")?;
     let number = rest.split(|&byte| byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// How many fields the head of the answer is to have, if the path says so.
+/// The number of fields that the path requests for the head of the response.
 fn fields_asked(path: &[u8]) -> Option<usize> {
     let number = path.strip_prefix(b"/headers/")?;
     let number = std::str::from_utf8(number).ok()?.parse().ok()?;
@@ -481,7 +480,7 @@ fn fields_asked(path: &[u8]) -> Option<usize> {
         .then_some(number)
 }
 
-/// Only a POST is looked at: the others have no body here.
+/// The length of the request body. Only POST has one here.
 fn body_length(head: &[u8]) -> u64 {
     if !head.starts_with(b"POST ") {
         return 0;
@@ -493,7 +492,7 @@ fn body_length(head: &[u8]) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether the input has ended; its content is ignored.
+/// Whether the input has ended. Its content is ignored.
 fn ended(input: BorrowedFd<'_>) -> bool {
     let mut ignored = [0; 512];
     matches!(
@@ -528,7 +527,7 @@ static CANNED: LazyLock<Canned> = LazyLock::new(|| Canned {
     missing: sized("404 Not Found", "", b"no such path\n"),
 });
 
-/// The answer under a head of that many fields, made when it is asked for first.
+/// The response with this number of fields, created at its first use.
 fn with_fields(count: usize) -> &'static Response {
     static MADE: [OnceLock<Response>; MOST_FIELDS + 1] =
         [const { OnceLock::new() }; MOST_FIELDS + 1];
@@ -580,9 +579,9 @@ fn filler(length: usize) -> Vec<u8> {
 const SMALL: &[u8] = b"Hello, world!";
 const FIELD: &[u8] = b"content-length:";
 
-/// What a head has anyway.
+/// The number of fields that every head has.
 const LEAST_FIELDS: usize = 3;
-/// The number that courser takes by default.
+/// The default limit of courser for the number of fields.
 const MOST_FIELDS: usize = 256;
 
 const LISTENER: u64 = 0;
@@ -592,7 +591,7 @@ const FIRST_CONNECTION: u64 = 2;
 const BACKLOG: i32 = 4096;
 const EVENTS: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
-/// Parts of one gathering write; the system takes at most 1024.
+/// Slices in one vectored write; the system takes at most 1024.
 const WRITE_PARTS: usize = 64;
 
 #[cfg(test)]
@@ -603,7 +602,7 @@ mod tests {
 
     use super::{CANNED, SMALL, Server, answer};
 
-    /// A server that lives as long as the test program.
+    /// A server that runs until the test program ends.
     fn start() -> SocketAddr {
         let server = Server::bind(0).unwrap();
         let address = server.address();
@@ -677,7 +676,7 @@ mod tests {
         };
         let mut first = ask();
         first.set_nonblocking(true).unwrap();
-        // Another connection has been served in between, so the first request has been seen.
+        // Another connection was served after the first request, so the server has read the first request.
         exchange(address, &[b"GET / HTTP/1.1\r\n\r\n"]);
         assert!(first.read(&mut [0]).is_err());
         first.set_nonblocking(false).unwrap();
@@ -694,7 +693,7 @@ mod tests {
             let request = format!("GET /headers{path} HTTP/1.1\r\n\r\n");
             let answer = answer(request.as_bytes());
             let lines = answer.split(|&byte| byte == b'\n').count();
-            // The status line, the fields, the empty line, and the body.
+            // Status line, fields, empty line, and body.
             assert_eq!(lines, 1 + fields + 1 + 1, "{path}");
         }
         for other in ["/2", "/257", "/", "/x", "/-3"] {

@@ -1,8 +1,8 @@
-//! Load for as long as wanted against a server that misbehaves: a tenth of its connections fail, each in one of many ways.
-//! These must hold, however long it runs: memory and descriptors do not grow, every call that was submitted completes,
-//! each answer belongs to its request, and nearly all calls that may be repeated succeed.
+//! Endless load with a server that misbehaves: a tenth of its connections fail, each in one of many ways. The tool
+//! checks that memory and descriptors do not grow, that every submitted call completes, that each response belongs to
+//! its request, and that nearly all repeatable calls succeed.
 //!
-//! The server is a process of its own, so that only the client's memory is measured.
+//! The server is another process, so that only the memory of the client is measured.
 
 use std::error::Error;
 use std::fs;
@@ -24,7 +24,7 @@ use crate::process::tool;
 /// Runs the client and its misbehaving server, and fails if the client loses calls, grows, or fails too often.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// How long
+    /// Duration
     #[arg(short, long, default_value = "1")]
     minutes: f64,
 
@@ -32,15 +32,15 @@ pub struct Args {
     #[arg(short, long, default_value = "64")]
     connections: NonZeroUsize,
 
-    /// The server's chance
+    /// Seed of the faults of the server
     #[arg(long, default_value = "1")]
     seed: u64,
 }
 
-/// Runs it.
+/// Runs the tool.
 ///
 /// # Errors
-/// The server did not start, or the system has no numbers about this process.
+/// The server did not start, or the system cannot report the memory of this process.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut server = tool("soak-server")?;
     server.args(["--seed", &args.seed.to_string()]);
@@ -118,7 +118,7 @@ fn soak(args: &Args, addresses: Vec<SocketAddr>) -> Result<ExitCode, Box<dyn Err
     );
     must(retries > 0, "nothing was tried again".to_owned());
     must(left == 0, format!("{left} connections are left"));
-    // The readiness queue's own are there from the beginning.
+    // The descriptors of the event queue exist from the start.
     must(
         after <= before,
         format!("{before} descriptors, then {after}"),
@@ -176,7 +176,7 @@ fn config(connections: NonZeroUsize) -> HostConfig {
         retry: Retry {
             max_attempts: ATTEMPTS,
             rules: on.into_iter().map(rule).collect(),
-            // An answer that is not HTTP, or that is too large, has no class.
+            // Invalid responses and exceeded limits have no class.
             hook: Some(std::sync::Arc::new(|failed| {
                 failed.request.is_idempotent().then_some(Duration::ZERO)
             })),
@@ -230,7 +230,7 @@ impl Soak {
                 self.wrong += u64::from(done.response.body() != body(done.tag));
                 self.spare.push((done.request, done.response));
             }
-            // Its buffers may have grown as far as the limits let them, and are the caller's: they are not what is measured.
+            // Dropped, not reused: its buffers belong to the caller and may have grown up to the limits.
             Ok(()) | Err(_) => tally.failed += 1,
         }
     }
@@ -266,10 +266,10 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// What the process has at some moment.
+/// Memory and descriptors of the process at one time.
 struct Sample {
     at: Instant,
-    /// Resident memory.
+    /// Resident memory in KiB.
     kib: u64,
     descriptors: usize,
 }
@@ -287,12 +287,12 @@ impl Sample {
     }
 }
 
-/// Open ones, that of the question itself left out.
+/// The number of open descriptors, without the one that this function uses.
 fn descriptors() -> Result<usize, Box<dyn Error>> {
     Ok(fs::read_dir("/proc/self/fd")?.count() - 1)
 }
 
-/// The middle sample of the first quarter after the warm-up, which is a fifth of all, and of the last one.
+/// The medians of the first and of the last quarter after the warm-up. The warm-up is the first fifth of the samples.
 fn growth(samples: &[Sample]) -> Option<(u64, u64)> {
     let warm = &samples[samples.len() / 5..];
     let quarter = warm.len() / 4;
@@ -307,7 +307,7 @@ fn growth(samples: &[Sample]) -> Option<(u64, u64)> {
     ))
 }
 
-/// The body of the answer to the request with that number.
+/// The body of the response to the request with this number.
 fn body(number: u64) -> Vec<u8> {
     let length = number.wrapping_mul(2_654_435_761) % 4_000;
     (0..length).map(|at| (number + at) as u8).collect()
@@ -315,17 +315,17 @@ fn body(number: u64) -> Vec<u8> {
 
 // ---- the server
 
-/// The server that misbehaves. Prints its addresses, and ends with its input.
+/// The server that misbehaves. Prints its addresses, and ends when its input ends.
 #[derive(clap::Parser, Debug)]
 pub struct ServerArgs {
     #[arg(long, default_value = "1")]
     seed: u64,
 }
 
-/// Runs it.
+/// Runs the server.
 ///
 /// # Errors
-/// The system has no address or no thread for it.
+/// The system has no free address, or cannot start a thread.
 pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(args.seed);
     let mut addresses = Vec::new();
@@ -336,7 +336,7 @@ pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
         thread::Builder::new().spawn(move || {
             for stream in listener.incoming().flatten() {
                 let random = random.fork();
-                // If there is no thread for a connection, it is closed at once.
+                // If no thread can be started, the connection is closed at once.
                 let _ = thread::Builder::new()
                     .stack_size(128 * 1024)
                     .spawn(move || drop(converse(stream, random)));
@@ -393,7 +393,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
     let failure = random
         .roll(Odds::per_mille(100))
         .then(|| *random.pick(&FAILURES));
-    // Which of its requests is the last one.
+    // The number of requests on this connection.
     let last = random.within(1..=8);
     match failure {
         Some(Failure::CloseAtOnce) => return Ok(()),
@@ -431,7 +431,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
         }
         let Some(failure) = failure.filter(|_| nth == last) else {
             if random.roll(Odds::per_mille(2)) {
-                // A slow answer is not a failure.
+                // Slow, but not a failure.
                 for piece in answer.chunks(answer.len() / 8 + 1) {
                     stream.write_all(piece)?;
                     thread::sleep(Duration::from_millis(10));
@@ -473,7 +473,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
                 stream.write_all(&answer)?;
             }
             Failure::BadChunk if chunked => stream.write_all(&answer)?,
-            // This answer has nothing that could be wrong.
+            // The response has no chunks.
             Failure::BadChunk => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n")?
             }
@@ -483,7 +483,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a request and gives the number in its target; `None` when there is none any more.
+/// Reads a request and returns the number in its target. `None` at the end of the connection.
 fn hear(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<u64>> {
     let (mut line, mut number, mut length) = (String::new(), None, 0);
     loop {
@@ -507,24 +507,24 @@ fn hear(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<u64>> {
 }
 
 fn reset(stream: &TcpStream) -> std::io::Result<()> {
-    // Closing it without lingering sends RST.
+    // With a linger time of zero, closing sends RST.
     Ok(rustix::net::sockopt::set_socket_linger(
         stream,
         Some(Duration::ZERO),
     )?)
 }
 
-/// Until the client closes the connection.
+/// Reads until the client closes the connection.
 fn silent(stream: &mut TcpStream) -> std::io::Result<()> {
     std::io::copy(stream, &mut std::io::sink()).map(drop)
 }
 
-/// Addresses of the server. With only one, the client could not go to another address.
+/// Number of addresses of the server; with a single one the client could not prefer another.
 const ADDRESSES: usize = 4;
 const ATTEMPTS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
-/// Ten times as long as a good answer takes on a busy machine.
+/// Time limit of the client: ten times the time of a good response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// One call in this number may not be repeated automatically.
+/// One call out of this number is a POST, which is not retried automatically.
 const POSTS: u64 = 16;
 const SAMPLE: Duration = Duration::from_millis(250);
 const LINE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! TLS for the measurements: a certificate made for the occasion, the server's side of it, and the peers'.
+//! TLS for the measurements: a new certificate, and the configurations of the server and the peers.
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -12,10 +12,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// What a server needs, and its certificate in PEM. No session is remembered, so each handshake is a whole one.
+/// The configuration of a server, and its certificate in PEM. Sessions are not resumed: each handshake is a full one.
 ///
 /// # Errors
-/// No certificate can be made.
+/// The certificate cannot be created.
 pub fn server() -> Result<(Arc<ServerConfig>, String), Box<dyn Error>> {
     let names = [Ipv4Addr::LOCALHOST.to_string(), "localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names)?;
@@ -29,10 +29,10 @@ pub fn server() -> Result<(Arc<ServerConfig>, String), Box<dyn Error>> {
     Ok((Arc::new(config), made.cert.pem()))
 }
 
-/// For a peer: trusts the certificate in that file alone, and resumes nothing.
+/// The configuration of a peer: trusts only the certificate in the file `root`, and resumes no sessions.
 ///
 /// # Errors
-/// There is no certificate in the file.
+/// The file has no certificate.
 pub fn trusting(root: Option<&Path>) -> Result<ClientConfig, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     if let Some(root) = root {

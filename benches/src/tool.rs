@@ -1,5 +1,5 @@
-//! Which tool a program is: its own, or the one that its first argument names. The latter is how [`compare`],
-//! [`counts`] and [`scale`] run the others as processes of their own.
+//! Selects the tool that a program runs: its own, or the one that its first argument names. [`compare`], [`counts`] and
+//! [`scale`] use the latter to run other tools as processes.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -9,9 +9,9 @@ use clap::Parser;
 
 use crate::{compare, counts, find, limit, load, memory, scale, serve, soak};
 
-/// Runs the tool `name` on the program's arguments, or the tool named by the first of them.
+/// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
-/// A failure goes to stderr in one line, with exit code 1; a wrong command line has 2.
+/// A failure is printed to standard error as one line; the exit code is 1. The exit code of a wrong command line is 2.
 #[must_use]
 pub fn main(name: &str) -> ExitCode {
     let mut args: Vec<OsString> = std::env::args_os().collect();

@@ -1,5 +1,5 @@
-//! `HostClient`, `Client` and `PipelineClient` allocate nothing for a request over a kept connection once their buffers
-//! have grown: counted by the allocator, on the client's thread alone.
+//! `HostClient`, `Client` and `PipelineClient` allocate nothing for a request over a kept connection after their
+//! buffers have grown. The allocator counts only the thread of the client.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use courser::{
     PipelineConfig, Report, Request, Response, Upstream,
 };
 
-/// 13 bytes, a head of 20 fields, a chunked body, bodies that do and do not fit into one read.
+/// A body of 13 bytes, a head of 20 fields, a chunked body, and bodies that fit or do not fit into one read.
 const PATHS: [&str; 6] = ["/13", "/headers", "/chunked", "/1k", "/16k", "/1m"];
 
 #[test]
@@ -102,7 +102,7 @@ fn submit_and_wait_many() {
     }
 }
 
-/// A URL with a name and with user information, and a header of the caller's.
+/// URLs with a host name and with user information, and a header field from the caller.
 #[test]
 fn client_of_any_url() {
     let server = Server::bind(0).expect("a loopback port");
@@ -129,7 +129,7 @@ fn client_of_any_url() {
     }
 }
 
-/// Allocations with `in_flight` calls at the same time.
+/// The allocations with this number of simultaneous calls.
 fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     let (mut client, base) = start::<C>(in_flight);
     let target = format!("{base}{path}");
@@ -148,9 +148,9 @@ fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     })
 }
 
-/// Allocations of this thread in that many rounds: the least of several measurements. A buffer still grows when more bytes
-/// arrive at once than ever before, and the kernel decides about that. Such growth stops, while an allocation that is made
-/// for each request stays.
+/// The allocations of this thread in this number of rounds, when they do not decrease any more. A buffer still grows
+/// when more bytes arrive at once than before, which depends on the kernel. This growth ends; allocations for each
+/// request do not.
 fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = on_this_thread();
@@ -162,7 +162,7 @@ fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
     (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
 }
 
-/// A client with that many connections, and the part of the URL before the path.
+/// A client with this number of connections, and the prefix of its targets.
 fn start<C: Subject>(connections: usize) -> (C, String) {
     let server = Server::bind(0).expect("a loopback port");
     let address = server.address();
@@ -179,7 +179,7 @@ trait Subject: Sized {
     fn of(server: SocketAddr, config: HostConfig) -> (Self, String);
     fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error>;
     fn call(&mut self, request: &mut Request, response: &mut Response) -> Result<Report, Error>;
-    /// Reads the whole body in pieces, and tells how long it was.
+    /// Reads the whole body in pieces, and returns its length.
     fn stream(
         &mut self,
         request: &mut Request,
@@ -254,7 +254,7 @@ subject!(Client, |server: SocketAddr, host: HostConfig| {
 });
 
 subject!(PipelineClient, |server, mut host: HostConfig| {
-    // On each connection as many calls as there are connections.
+    // The number of connections is also the number of calls on each connection.
     let connections = host.max_connections.get().isqrt();
     host.max_connections = NonZeroUsize::new(connections).expect("not zero");
     let config = PipelineConfig {
@@ -265,6 +265,6 @@ subject!(PipelineClient, |server, mut host: HostConfig| {
     (client.expect("an event queue"), String::new())
 });
 
-/// In one window.
+/// Number of requests in one measurement.
 const REQUESTS: usize = 50;
 const WINDOWS: usize = 8;

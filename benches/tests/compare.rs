@@ -1,4 +1,4 @@
-//! The comparison as its users run it: each workload with each of its clients, for a moment. The numbers themselves are not
+//! The `compare` tool as a program: each workload with each of its clients, for a very short time. The numbers are not
 //! checked.
 
 use std::process::{Command, Output, Stdio};
@@ -26,7 +26,7 @@ fn every_workload_is_measured() {
         let rows: Vec<_> = rows.split(' ').collect();
         assert_eq!(clients_of(&text, name), rows, "{name} in {text}");
     }
-    // A line for each workload that is a closed loop without TLS, and for each bar that needs only such workloads.
+    // A line for each closed-loop workload without TLS, and for each bar that needs no other workload.
     let (_, end) = text.split_once("divided by").expect("ratios");
     let (ratios, bars) = end.split_once("### Bars").expect("bars");
     assert_eq!(rows(ratios).count(), 20, "{text}");
@@ -49,7 +49,7 @@ fn peers_take_part() {
     for workload in workloads.split(',') {
         let clients = clients_of(&text, workload);
         let all = ["client", "hyper", "reqwest", "ureq"];
-        // ureq would resume its sessions.
+        // Without ureq, which would resume sessions.
         let count = if workload == "handshakes" { 3 } else { 4 };
         assert_eq!(clients, all[..count], "{workload} in {text}");
     }
@@ -81,7 +81,7 @@ fn what_cannot_be_measured_is_said() {
     }
 }
 
-/// The first cells of the rows under the heading of that workload.
+/// The first cells of the rows below the heading of this workload.
 fn clients_of<'a>(text: &'a str, workload: &str) -> Vec<&'a str> {
     let heading = format!("### {workload}: ");
     let (_, section) = text.split_once(&heading).expect("a heading");
@@ -90,7 +90,7 @@ fn clients_of<'a>(text: &'a str, workload: &str) -> Vec<&'a str> {
     rows(section).map(name).collect()
 }
 
-/// The rows of a table, without its head, from their first cell on.
+/// The rows of a table without its head, each from its first cell on.
 fn rows(section: &str) -> impl Iterator<Item = &str> {
     let lines = section.lines().filter_map(|line| line.strip_prefix('|'));
     let rows = lines.skip_while(|line| !line.starts_with("---")).skip(1);

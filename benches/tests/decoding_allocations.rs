@@ -1,8 +1,8 @@
-//! Decoding content codings costs no allocation once the decoders exist: counted by the allocator, on the client's thread
-//! alone. A decoder stays with the response that it decoded, or with the client if the body was streamed.
+//! Decoding content codings allocates nothing after the decoders were created. The allocator counts only the thread of
+//! the client. A decoder stays with the response that it has decoded, or with the client if the body was streamed.
 //!
-//! br is the exception: its decoder cannot be reset, so each body has a new one. The memory of all decoders, br's
-//! included, does not grow with the number of requests.
+//! br is the exception: its decoder cannot be reset, so each body has a new one. No decoder uses more memory with more
+//! requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -52,7 +52,7 @@ fn streamed() {
     }
 }
 
-/// Each connection serves once, which costs allocations. Decoding adds none.
+/// Each connection serves one request. New connections allocate, but decoding adds no allocations.
 #[test]
 fn until_close() {
     let count = |codings: &[&'static str], streamed: bool| {
@@ -82,7 +82,7 @@ fn until_close() {
     }
 }
 
-/// Several codings at once.
+/// Several codings on one body.
 #[test]
 fn a_stack() {
     let (mut client, expected) = client(&["zstd", "gzip", "gzip"], Framing::Length);
@@ -96,7 +96,7 @@ fn a_stack() {
 
 const CODINGS: [&str; 4] = ["gzip", "deflate", "zstd", "br"];
 
-/// Allocations in one window.
+/// The highest number of allocations in one measurement.
 fn promised(coding: &str) -> u64 {
     match coding {
         // The state, the ring buffer, the code tables and the context maps.
@@ -105,7 +105,7 @@ fn promised(coding: &str) -> u64 {
     }
 }
 
-/// Allocations of this thread in that many rounds: the least of several measurements, see the tests of `HostClient`.
+/// The allocations of this thread in one measurement, when they do not decrease any more: see `allocations.rs`.
 fn steady(mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = on_this_thread();
@@ -124,7 +124,7 @@ enum Framing {
     UntilClose,
 }
 
-/// A client of a server that answers everything with a body in those codings, and what that is without them.
+/// A client of a server that sends a body with these codings, and the decoded body.
 fn client(codings: &[&str], framing: Framing) -> (HostClient, Vec<u8>) {
     let plain: Vec<u8> = (0..60_000u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 28) as u8)
@@ -190,7 +190,7 @@ fn coded(coding: &str, data: &[u8]) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Answers each request with `reply`, and closes if that is its end.
+/// Starts a server that sends `reply` to each request, and closes the connection after it if `closes`.
 fn serve(reply: Vec<u8>, closes: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
     let address = listener.local_addr().expect("a loopback port");
@@ -213,7 +213,7 @@ fn serve(reply: Vec<u8>, closes: bool) -> SocketAddr {
     };
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // The client has one connection at a time.
+            // The client has only one connection at a time.
             let _ = answer(stream, &reply);
         }
     });

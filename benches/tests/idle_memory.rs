@@ -1,6 +1,6 @@
-//! What an idle connection costs in memory: the bytes that a client's thread holds now and did not hold before it opened
-//! its connections, divided by the number of connections. That includes the host, the tables, and what the tables have
-//! grown in advance.
+//! The memory of an idle connection: the bytes that the thread of a client holds in addition after opening the
+//! connections, divided by their number. This includes the host and the tables of the client, with the space that these
+//! have reserved in advance.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -42,7 +42,7 @@ fn plain_connection() {
 #[test]
 fn plain_connection_after_a_rush() {
     raise_descriptors().expect("a limit");
-    // All calls at a time: what they needed beside their connections is given back.
+    // All calls at the same time; the memory of the calls is freed at the end.
     let connections = 2000;
     let server = Server::bind(0).expect("a loopback port");
     let url = format!("http://{}/gather/{connections}", server.address());
@@ -84,7 +84,7 @@ fn tls_connection() {
     })
     .expect("a client");
     let before = held_by_this_thread();
-    // Calls that begin together need a connection each, as long as none has an answer; the rest comes in more rounds.
+    // Simultaneous calls need one connection each, until the first response. Further rounds open the rest.
     while client.counters().idle < connections {
         for _ in 0..connections {
             client.submit(Call::new(Request::get(&url), Response::new()));

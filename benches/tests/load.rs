@@ -1,4 +1,4 @@
-//! The load generator as its users run it: the program, against the server of this package.
+//! The load generator as a program, with the server of this package.
 
 use std::fs;
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ fn closed_loop_counts() {
     assert_eq!(record["statuses"], json!({"200": 100}));
     assert_eq!(record["connections_opened"], 4);
     assert_eq!(record["schedule"], Value::Null);
-    // A head besides the 13 bytes.
+    // Each response has a head in addition to the 13 bytes.
     assert!(record["bytes_in"].as_u64() > Some(100 * 30), "{record}");
     let latency = |name: &str| record["latency_us"][name].as_f64().expect("a latency");
     let names = ["min", "p50", "p75", "p90", "p99", "p999", "max"];
@@ -30,7 +30,7 @@ fn closed_loop_counts() {
 
 #[test]
 fn open_loop_sends_what_is_due() {
-    // By number, and by time: 2 000 in the second after the ramp, half as many in it.
+    // By number, and by time: 2,000 in the second after the ramp, half as many during the ramp.
     for (client, amount, sent) in [
         ("host", ["-n", "150"], 150),
         ("pipeline", ["-d", "50ms"], 100),
@@ -43,7 +43,7 @@ fn open_loop_sends_what_is_due() {
         let record = record(&output);
         let schedule = &record["schedule"];
         let count = |name: &str| schedule[name].as_u64().expect("a count");
-        // What a slow machine does not send in time is counted.
+        // Requests that a slow machine does not send in time are counted as unsent.
         assert_eq!(count("sent") + count("unsent"), sent, "{record}");
         assert_eq!(record["requests"], schedule["sent"]);
         assert_eq!(schedule["rate"], 2000.0);
@@ -56,7 +56,7 @@ fn open_loop_sends_what_is_due() {
 
 #[test]
 fn latency_counts_from_when_a_request_was_due() {
-    // All are due within 10 µs and one connection serves them: the last has waited for all the others.
+    // All requests are due within 10 µs and share one connection: the last one has waited for all others.
     let burst = ["--rate", "1e8", "-n", "1000", "-c", "1", "--json"];
     let record = record(&load(&[&burst[..], &[&url("/13")]].concat()));
     let ms = record["seconds"].as_f64().expect("a time") * 1e3;
@@ -123,7 +123,7 @@ fn methods_headers_and_bodies() {
     let head = load(&["-X", "HEAD", "-n", "10", "--json", &url("/1m")]);
     let received = record(&head)["bytes_in"].as_u64().expect("bytes");
     assert!(received < 10_000, "{received} bytes");
-    // The server waits for a body that was announced and not sent, and does not answer.
+    // If the body were missing, the server would wait for it and not respond.
     for client in [
         "client", "call", "blocking", "send", "hyper", "reqwest", "ureq",
     ] {
@@ -171,7 +171,7 @@ fn a_server_that_is_not_there() {
 
 #[test]
 fn time_limit_of_a_request() {
-    // It accepts and answers nothing.
+    // The system accepts connections; the server sends nothing.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let short = ["--timeout", "5ms", "-n", "3", "--warm-up", "0", "-c", "1"];
@@ -183,7 +183,7 @@ fn time_limit_of_a_request() {
 
 #[test]
 fn interrupted_run_prints_what_it_has() {
-    // Nothing answers, so only the signal can end the run; the signal comes before the run begins to wait.
+    // The server does not respond, so that only the signal can end the run. The signal arrives before the run waits.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_load"));
@@ -203,7 +203,7 @@ fn interrupted_run_prints_what_it_has() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = command.spawn().expect("a process");
-    // Once it has connected, it watches for signals.
+    // After it has connected, the program handles signals.
     let _connection = listener.accept().expect("a connection");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -288,7 +288,7 @@ fn record(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// The URL of a new server.
+/// The URL of a path on a new server.
 fn url(path: &str) -> String {
     let server = Server::bind(0).expect("a loopback port");
     let url = format!("http://{}{path}", server.address());

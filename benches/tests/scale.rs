@@ -1,4 +1,5 @@
-//! Memory is bounded however much is under way: short runs of the `scale` tool. Their numbers do not depend on the machine.
+//! Memory is bounded for any number of hosts, connections and calls: short runs of the `scale` tool, with results that
+//! do not depend on the machine.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -20,7 +21,7 @@ fn hosts_that_were_visited_leave_nothing() {
     let [early, late] = steps[..] else {
         panic!("two steps")
     };
-    // Hosts with connections, hosts that had some a moment ago, and hosts with calls.
+    // Hosts with connections, hosts that recently had connections, and hosts with calls.
     assert!(late.most_entries <= 900 + 1024 + 64, "{late:?}");
     // The cache of names is full before the first count.
     assert!(!late.grows_from(&early), "{steps:?}");
@@ -54,7 +55,7 @@ fn a_connection_takes_no_more_beside_more_of_them() {
         assert_eq!(client.counters().idle, connections);
         held_by_this_thread() - before
     };
-    // What a client has without connections is the same for all.
+    // The memory of a client without connections is the same in all three cases.
     let (one, few, many) = (held(1), held(256), held(2048));
     let (of_few, of_many) = ((few - one) / 255, (many - one) / 2047);
     println!("{of_few} bytes for one of 256, {of_many} for one of 2048");
@@ -86,15 +87,15 @@ fn answers_allocate_nothing_beside_many_pending() {
             }
             on_this_thread() - before
         };
-        // Buffers grow to their final size, and chance decides how many answers one read brings. After more than a thousand
-        // calls in one iteration, tables shrink again, once for all calls.
+        // The final sizes of buffers depend on how many responses one read returns. More than a thousand calls in one
+        // iteration leave tables that shrink again, once for all calls.
         let steady = (0..8).map(|_| round()).min();
         let least = steady.unwrap_or(u64::MAX);
         assert!(200 * least <= 4 * all as u64, "{pending} pending: {least}");
     }
 }
 
-/// A server that lives as long as the test program.
+/// A server that runs until the test program ends.
 fn server() -> Upstream {
     let server = Server::bind(0).expect("a loopback port");
     let upstream = Upstream::tcp([server.address()]);

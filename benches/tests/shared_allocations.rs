@@ -1,8 +1,8 @@
-//! What a call through `Shared` allocates: counted over all threads, the caller's, the client's and the server's, which
-//! allocates nothing. One test, in a process of its own, so that no other test's allocations are counted.
+//! The allocations of a call through `Shared`, counted over the threads of the caller, the client and the server, which
+//! allocates nothing. A single test in its own process, so that no other allocations are counted.
 //!
-//! The promise is at most two. A blocking call needs none; a future or a submission needs one. The blocks of the queue,
-//! each for 31 messages, are in addition. A streamed body needs a few for its reader, whatever the length of the body is.
+//! The promise is at most two. A blocking call needs none, a future or a submission needs one. In addition, the queue
+//! needs one block for each 31 messages. A streamed body needs a few for its reader, independent of its length.
 
 use std::future::Future;
 use std::pin::pin;
@@ -31,7 +31,7 @@ fn few_allocations_per_call() {
     count(&any_host, &format!("http://{address}"));
 }
 
-/// `base` comes before a path.
+/// Counts with each way of calling. `base` is the prefix of a path.
 fn count<C: Drive>(client: &Shared<C>, base: &str) {
     let target = format!("{base}/1k");
     let mut response = Response::new();
@@ -77,7 +77,7 @@ fn count<C: Drive>(client: &Shared<C>, base: &str) {
     }
 }
 
-/// Allocations in that many rounds: the least of several measurements, see the tests of `HostClient`.
+/// The allocations in one measurement, when they do not decrease any more: see `allocations.rs`.
 fn steady(mut round: impl FnMut()) -> u64 {
     let mut window = || {
         let before = in_process();
@@ -107,10 +107,10 @@ fn block_on<F: Future>(waker: &Waker, future: F) -> F::Output {
     }
 }
 
-/// In one window.
+/// Number of requests in one measurement.
 const REQUESTS: u64 = 310;
-/// The queue's, for that many messages, and one that was begun before.
+/// Blocks of the queue for this number of messages, and one block that was started before.
 const BLOCKS: u64 = REQUESTS / 31 + 1;
 const WINDOWS: usize = 8;
-/// For each streamed body.
+/// Most allocations for each streamed body.
 const MOST_STREAMED: u64 = 8;

@@ -1,4 +1,4 @@
-//! One client, one workload, one round.
+//! Takes one sample: one client with one workload in one round.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use super::workload::Workload;
 use crate::measure::{Record, cpu_time};
 use crate::process::{Served, load, spawn_on};
 
-/// Where clients are measured, and for how long.
+/// The cores for client and server, and the duration of a sample.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) server_core: usize,
@@ -21,11 +21,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Measures `client` with a server of its own. The system remembers past connections by address, and a new server has
-    /// a new address.
+    /// Measures `client` with a new server: the system keeps closed connections (TIME_WAIT) by address, and a new
+    /// address has none.
     ///
     /// # Errors
-    /// The server or the client failed, or a request did.
+    /// The server, the client or a request failed.
     pub(super) fn take(&self, client: &str, workload: &Workload) -> Result<Sample, Box<dyn Error>> {
         let served = &Served::on(self.server_core, workload.tls)?;
         let body = NamedTempFile::new()?;
@@ -49,15 +49,15 @@ impl Place {
     }
 }
 
-/// What one client did in one round.
+/// The result of one client in one round.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) requests_per_second: f64,
     pub(super) user_us: f64,
     pub(super) system_us: f64,
-    /// The server's processor time for each request, that for accepting connections included.
+    /// Processor time of the server for each request in µs, including the time for accepting connections.
     server_us: f64,
-    /// What only our own tools know; `None` for wrk.
+    /// Numbers that only our own tools report; `None` for wrk.
     pub(super) own: Option<Own>,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Own {
 }
 
 impl Sample {
-    /// The system's timer samples what is user time: some ten times in a round, so the split is that of all rounds
-    /// together. Their sum is exact.
+    /// The system samples whether time is user time, about ten times in a round. So the split between user and system
+    /// time is that of all rounds together. The sum of both is exact.
     pub(super) fn median(samples: &[Self]) -> Self {
         let sum = |value: fn(&Self) -> f64| samples.iter().map(value).sum::<f64>();
         let user_share = sum(|sample| sample.user_us) / sum(Self::cpu_us).max(f64::MIN_POSITIVE);
@@ -107,7 +107,7 @@ impl Sample {
         self.cpu_us() * self.requests_per_second / 1e4
     }
 
-    /// The same of the server.
+    /// The share of its core that the server used, in percent.
     pub(super) fn server_busy(&self) -> f64 {
         self.server_us * self.requests_per_second / 1e4
     }
@@ -122,12 +122,12 @@ impl Sample {
     }
 }
 
-/// How a sample is taken. It comes with the number of requests that the server has seen.
+/// Takes a sample and counts the requests to the server.
 struct Taking<'a> {
     client: &'a str,
     workload: &'a Workload,
     served: &'a Served,
-    /// Of each request.
+    /// The body of each request.
     body: &'a NamedTempFile,
     core: usize,
     duration: Duration,
@@ -151,7 +151,7 @@ impl Taking<'_> {
         let seconds = self.duration.as_secs_f64();
         match workload.rate {
             None => command.args(["--duration", &seconds.to_string()]),
-            // A number of requests, so that late answers at the end count, too.
+            // A number instead of a time, so that late requests at the end are counted too.
             Some(rate) => {
                 let requests = (rate * seconds).max(1.0) as u64;
                 let requests = requests.to_string();
@@ -182,8 +182,8 @@ impl Taking<'_> {
         Ok((sample, record.requests + warm_up))
     }
 
-    /// Afterwards all connections are open, and buffers have grown. With many connections, one more request on each is
-    /// enough.
+    /// The number of requests of the warm-up, after which all connections are open and buffers have grown. With many
+    /// connections, one additional request on each is enough.
     fn warm_up(&self) -> u64 {
         let workload = self.workload;
         let at_once = u64::from(workload.connections * workload.depth_of(self.client));
@@ -201,7 +201,7 @@ impl Taking<'_> {
             lua += &format!("wrk.body = string.rep(\"b\", {})\n", workload.body);
         }
         if workload.depth > 1 {
-            // Its only way to pipeline: one string of several requests.
+            // wrk can only pipeline a string of several requests.
             lua += &format!(
                 "init = function(args) local r = {{}} for i = 1, {} do r[i] = wrk.format() end \
                  requests = table.concat(r) end\nrequest = function() return requests end\n",
@@ -214,7 +214,7 @@ impl Taking<'_> {
         command
             .args(["--threads", "1"])
             .args(["--connections", &workload.connections.to_string()])
-            // It takes whole seconds.
+            // wrk takes whole seconds.
             .args([
                 "--duration",
                 &self.duration.as_secs_f64().ceil().to_string(),
@@ -238,7 +238,7 @@ impl Taking<'_> {
     }
 }
 
-/// Runs it to its end, and returns what it printed.
+/// Runs a command on a core to its end, and returns its output.
 pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let output = spawn_on(core, command)?.wait_with_output()?;
@@ -248,7 +248,8 @@ pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Bo
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// All requests, and requests per second; `None` too where wrk saw errors.
+/// The number of requests and the requests per second in the output of wrk. `None` if wrk reports errors, or for other
+/// output.
 pub(crate) fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
     if output.contains("Socket errors:") || output.contains("Non-2xx") {
         return None;
@@ -271,7 +272,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Requests that suffice to warm up, whatever the number of connections.
+/// Requests that are enough for a warm-up with any number of connections.
 const WARM: u64 = 2000;
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! The medians as Markdown: a table for each workload, the ratios of courser's client to the others in one, and the bars.
+//! Prints the medians as Markdown: a table for each workload, a table with the ratios of courser's client to the
+//! others, and the bars.
 
 use super::sample::Sample;
 use super::{Args, Contest};
 
-/// Prints all of them, as far as there are numbers.
+/// Prints all tables, as far as there are numbers.
 pub(super) fn print(args: &Args, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
-    // Fewer than were asked for, if the user has ended the run.
+    // Fewer rounds than requested, if the user has interrupted the run.
     let entrants = contests.iter().flat_map(|contest| &contest.entrants);
     let rounds = entrants.map(|entrant| entrant.samples.len()).max();
     println!(
@@ -26,7 +27,7 @@ pub(super) fn print(args: &Args, contests: &[Contest]) {
 /// A contest with its medians.
 struct Result<'a> {
     contest: &'a Contest,
-    /// In the order of the entrants.
+    /// One for each entrant, in the same order.
     medians: Vec<Option<Sample>>,
 }
 
@@ -61,7 +62,7 @@ impl<'a> Result<'a> {
              | p99 µs | p99.9 µs | client busy | server busy |\n|---|{}",
             "--:|".repeat(12)
         );
-        // At a fixed rate, no client comes near to what is possible.
+        // With a fixed rate, no client comes near the limit.
         let limit = self.median("limit").filter(|_| workload.rate.is_none());
         for (entrant, median) in self.contest.entrants.iter().zip(&self.medians) {
             match (median, &entrant.failure) {
@@ -115,7 +116,7 @@ fn print_ratios(results: &[Result<'_>]) {
         let Some(own) = result.median(workload.courser) else {
             continue;
         };
-        // At a fixed rate, all clients have the same.
+        // With a fixed rate, all clients have the same.
         if workload.rate.is_some() {
             continue;
         }
@@ -156,7 +157,7 @@ fn print_bars(results: &[Result<'_>]) {
     }
 }
 
-/// A goal: a figure of one client in one workload, perhaps divided by the figure of another client.
+/// A bar: a number of one client in one workload, or its ratio to the number of another client.
 struct Bar {
     figure: Figure,
     /// Workload and client.
@@ -167,11 +168,11 @@ struct Bar {
 
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Requests per second, at least.
+    /// Minimum of requests per second.
     Rate,
-    /// Processor time per request outside the kernel in µs, at most.
+    /// Maximum of processor time per request outside the kernel, in µs.
     User,
-    /// Processor time per request in µs, at most.
+    /// Maximum of processor time per request, in µs.
     Cpu,
 }
 
@@ -191,7 +192,7 @@ impl Bar {
             Figure::Rate => measured >= self.bound,
             Figure::User | Figure::Cpu => measured <= self.bound,
         };
-        // What the rate would be if nothing but the client's core limited it.
+        // The rate if only the core of the client limited it.
         let by_cpu = match self.figure {
             Figure::Rate => number(divided(|sample| 1e6 / sample.cpu_us())),
             Figure::User | Figure::Cpu => "–".to_owned(),
@@ -213,7 +214,7 @@ impl Bar {
     }
 }
 
-/// Ratios with digits, sums without.
+/// Ratios with decimals, large numbers without.
 fn number(number: f64) -> String {
     if number < 0.2 {
         format!("{number:.3}")
@@ -250,7 +251,7 @@ const fn user(client: &'static str, to: Option<(&'static str, &'static str)>, mo
     }
 }
 
-/// The goals that are timed; `counts` has the goals that are counted.
+/// The bars for times; `counts` has the bars for counts.
 const BARS: &[Bar] = &[
     rate("get-64", "host", "limit", 0.97),
     rate("get-64", "host", "wrk", 1.1),

@@ -1,34 +1,33 @@
-//! What can be measured, as one list.
+//! The list of all workloads.
 
 use std::error::Error;
 
-/// Requests of one kind, over a number of connections. The numbers of each are for its own clients: they differ in what
-/// else is on their core.
+/// Requests of one kind over a number of connections. Results can be compared only between the clients of one workload.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
     pub(super) method: &'static str,
-    /// See the paths of `serve`.
+    /// One of the paths of `serve`.
     pub(super) path: &'static str,
-    /// Bytes of the request's body.
+    /// Bytes of the request body.
     pub(super) body: usize,
     pub(super) connections: u32,
-    /// Requests on each connection at a time, for [`PIPELINING`] clients. The others have one.
+    /// Simultaneous requests on each connection, for [`PIPELINING`] clients. The other clients have one.
     pub(super) depth: u32,
     pub(super) tls: bool,
-    /// Of an open loop: the share of what the slowest client can do.
+    /// For an open loop: the rate as a share of the rate of the slowest client in a closed loop.
     pub(super) share: Option<f64>,
-    /// Requests per second that come of it.
+    /// The resulting rate in requests per second.
     pub(super) rate: Option<f64>,
-    /// The limit first, then maybe the same with memory for each answer. It has no TLS; wrk has no rates, and waits for
-    /// the body of an answer to HEAD.
+    /// The limit first, then, in some workloads, the limit with memory for each response. The limit has no TLS. wrk has
+    /// no rates, and waits for the body of a response to HEAD.
     pub(super) clients: &'static [&'static str],
-    /// The one of them that stands for courser where there is room for one only.
+    /// The client that represents courser in tables with room for only one.
     pub(super) courser: &'static str,
 }
 
 impl Workload {
-    /// How many requests `client` has on each connection at a time.
+    /// The number of simultaneous requests of `client` on each connection.
     pub(super) fn depth_of(&self, client: &str) -> u32 {
         if PIPELINING.contains(&client) {
             self.depth
@@ -37,7 +36,7 @@ impl Workload {
         }
     }
 
-    /// A short description.
+    /// A short title.
     pub(super) fn title(&self) -> String {
         let mut title = format!("`{} {}`", self.method, self.path);
         if self.body > 0 {
@@ -71,7 +70,7 @@ impl Workload {
 /// The workloads that the words of a command line name, in the order of the list.
 ///
 /// # Errors
-/// A word stands for none.
+/// A word names no workload.
 pub(super) fn named(words: &[String]) -> Result<Vec<Workload>, Box<dyn Error>> {
     let stands_for = |word: &str, name: &str| {
         let rest = name.strip_prefix(word);
@@ -86,7 +85,7 @@ pub(super) fn named(words: &[String]) -> Result<Vec<Workload>, Box<dyn Error>> {
     Ok(ALL.iter().filter(is_named).cloned().collect())
 }
 
-/// The list as help text.
+/// The list as a help text.
 pub(super) fn help() -> String {
     let mut help = "Workloads:\n".to_owned();
     for workload in ALL {
@@ -99,7 +98,7 @@ pub(super) fn help() -> String {
     help
 }
 
-/// Clients with several requests on a connection.
+/// Clients that can pipeline.
 const PIPELINING: [&str; 3] = ["limit", "wrk", "pipeline"];
 
 /// 13 bytes over kept connections, for all clients.
@@ -117,7 +116,7 @@ const GET: Workload = Workload {
     courser: "host",
 };
 
-/// Bodies of some size, which are to be handed out whole.
+/// Larger bodies, which the client returns whole.
 const LONG: Workload = Workload {
     clients: &[
         "limit",
@@ -132,7 +131,7 @@ const LONG: Workload = Workload {
     ..FEW
 };
 
-/// Other bodies and methods, with fewer connections, so that buffers stay in the caches.
+/// Other bodies and methods, with fewer connections, so that buffers stay in the caches of the processor.
 const FEW: Workload = Workload {
     connections: 32,
     ..GET
@@ -145,7 +144,7 @@ const PIPELINED: Workload = Workload {
     ..GET
 };
 
-/// Latencies from when a request was due.
+/// Open loop: latencies are measured from the time at which a request was due.
 const OPEN: Workload = Workload {
     clients: &["limit", "host", "client", "hyper", "reqwest", "ureq"],
     ..GET
@@ -183,7 +182,7 @@ const ALL: &[Workload] = &[
     Workload {
         name: "get-20000",
         connections: 20_000,
-        // ureq would need too many threads, and wrk's time is over before it has connected.
+        // No clients with a thread for each connection, and not wrk, whose time ends before it has connected.
         clients: &["limit", "host", "client", "hyper", "reqwest"],
         ..GET
     },

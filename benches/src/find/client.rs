@@ -1,4 +1,4 @@
-//! Clients as processes of their own: find, the bound that wrk sets, and other programs that can search.
+//! Runs the clients as processes: find, wrk for the bound, and other programs that can search.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,18 +14,18 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::compare::sample::wrk_numbers;
 use crate::process::{installed, spawn_on, tool};
 
-/// Runs clients on their core.
+/// Runs clients on one core.
 pub(super) struct Finder {
     program: PathBuf,
     core: usize,
     peak: tempfile::NamedTempFile,
 }
 
-/// A search that found what it should.
+/// The result of a search.
 pub(super) struct Found {
     output: Vec<u8>,
     pub(super) seconds: f64,
-    /// The most that was resident, in KiB.
+    /// Highest resident memory, in KiB.
     pub(super) memory: u64,
 }
 
@@ -34,7 +34,7 @@ impl Found {
         self.output.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// What was found, as paths.
+    /// The paths of all results.
     pub(super) fn paths(&self, url: &str) -> BTreeSet<String> {
         let text = String::from_utf8_lossy(&self.output);
         let paths = text.lines().filter_map(|line| line.strip_prefix(url));
@@ -42,7 +42,7 @@ impl Found {
     }
 }
 
-/// Programs that a search is compared with, where they are installed.
+/// Programs that a search is compared with, if they are installed.
 pub(super) const PEERS: [&str; 2] = ["rclone", "wget2"];
 
 impl Finder {
@@ -54,7 +54,7 @@ impl Finder {
         })
     }
 
-    /// Searches, and keeps what is printed.
+    /// Runs a search and keeps its output.
     pub(super) fn find(
         &self,
         url: &str,
@@ -75,7 +75,7 @@ impl Finder {
         })
     }
 
-    /// Searches, and only counts the lines.
+    /// Runs a search and only counts the lines of its output.
     pub(super) fn count(
         &self,
         url: &str,
@@ -129,7 +129,7 @@ impl Finder {
         Ok(fs::read_to_string(self.peak.path())?.trim().parse()?)
     }
 
-    /// The seconds that the listings take by wrk's rate.
+    /// The bound: the seconds that wrk needs for all listings at its rate.
     pub(super) fn bound(
         &self,
         url: &str,
@@ -159,7 +159,7 @@ impl Finder {
         Ok(paths.len() as f64 / rate)
     }
 
-    /// The seconds that another program takes, if it is installed.
+    /// The seconds that another program needs; `None` if it is not installed.
     pub(super) fn peer(
         &self,
         name: &str,
@@ -189,10 +189,10 @@ impl Finder {
     }
 }
 
-/// Runs another program and writes down how much memory it had.
+/// Runs another program and records its highest resident memory.
 #[derive(clap::Parser, Debug)]
 pub struct PeakArgs {
-    /// Gets the most KiB that were resident
+    /// File for the highest resident memory in KiB
     file: PathBuf,
 
     /// The program and its arguments
@@ -200,7 +200,8 @@ pub struct PeakArgs {
     command: Vec<String>,
 }
 
-/// The tool: a process of its own, so that the program is its only child, and no larger one before it runs.
+/// Runs the tool. It is a separate process, so that the program is its only child, and the memory of a larger parent
+/// does not count.
 ///
 /// # Errors
 /// The program does not run.

@@ -1,5 +1,5 @@
-//! A server of listings that are made in memory, once for each depth: as many as a case needs, with random faults if the
-//! case needs them. A thread for each connection, all on one core.
+//! A server of generated listings. The listing of each depth is made once; a case can add random faults. It has one
+//! thread for each connection, all on one core.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::process::stay_on;
 
-/// How many directories are in a directory at each depth, and how many files in each directory of the lowest.
+/// The number of subdirectories of a directory at each depth, and of files in each directory of the lowest depth.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     fans: Vec<usize>,
@@ -39,7 +39,7 @@ impl Shape {
         self.fans.iter().product::<usize>() * self.files
     }
 
-    /// All that is there.
+    /// The paths of all entries.
     pub(super) fn paths(&self) -> BTreeSet<String> {
         let mut level = vec!["/".to_owned()];
         let mut all: BTreeSet<String> = level.iter().cloned().collect();
@@ -54,7 +54,7 @@ impl Shape {
         all
     }
 
-    /// What is in a directory of that depth.
+    /// The names in a directory of this depth.
     fn names(&self, depth: usize) -> Vec<String> {
         match self.fans.get(depth) {
             Some(&fan) => (0..fan).map(|n| format!("directory-{n}/")).collect(),
@@ -62,7 +62,7 @@ impl Shape {
         }
     }
 
-    /// The answer with the listing of a directory of that depth, as nginx writes it.
+    /// The response with the listing of a directory of this depth, as nginx writes it.
     fn answer(&self, depth: usize) -> Vec<u8> {
         let mut page = "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n\
                         <h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n"
@@ -75,7 +75,7 @@ impl Shape {
         }
         page.push_str("</pre><hr></body>\r\n</html>\r\n");
         let mut answer = String::new();
-        // Nothing in it can fail.
+        // Writing to memory cannot fail.
         let _ = write!(
             answer,
             "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{page}",
@@ -85,18 +85,18 @@ impl Shape {
     }
 }
 
-/// What goes wrong with some answers, by a seed and the number of the request.
+/// Random faults, chosen by a seed and the number of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     seed: u64,
 }
 
-/// One of them.
+/// A fault of one response.
 enum Fault {
     Reset,
     Error,
     Busy,
-    /// No answer at all.
+    /// No response.
     Stall,
     CutShort,
 }
@@ -106,7 +106,7 @@ impl Faults {
         Self { seed }
     }
 
-    /// 12 of 100 answers.
+    /// The fault of this response. 12 of 100 responses have one.
     fn of(self, request: u64) -> Option<Fault> {
         let random = splitmix(self.seed ^ splitmix(request));
         if random % 100 >= 12 {
@@ -130,7 +130,7 @@ fn splitmix(value: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The server, until it is dropped.
+/// The running server. It stops when dropped.
 #[derive(Debug)]
 pub(super) struct Mirror {
     address: SocketAddr,
@@ -139,7 +139,7 @@ pub(super) struct Mirror {
 
 #[derive(Debug)]
 struct Shared {
-    /// By depth.
+    /// The response for each depth.
     answers: Vec<Vec<u8>>,
     faults: Option<Faults>,
     requests: AtomicU64,
@@ -162,7 +162,7 @@ impl Mirror {
         });
         let own = Arc::clone(&shared);
         thread::spawn(move || {
-            // If the system allows it. The threads of the connections inherit the core of this thread.
+            // Best effort. The threads of the connections inherit the core of this thread.
             let _ = stay_on(core);
             for stream in listener.incoming().flatten() {
                 if own.is_over.load(Ordering::Relaxed) {
@@ -170,7 +170,7 @@ impl Mirror {
                 }
                 own.connections.fetch_add(1, Ordering::Relaxed);
                 let shared = Arc::clone(&own);
-                // A connection that ends in an error has ended.
+                // An error only ends its connection.
                 thread::spawn(move || shared.serve(stream));
             }
         });
@@ -193,7 +193,7 @@ impl Mirror {
 impl Drop for Mirror {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts connections.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
     }
 }
@@ -210,7 +210,7 @@ impl Shared {
                     n => buffer.extend_from_slice(&chunk[..n]),
                 }
             }
-            // The client waits for an answer before it asks again.
+            // The client does not pipeline: the buffer holds one request.
             let target = buffer.split(|&byte| byte == b' ').nth(1).unwrap_or(b"/");
             let depth = target
                 .iter()
@@ -225,7 +225,7 @@ impl Shared {
                 Some(Fault::Busy) => stream.write_all(BUSY)?,
                 Some(Fault::CutShort) => return stream.write_all(&answer[..answer.len() / 2]),
                 Some(Fault::Stall) => {
-                    // Until the client closes the connection.
+                    // Waits until the client closes the connection.
                     return stream.read(&mut chunk).map(|_| ());
                 }
                 Some(Fault::Reset) => {

@@ -1,4 +1,4 @@
-//! nginx over a directory, with limits and delays, and what its log says.
+//! Runs nginx for a directory, with limits and delays, and reads its log.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,26 +14,26 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::{installed, spawn_on};
 
-/// nginx, until it is dropped.
+/// A running nginx. It stops when dropped.
 pub(super) struct Server {
     child: Child,
     pub(super) url: String,
     log: PathBuf,
 }
 
-/// What was asked of it.
+/// The counts from the log.
 pub(super) struct Log {
     pub(super) requests: usize,
-    /// Those that had a request.
+    /// Connections with at least one request.
     pub(super) connections: usize,
 }
 
-/// Requests in a second that the zone `requests` lets through.
+/// Requests per second that the zone `requests` allows.
 pub(super) const RATE: u32 = 300;
 
 impl Server {
-    /// `directives` are those of the location that is asked. They can go on to `@listing`, and limit by the zones
-    /// `connections` and `requests`.
+    /// Starts nginx. `directives` are those of the requested location. They can continue at `@listing`, and limit with
+    /// the zones `connections` and `requests`.
     pub(super) fn start(
         place: &Path,
         root: &Path,
@@ -44,11 +44,11 @@ impl Server {
             true => "nginx",
             false => "/usr/sbin/nginx",
         };
-        // The port was free a moment ago; there is no better way to find one.
+        // The port was free just now; nginx cannot choose a free port itself.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = place.join("access.log");
         let mut config = String::new();
-        // Otherwise the worker would run as another user, who may not read this directory.
+        // Under root, the worker would run as a user without permission to read here.
         if rustix::process::geteuid().is_root() {
             config.push_str("user root; ");
         }
@@ -91,7 +91,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Empties the log, once what the last client has done is in it.
+    /// Empties the log after the requests of the last client were written to it.
     pub(super) fn forget(&self) -> Result<(), Box<dyn Error>> {
         self.log()?;
         fs::OpenOptions::new()
@@ -101,13 +101,13 @@ impl Server {
         Ok(())
     }
 
-    /// What is in the log, when no more comes.
+    /// The counts from the log, after all requests were written to it.
     pub(super) fn log(&self) -> Result<Log, Box<dyn Error>> {
         let mut last = None;
         loop {
-            thread::sleep(Duration::from_millis(1200)); // it is flushed each second
+            thread::sleep(Duration::from_millis(1200)); // nginx flushes the log every second
             let log = fs::read_to_string(&self.log)?;
-            // What was there before it was emptied leaves a hole.
+            // After truncation, nginx continues at its old offset; the hole reads as NULs.
             let lines = log.lines().map(|line| line.trim_start_matches('\0'));
             let requests = lines.clone().count();
             if last.replace(requests) == Some(requests) {
@@ -123,11 +123,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // With its worker, which SIGKILL would leave behind.
+        // SIGTERM also ends the worker; SIGKILL would leave it running.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
-/// Where Debian has it; it comes with nginx-light.
+/// The path on Debian, from the package of nginx-light.
 const ECHO: &str = "/usr/lib/nginx/modules/ngx_http_echo_module.so";

@@ -1,4 +1,4 @@
-//! Directories and files on disk, for nginx to show.
+//! Creates directories and files on disk for nginx.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -11,7 +11,7 @@ pub(super) struct Tree {
     root: PathBuf,
     /// Paths of all directories, with a `/` at the end.
     directories: Vec<String>,
-    /// Paths of the wanted files, as find(1) has them.
+    /// Paths of the wanted files, in the form of find(1).
     wanted: BTreeSet<String>,
 }
 
@@ -66,5 +66,5 @@ impl Tree {
     }
 }
 
-/// What is looked for in it.
+/// The pattern of the wanted files.
 pub(super) const NAME: &str = "wanted-*.xml";

@@ -1,5 +1,4 @@
-//! What is asked for besides one URL: the options that only courser's own clients take, and the requests that come of
-//! them.
+//! The options of `load` that only clients of courser support, and the requests that these options describe.
 
 use std::error::Error;
 use std::fs;
@@ -13,34 +12,34 @@ use hyper::Uri;
 
 use crate::measure::{Plan, Target, duration, method, takes_body};
 
-/// The options of courser's clients that run on one thread (host, client, pipeline). The others do not take them.
+/// The options of clients of courser on one thread (host, client, pipeline). Other clients do not support them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Only with --client host, client or pipeline")]
 pub struct Asking {
-    /// How long the rate rises from nothing, in a straight line; without --rate, connections are added one by one
+    /// Time over which the rate rises linearly from zero; without --rate, connections are added one by one
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub ramp: Option<Duration>,
 
-    /// A header of each request; may be given several times
+    /// A header field of each request; may be given several times
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
 
-    /// The time limit of each request, from when it is sent [default: 60s]
+    /// The time limit of each request, from its submission [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
 
-    /// A file with one `URL` or `METHOD URL` on each line, asked for in turn; `-` is the standard input. A URL may be a
-    /// path at the host of the argument URL. Empty lines, and those that begin with `#`, are skipped
+    /// A file with one `URL` or `METHOD URL` on each line, requested in turn; `-` is the standard input. A URL may be a
+    /// path on the host of the argument URL. Empty lines and lines that begin with `#` are skipped
     #[arg(long, value_name = "FILE")]
     pub urls: Option<PathBuf>,
 
-    /// Take the lines of --urls in random order, each once before any comes again. The same seed gives the same order
+    /// Take the lines of --urls in random order, each once before any is repeated. The same seed gives the same order
     #[arg(long, value_name = "SEED", requires = "urls")]
     pub shuffle: Option<u64>,
 }
 
 impl Asking {
-    /// The first of these options that was given.
+    /// The name of the first of these options that was given.
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         let options = [
@@ -53,10 +52,10 @@ impl Asking {
         Some(name)
     }
 
-    /// The requests, all to the host of the plan's URL if `one_host`.
+    /// The requests. With `one_host`, all go to the host of the plan's URL.
     ///
     /// # Errors
-    /// A file cannot be read; a line is none, or is for another host; a header cannot be sent.
+    /// A file cannot be read, a line is not valid or names another host, or a header field is not valid.
     pub fn script(&self, plan: &Plan, one_host: bool) -> Result<Script, Box<dyn Error>> {
         let reader = Reader {
             base: &plan.url,
@@ -75,7 +74,7 @@ impl Asking {
             headers: self.headers.clone(),
             data: plan.body()?,
         };
-        // What the engine would refuse in each request is refused once.
+        // One request is checked here, instead of an error for each request.
         let mut probe = script.request_for(&Line {
             target: "/".to_owned(),
             ..script.lines[0].clone()
@@ -86,14 +85,14 @@ impl Asking {
     }
 }
 
-/// The requests of a run, one after the other, without an end.
+/// An endless sequence of requests.
 #[derive(Debug)]
 pub struct Script {
-    /// At least one.
+    /// Not empty.
     lines: Vec<Line>,
-    /// The numbers of the lines, as this round takes them.
+    /// The indices of the lines in the order of this round.
     order: Vec<usize>,
-    /// The place in `order` of the next.
+    /// The index in `order` of the next line.
     next: usize,
     shuffle: Option<Random>,
     headers: Vec<(String, String)>,
@@ -103,19 +102,20 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     method: String,
-    /// As the client wants it: a path, or a URL.
+    /// A path or a URL, as the client needs it.
     target: String,
 }
 
 impl Script {
-    /// The next request, made anew.
+    /// A new request for the next line.
     #[must_use]
     pub fn request(&mut self) -> Request {
         let line = self.advance();
         self.request_for(&self.lines[line])
     }
 
-    /// Makes the next request of one that this script has made. One of a single line stays what it is, encoded.
+    /// Turns an earlier request of this script into the next one. With a single line, the encoded request is reused
+    /// unchanged.
     #[inline]
     pub fn reuse(&mut self, request: &mut Request) {
         if self.lines.len() > 1 {
@@ -149,7 +149,7 @@ impl Script {
         request
     }
 
-    /// The number of the next line.
+    /// The index of the next line.
     fn advance(&mut self) -> usize {
         if self.next == self.order.len() {
             self.next = 0;
@@ -168,7 +168,7 @@ impl Script {
 struct Reader<'a> {
     base: &'a Target,
     one_host: bool,
-    /// Of lines that name none.
+    /// The method for lines without one.
     method: &'a str,
 }
 
@@ -233,12 +233,12 @@ impl Reader<'_> {
     }
 }
 
-/// SplitMix64: good enough to mix lines.
+/// The random number generator SplitMix64, which is good enough for shuffling lines.
 #[derive(Debug)]
 struct Random(u64);
 
 impl Random {
-    /// Fisher and Yates'.
+    /// Fisher-Yates shuffle.
     fn shuffle(&mut self, order: &mut [usize]) {
         for last in (1..order.len()).rev() {
             let other = self.next() % (last as u64 + 1);

@@ -1,5 +1,5 @@
-//! The two ways to keep one of courser's clients busy, on this thread: a closed loop, in which an answer is the sign for
-//! the next request, and an open one, in which the clock is.
+//! Drives a client of courser on this thread: in a closed loop, a response triggers the next request; in an open loop,
+//! the clock does.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,8 @@ use super::asking::Script;
 use super::schedule::{self, Pace, Schedule};
 use crate::measure::{LOOK, Plan, Record, Run};
 
-/// As many calls at a time as the plan says. With a `ramp`, they are begun one after the other over that time.
+/// Runs a closed loop with the number of simultaneous calls of the plan. With a `ramp`, the calls are started one after
+/// the other over this time.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -25,7 +26,7 @@ pub fn closed(
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
     let calls = plan.at_once();
-    // When the call of each tag was submitted last.
+    // The time at which the call of each tag was last submitted.
     let mut sent = vec![run.began(); calls as usize];
     let mut begun = 0;
     loop {
@@ -53,7 +54,7 @@ pub fn closed(
             }
             continue;
         };
-        // Answers that came together have one time, as in `limit`.
+        // Responses that arrive together share one time, as in `limit`.
         let now = Instant::now();
         loop {
             let sent = &mut sent[done.tag as usize];
@@ -73,8 +74,9 @@ pub fn closed(
     run.finish(name)
 }
 
-/// A request whenever one is due, if fewer calls are in flight than the plan allows; if not, as soon as one has ended.
-/// Latencies count from when a request was due, so a stall is not hidden by sending nothing while it lasts.
+/// Runs an open loop: sends a request when it is due, if fewer calls are in flight than the plan allows; if not, after
+/// the next call ends. Latencies count from the time at which the request was due, so that a stall affects all requests
+/// that were due during it.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -143,7 +145,7 @@ fn ended(run: &mut Run, done: &Completion, since: Instant, now: Instant) {
     }
 }
 
-/// What happened, with the system's reason.
+/// The kind of the error, with the cause from the system.
 fn kind(error: &courser::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -151,36 +153,36 @@ fn kind(error: &courser::Error) -> String {
     }
 }
 
-/// What the clients have in common here.
+/// The operations of a client that the loops need.
 pub trait Driven {
-    /// Takes over a call.
+    /// Submits a call.
     fn submit(&mut self, call: Call) -> CallId;
 
-    /// Ends a call; false if it has ended.
+    /// Cancels a call. False if the call had already ended.
     fn cancel(&mut self, call: CallId) -> bool;
 
-    /// The next completion; `None` after that time, or when there is none to come.
+    /// Waits for the next completion. `None` after this time, or if no call is in flight.
     ///
     /// # Errors
-    /// The system's, when it cannot wait for events.
+    /// The system cannot wait for events.
     fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>>;
 
-    /// The next completion that is there already.
+    /// The next completion that is ready, without waiting.
     fn next_done(&mut self) -> Option<Completion>;
 
-    /// Lets that time pass without calls.
+    /// Runs the event loop for this time without calls.
     ///
     /// # Errors
-    /// The system's, when it cannot wait for events.
+    /// The system cannot wait for events.
     fn maintain(&mut self, time: Duration) -> io::Result<()>;
 
-    /// Calls that have not completed.
+    /// The number of calls that have not completed.
     fn in_flight(&self) -> usize;
 
-    /// Connections that are not up yet.
+    /// The number of connections that are being opened.
     fn connecting(&self) -> usize;
 
-    /// Connections opened so far.
+    /// The number of connections that were opened so far.
     fn opened(&self) -> u64;
 }
 

@@ -1,24 +1,25 @@
-//! When requests are due in an open loop: at a fixed rate, however the earlier requests end. Pure arithmetic.
+//! The times at which the requests of an open loop are due: at a fixed rate, independent of earlier requests. Only
+//! arithmetic.
 
 use std::time::{Duration, Instant};
 
 use crate::measure::{Followed, LOOK, Plan};
 
-/// A rate, reached in a straight line from nothing.
+/// A rate that rises linearly from zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Requests per second after the ramp.
     pub rate: f64,
-    /// How long the rate rises.
+    /// The time over which the rate rises.
     pub ramp: Duration,
 }
 
 impl Schedule {
-    /// When request `number` is due, from the beginning. The first has the number 0 and is due at once.
+    /// When request `number` is due, counted from the start. The first request has the number 0 and is due at once.
     #[must_use]
     pub fn due(&self, number: u64) -> Duration {
         let (number, ramp) = (number as f64, self.ramp.as_secs_f64());
-        // The rate is `rate * t / ramp` at first, so `rate * t² / (2 * ramp)` requests are due before t.
+        // During the ramp, the rate is `rate * t / ramp`, so that `rate * t² / (2 * ramp)` requests are due before t.
         let in_ramp = self.rate * ramp / 2.0;
         let seconds = if number < in_ramp {
             (2.0 * ramp * number / self.rate).sqrt()
@@ -28,7 +29,7 @@ impl Schedule {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// How many requests are due before that time.
+    /// The number of requests that are due before this time.
     #[must_use]
     pub fn due_before(&self, time: Duration) -> u64 {
         let (time, ramp) = (time.as_secs_f64(), self.ramp.as_secs_f64());
@@ -37,26 +38,26 @@ impl Schedule {
         } else {
             self.rate * (time - ramp / 2.0)
         };
-        // One that is due at that very nanosecond does not count, however it was rounded.
+        // A request that is due exactly at this nanosecond does not count, whatever the rounding.
         (requests - self.rate * 1e-9 - ROUNDING).ceil() as u64
     }
 }
 
-/// The requests of a run that follows a schedule, in their order.
+/// The progress of a run that follows a schedule.
 #[derive(Debug)]
 pub struct Pace {
     schedule: Schedule,
     began: Instant,
-    /// Requests in all, those of the warm-up too.
+    /// Number of all requests, including those of the warm-up.
     scheduled: u64,
-    /// No request is sent after that time.
+    /// No request is sent after this time.
     until: Duration,
     sent: u64,
     most_behind: u64,
 }
 
 impl Pace {
-    /// A number of requests ends when all were sent, however late; a time ends when it is over.
+    /// A run with a number of requests ends when all were sent, however late; a run with a duration ends at its time.
     #[must_use]
     pub fn new(plan: &Plan, schedule: Schedule, began: Instant) -> Self {
         let warm_up = plan.warm_up();
@@ -77,21 +78,21 @@ impl Pace {
         }
     }
 
-    /// When the next request is due; `None` when there is none any more.
+    /// When the next request is due; `None` if there are no more requests.
     #[must_use]
     pub fn next(&self, now: Instant) -> Option<Instant> {
         let over = self.sent == self.scheduled || now - self.began >= self.until;
         (!over).then(|| self.began + self.schedule.due(self.sent))
     }
 
-    /// The request is sent, perhaps late.
+    /// The next request was sent, possibly late.
     pub fn sent(&mut self, now: Instant) {
         let others = self.unsent(now).saturating_sub(1);
         self.most_behind = others.max(self.most_behind);
         self.sent += 1;
     }
 
-    /// What became of it all.
+    /// The result of the schedule.
     #[must_use]
     pub fn followed(&self, now: Instant) -> Followed {
         Followed {
@@ -103,22 +104,23 @@ impl Pace {
         }
     }
 
-    /// How many are due that were not sent.
+    /// The number of requests that are due and were not sent.
     fn unsent(&self, now: Instant) -> u64 {
         let due = self.schedule.due_before(now - self.began);
         due.min(self.scheduled).saturating_sub(self.sent)
     }
 }
 
-/// How long to sleep before `due`: the system's timers are too coarse for the rest, which is spent asking for answers.
+/// How long to sleep before `due`. The timers of the system are too coarse for the last part, which is spent polling
+/// for responses.
 #[must_use]
 pub fn sleep(now: Instant, due: Instant) -> Duration {
     (due - now).saturating_sub(TIMER).min(LOOK)
 }
 
-/// How exactly the system wakes us.
+/// Precision of the timers of the system.
 const TIMER: Duration = Duration::from_millis(1);
-/// Of the arithmetic itself.
+/// Rounding error of the arithmetic, in requests.
 const ROUNDING: f64 = 1e-6;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! hyper without a pool: each worker has one connection (`client::conn::http1`) and opens another when it ends.
+//! hyper without a pool: each worker has one connection (`client::conn::http1`), and opens another one when the first
+//! ends.
 
 use std::error::Error;
 use std::fmt;
@@ -47,7 +48,7 @@ async fn work(exchange: Exchange, run: SharedRun) {
     }
 }
 
-/// A connection that requests can be sent on.
+/// A connection that can send requests.
 pub type Connection = SendRequest<Full<Bytes>>;
 
 /// The parts of a request, made once.
@@ -58,7 +59,7 @@ pub struct Exchange {
     path: Uri,
     host: HeaderValue,
     body: Bytes,
-    /// For an https URL.
+    /// Only for https URLs.
     tls: Option<TlsConnector>,
 }
 
@@ -71,10 +72,10 @@ impl fmt::Debug for Exchange {
 }
 
 impl Exchange {
-    /// For `GET` of `target`; over TLS, the server must have the certificate in that file.
+    /// The parts of `GET` for `target`. With TLS, the server must have the certificate in the file `root`.
     ///
     /// # Errors
-    /// hyper does not take the path or the host; there is no certificate in the file.
+    /// hyper rejects the path or the host, or the file has no certificate.
     pub fn new(target: &Target, root: Option<&Path>) -> Result<Self, Box<dyn Error>> {
         let tls = root.map(|root| tls::trusting(Some(root))).transpose()?;
         Ok(Self {
@@ -87,10 +88,10 @@ impl Exchange {
         })
     }
 
-    /// One request, on a new connection where there is none; the status, once the body has been read.
+    /// Sends one request, on a new connection if there is none. Returns the status after reading the body.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The request failed, and its connection cannot be used any more.
     pub async fn run(
         &self,
         connection: &mut Option<Connection>,

@@ -1,7 +1,7 @@
-//! The other clients, each used in the way its documentation recommends for speed, with as few features as it allows.
+//! The other clients. Each is used as its documentation recommends for speed, with as few features as possible.
 //!
-//! A run is shared by the tasks or threads of a client. Only ureq has more than one thread, so the lock is hardly
-//! ever waited for, and costs some nanoseconds of the microseconds that are measured.
+//! The tasks or threads of a client share one run. Only ureq has more than one thread, so there is almost no waiting
+//! for the lock, which costs some nanoseconds of the measured microseconds.
 
 pub mod hyper;
 pub mod reqwest;
@@ -26,8 +26,8 @@ pub struct SharedRun(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     run: Mutex<Run>,
-    /// The clock of an open loop. The worker that holds the lock waits until the next request is due; the other workers
-    /// wait for the lock, in their order.
+    /// The schedule of an open loop. The worker with the lock waits until the next request is due; the other workers
+    /// wait for the lock in order.
     pace: Option<sync::Mutex<Pace>>,
 }
 
@@ -46,7 +46,7 @@ impl SharedRun {
         self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes one call after another until the run is over; `exchange` returns the status.
+    /// Makes one call after another until the end of the run. `exchange` returns the status.
     pub(crate) fn work<E: fmt::Display>(&self, mut exchange: impl FnMut() -> Result<u16, E>) {
         let mut now = Instant::now();
         while let Some(since) = self.begin(now) {
@@ -54,7 +54,7 @@ impl SharedRun {
         }
     }
 
-    /// A request has brought this status, or none. Returns the time.
+    /// Reports the status or the error of a request. Returns the current time.
     pub(crate) fn ended<E: fmt::Display>(
         &self,
         since: Instant,
@@ -68,7 +68,8 @@ impl SharedRun {
         now
     }
 
-    /// Waits until another request shall begin, and tells from when it counts; `None` when the run is over.
+    /// Waits until the next request may start, and returns the time from which its latency counts. `None` at the end of
+    /// the run.
     fn begin(&self, now: Instant) -> Option<Instant> {
         let Some(pace) = &self.0.pace else {
             return self.lock().admit(now).then_some(now);
@@ -84,7 +85,7 @@ impl SharedRun {
         }
     }
 
-    /// The same for a task.
+    /// [`Self::begin`] for a task.
     pub(crate) async fn begin_async(&self, now: Instant) -> Option<Instant> {
         let Some(pace) = &self.0.pace else {
             return self.lock().admit(now).then_some(now);
@@ -94,7 +95,7 @@ impl SharedRun {
             match self.turn(&mut pace) {
                 Turn::Over => return None,
                 Turn::Due(at) => return Some(at),
-                // Before it comes back here, tokio looks for answers.
+                // tokio polls for responses before it resumes this task.
                 Turn::Wait(Duration::ZERO) => tokio::task::yield_now().await,
                 Turn::Wait(time) => tokio::time::sleep(time).await,
             }
@@ -126,16 +127,16 @@ impl SharedRun {
     }
 }
 
-/// What a worker does next in an open loop.
+/// The next step of a worker in an open loop.
 enum Turn {
-    /// Begin the request that was due at that time.
+    /// Start the request that was due at this time.
     Due(Instant),
-    /// Look again after that time.
+    /// Check again after this time.
     Wait(Duration),
     Over,
 }
 
-/// Runs as many workers as the plan has connections, all on this thread.
+/// Runs one worker for each connection of the plan, all on this thread.
 pub(crate) fn on_tokio<W: Future<Output = ()> + Send + 'static>(
     plan: &Plan,
     client: &str,

@@ -1,4 +1,4 @@
-//! reqwest's async client: one client, whose pool keeps a connection for each worker.
+//! reqwest's async client: one client, whose pool has a connection for each worker.
 
 use std::error::Error;
 use std::path::Path;
@@ -34,10 +34,10 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     })
 }
 
-/// The client that is measured, which trusts the certificate in that file.
+/// The measured client. It trusts the certificate in the file `root`.
 ///
 /// # Errors
-/// reqwest cannot make one, or there is no certificate.
+/// reqwest cannot create the client, or the file has no certificate.
 pub fn client(root: Option<&Path>) -> Result<Client, Box<dyn Error>> {
     let client = Client::builder().no_proxy();
     let client = client.tls_backend_preconfigured(tls::trusting(root)?);
@@ -53,10 +53,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// `GET` of that URL.
+    /// `GET` of this URL.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a URL.
     pub fn get(url: &str) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             method: Method::GET,
@@ -66,10 +66,10 @@ impl Asked {
     }
 }
 
-/// One request; the status, once the body has been read.
+/// Sends one request. Returns the status after reading the body.
 ///
 /// # Errors
-/// As reqwest says.
+/// reqwest reports an error.
 pub async fn exchange(client: &Client, asked: &Asked) -> Result<u16, reqwest::Error> {
     let mut request = client.request(asked.method.clone(), asked.url.clone());
     if let Some(body) = &asked.body {
@@ -81,7 +81,7 @@ pub async fn exchange(client: &Client, asked: &Asked) -> Result<u16, reqwest::Er
     Ok(status.as_u16())
 }
 
-/// What lies under reqwest's error, which itself tells little.
+/// The innermost cause of an error of reqwest, whose own text says little.
 fn reason(error: reqwest::Error) -> String {
     let mut reason: &dyn Error = &error;
     while let Some(source) = reason.source() {

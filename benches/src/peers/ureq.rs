@@ -1,4 +1,4 @@
-//! ureq: it blocks, so there is a thread for each connection, each with an agent of its own.
+//! ureq, a blocking client: one thread for each connection, each with its own agent.
 
 use std::error::Error;
 use std::path::Path;
@@ -32,10 +32,10 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     run.finish("ureq")
 }
 
-/// What [`exchange`] sends.
+/// The request that [`exchange`] sends.
 ///
 /// # Errors
-/// It is no method, or no URL.
+/// The method or the URL is not valid.
 pub fn request(
     method: &str,
     url: &str,
@@ -44,10 +44,10 @@ pub fn request(
     Ok(Request::builder().method(method).uri(url).body(body)?)
 }
 
-/// The client that is measured, which trusts the certificate in that file alone.
+/// The measured client. It trusts only the certificate in the file `root`.
 ///
 /// # Errors
-/// There is no certificate in the file.
+/// The file has no certificate.
 pub fn agent(root: Option<&Path>) -> Result<Agent, Box<dyn Error>> {
     let mut config = Agent::config_builder()
         .proxy(None)
@@ -63,10 +63,10 @@ pub fn agent(root: Option<&Path>) -> Result<Agent, Box<dyn Error>> {
     Ok(config.build().new_agent())
 }
 
-/// One request; the status, once the body has been read.
+/// Sends one request. Returns the status after reading the body.
 ///
 /// # Errors
-/// As ureq says.
+/// ureq reports an error.
 pub fn exchange(agent: &Agent, request: &Request<Option<Vec<u8>>>) -> Result<u16, ureq::Error> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let head = Request::builder().method(method).uri(uri);

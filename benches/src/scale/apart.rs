@@ -1,4 +1,4 @@
-//! The simulated network, with its memory and its time left out: what is measured is the client's alone.
+//! A simulated network whose memory and time are excluded, so that only those of the client are measured.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -11,7 +11,7 @@ use courser::{Reply, Resolver};
 
 use crate::alloc::{apart, not_apart};
 
-/// The time that this takes, but for the network's.
+/// The time of `work` without the time spent in the network.
 pub(super) fn inside(
     work: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<Duration, Box<dyn Error>> {
@@ -21,14 +21,14 @@ pub(super) fn inside(
     Ok(began.elapsed().saturating_sub(OUTSIDE.get()))
 }
 
-/// The simulated network, whose memory and time are no part of the client's.
+/// The simulated network without its memory and time.
 pub(super) struct Apart {
     net: SimNet,
     events: Vec<Event>,
 }
 
 thread_local! {
-    /// Spent in the network.
+    /// Time spent in the network.
     static OUTSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -109,7 +109,7 @@ impl Drop for Apart {
     }
 }
 
-/// Its resolver.
+/// The resolver of the simulated network without its memory and time.
 pub(super) struct ApartNames(pub(super) SimResolver);
 
 impl Resolver for ApartNames {

@@ -1,6 +1,5 @@
-//! What very many hosts cost a `Client`: memory for a host that is in use and for one that was, and time for a request
-//! beside so many idle ones. On the simulated network, whose memory and time are left out: what is counted is the
-//! client's alone.
+//! The costs of very many hosts for a `Client`: memory for a host in use and for a former host, and time for a request
+//! with many idle hosts. On the simulated network, whose memory and time are excluded.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -13,8 +12,8 @@ use courser::{Answer, Call, Client, Config, DnsConfig, HostConfig, Request, Resp
 use super::apart::{Apart, ApartNames, inside};
 use crate::alloc::{apart, held_by_this_thread};
 
-/// Prints what that many hosts cost that are visited once each, and beside how many idle ones a request costs what. Tells
-/// whether memory is bounded, and time independent of idle hosts.
+/// Prints the costs of `visited` hosts that get one request each, and the cost of a request with `idle` idle hosts.
+/// Returns whether memory is bounded and time does not depend on idle hosts.
 ///
 /// # Errors
 /// A call failed.
@@ -69,28 +68,28 @@ pub fn report(visited: &[u64], idle: &[u64]) -> Result<bool, Box<dyn Error>> {
     Ok(held)
 }
 
-/// What is left of hosts that were visited.
+/// The client after visits to a number of hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Visited {
-    /// How many.
+    /// Number of visited hosts.
     pub hosts: u64,
-    /// Host entries at a time.
+    /// Highest number of host entries.
     pub most_entries: usize,
     /// Bytes of the client.
     pub bytes: i64,
-    /// Nanoseconds for each since the step before: the request, the name and the connection.
+    /// Nanoseconds for each host since the previous step, for name lookup, connection and request.
     pub nanos: f64,
 }
 
 impl Visited {
-    /// Whether memory is not bounded: it has become more by more than the last doubling of a table.
+    /// Whether memory has grown by more than a doubling of tables explains, so that it is not bounded.
     #[must_use]
     pub fn grows_from(&self, early: &Self) -> bool {
         self.bytes as f64 > early.bytes as f64 * MORE_TABLES
     }
 }
 
-/// Visits hosts, each once, and looks at the client whenever there have been as many as one of these numbers says.
+/// Sends one request to each host, and measures the client after each of these numbers of hosts.
 ///
 /// # Errors
 /// A call failed.
@@ -113,20 +112,20 @@ pub fn visit(steps: &[u64]) -> Result<Vec<Visited>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// Hosts that were visited and have an idle connection each.
+/// Visited hosts with an idle connection each.
 pub struct Idle {
     client: SimClient,
     hosts: u64,
-    /// Bytes for each.
+    /// Bytes for each host.
     pub each: f64,
     /// Bytes for a name in the cache.
     pub name: f64,
-    /// Of how many that was measured.
+    /// Number of names of this measurement.
     pub names: usize,
 }
 
 impl Idle {
-    /// Visits that many.
+    /// Visits this number of hosts.
     ///
     /// # Errors
     /// A call failed.
@@ -151,7 +150,7 @@ impl Idle {
         })
     }
 
-    /// Nanoseconds for a request beside them: to one of them again and again, and to all in turn.
+    /// Nanoseconds for a request with these idle hosts: always to the same host, and to all hosts in turn.
     fn time(&mut self) -> Result<[f64; 2], Box<dyn Error>> {
         let idle = self.hosts;
         let mut response = Response::new();
@@ -169,7 +168,7 @@ impl Idle {
             }
             Ok(best)
         };
-        // Neighbours in turn would be neighbours in memory.
+        // A stride, because consecutive hosts would also be neighbours in memory.
         Ok([quickest(&|_| idle / 2)?, quickest(&|n| n * STRIDE % idle)?])
     }
 }
@@ -177,13 +176,13 @@ impl Idle {
 /// Hosts without connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Unused {
-    /// How many of them the client remembers.
+    /// Number of hosts that the client remembers.
     pub hosts: usize,
-    /// Bytes for each.
+    /// Bytes for each host.
     pub each: f64,
 }
 
-/// Visits that many hosts and closes their connections.
+/// Visits this number of hosts and closes their connections.
 ///
 /// # Errors
 /// A call failed.
@@ -222,7 +221,7 @@ fn client(config: Config) -> Result<SimClient, Box<dyn Error>> {
     )?)
 }
 
-/// Room for so many hosts with a connection each, for long.
+/// A configuration with room for this number of hosts with an idle connection each, for a long time.
 fn roomy(hosts: u64) -> Config {
     let room = usize::try_from(hosts).unwrap_or(usize::MAX);
     Config {
@@ -240,7 +239,7 @@ fn url(host: u64) -> String {
     format!("http://h{host}.sim/")
 }
 
-/// Asks each of these hosts once, several at a time, and notes how many entries there were at most.
+/// Sends one request to each of these hosts, several at a time. Returns the highest number of host entries.
 fn ask(
     client: &mut SimClient,
     mut hosts: std::ops::Range<u64>,
@@ -261,7 +260,7 @@ fn ask(
     Ok(())
 }
 
-/// Answers each request at once.
+/// A server that responds to each request at once.
 struct Answering;
 
 impl SimServer for Answering {
@@ -273,15 +272,14 @@ impl SimServer for Answering {
     }
 }
 
-/// Calls in flight.
+/// Simultaneous calls.
 const AT_A_TIME: usize = 64;
-/// Fewer than the client remembers without connections.
+/// A number of hosts below the number that the client remembers without connections.
 const FEW: u64 = 1000;
 const TIMED: u64 = 50_000;
 const TIMED_TOGETHER: usize = 500;
 const STRIDE: u64 = 7919;
-/// By how much memory may become more from one end of a run to the other: tables of hosts and names that come and go are
-/// doubled some time, once.
+/// Highest growth of memory over a run: tables of hosts and names may be doubled once.
 const MORE_TABLES: f64 = 1.25;
-/// By how much a request may seem to cost more beside idle hosts, for the sake of the machine's caches.
+/// Highest growth of the cost of a request with idle hosts, because of the caches of the processor.
 const GROWTH: f64 = 1.5;

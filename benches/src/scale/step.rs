@@ -1,8 +1,9 @@
-//! One point of a curve, in a process of its own: one of courser's clients with a number of connections and calls, for a
-//! time or for a number of requests, and the memory that it held meanwhile.
+//! Measures one point of a curve in its own process: a client of courser with a number of connections and calls, for a
+//! time or a number of requests, and the memory that it holds.
 //!
-//! The loop of [`load`](crate::load) keeps a client on this thread busy. Clients on several threads, of their own or of a
-//! `Shared`, are measured from the time when all are warm until the time is over; the threads that call them are left out.
+//! Clients on this thread are driven by the closed loop of [`load`](crate::load). Clients on several threads (one for
+//! each thread, or a `Shared`) are measured from the end of all warm-ups to the end of the time, separately from the
+//! threads that call them.
 
 use std::cell::{Cell, OnceCell};
 use std::error::Error;
@@ -29,11 +30,11 @@ use crate::{own, report};
 /// Measures one point of what `scale` prints.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// Who is measured
+    /// The client to measure
     #[arg(long, value_enum)]
     subject: Subject,
 
-    /// Threads with a client each
+    /// Number of threads with a client each
     #[arg(long, default_value = "1")]
     threads: NonZeroUsize,
 
@@ -41,7 +42,7 @@ pub struct Args {
     plan: Plan,
 }
 
-/// Who is measured.
+/// The measured client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub enum Subject {
     /// `HostClient`
@@ -58,12 +59,12 @@ pub enum Subject {
     SharedHost,
     /// `Shared<Client>`, in the same way
     SharedClient,
-    /// `Shared<Client>`, with as many threads that submit calls and take completions as it has
+    /// `Shared<Client>`, with as many threads that submit calls and take completions as it has workers
     SharedSubmit,
 }
 
 impl Subject {
-    /// As an option's value.
+    /// The name as the value of an option.
     #[must_use]
     pub fn name(self) -> String {
         let value = clap::ValueEnum::to_possible_value(&self);
@@ -71,36 +72,36 @@ impl Subject {
     }
 }
 
-/// What was measured.
+/// The result of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
-    /// Of a client on this thread.
+    /// The result of a client on this thread.
     Alone(Alone),
-    /// Of clients on several threads.
-    Crew(Crew),
+    /// The result of clients on several threads.
+    Threads(Threads),
 }
 
-/// What a client on this thread did, or the raw-socket limit, whose memory is not measured.
+/// The result of a client on this thread, or of the raw-socket limit, whose memory is not measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alone {
     /// Times and allocations.
     pub record: Box<Record>,
-    /// Bytes of the client and the calls in flight, at most.
+    /// Highest number of bytes of the client and the calls in flight.
     pub busy: Option<i64>,
-    /// Bytes of the client when all calls were over.
+    /// Bytes of the client after the end of all calls.
     pub idle: Option<i64>,
 }
 
-/// What several threads did. Times are processor time, in microseconds for each request.
+/// The result of several threads. Times are processor time, in microseconds for each request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Crew {
-    /// Answers per second.
+pub struct Threads {
+    /// Responses per second.
     pub requests_per_second: f64,
-    /// Answers.
+    /// Number of responses.
     pub requests: u64,
-    /// Of the threads with clients.
+    /// Time of the threads with clients.
     pub clients_us: f64,
-    /// Of the others.
+    /// Time of the other threads.
     pub callers_us: f64,
 }
 
@@ -110,16 +111,16 @@ impl Sample {
             Self::Alone(Alone { record, busy, idle }) => {
                 json!({ "record": report::json(record), "busy": busy, "idle": idle })
             }
-            Self::Crew(crew) => json!({
-                "requests_per_second": crew.requests_per_second,
-                "requests": crew.requests,
-                "clients_us": crew.clients_us,
-                "callers_us": crew.callers_us,
+            Self::Threads(threads) => json!({
+                "requests_per_second": threads.requests_per_second,
+                "requests": threads.requests,
+                "clients_us": threads.clients_us,
+                "callers_us": threads.callers_us,
             }),
         }
     }
 
-    /// From what the tool has printed; `None` if it is not that.
+    /// Reads a result from the output of the tool. `None` if the text is not a result.
     #[must_use]
     pub fn from_json(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
@@ -130,7 +131,7 @@ impl Sample {
                 idle: value["idle"].as_i64(),
             }));
         }
-        Some(Self::Crew(Crew {
+        Some(Self::Threads(Threads {
             requests_per_second: value["requests_per_second"].as_f64()?,
             requests: value["requests"].as_u64()?,
             clients_us: value["clients_us"].as_f64()?,
@@ -139,7 +140,7 @@ impl Sample {
     }
 }
 
-/// The tool.
+/// Runs the tool.
 ///
 /// # Errors
 /// Nothing could be measured, or a request failed.
@@ -205,7 +206,7 @@ impl Args {
         Shared::spawn(config, build)
     }
 
-    /// For a client that spreads its hosts over its threads: several names of the one server.
+    /// URLs with several names of the same server, for a client that spreads its hosts over its threads.
     fn urls(&self) -> Vec<String> {
         let (port, path) = (self.plan.url.address.port(), &self.plan.url.path);
         (0..HOSTS)
@@ -220,7 +221,7 @@ impl Args {
         config
     }
 
-    /// The calls of each thread.
+    /// The number of calls of each thread.
     fn share(&self) -> u32 {
         self.plan.connections / self.threads.get() as u32
     }
@@ -261,9 +262,8 @@ fn alone<C: Driven>(
     }))
 }
 
-/// Opens all connections, in groups that the server's queue of new connections can hold. A connection that the queue drops
-/// would be tried again after a second, while others are measured already. No call is answered before the last connection
-/// is open.
+/// Opens all connections, in groups that fit into the accept queue of the server: the system would retry dropped
+/// connections after a second, during the measurement. The server responds to no call before the last one has arrived.
 fn open(client: &mut impl Driven, plan: &Plan, one_host: bool) -> Result<(), Box<dyn Error>> {
     let path = format!("/gather/{}", plan.connections);
     let target = match one_host {
@@ -297,12 +297,12 @@ struct Watched<'a, C> {
     heap: &'a Heap,
 }
 
-/// Bytes that the thread holds beyond what it held before the first call.
+/// The bytes that the thread holds beyond those before the first call.
 #[derive(Debug, Default)]
 struct Heap {
     before: OnceCell<i64>,
     most: Cell<i64>,
-    /// When the run was over, and the client still there.
+    /// The bytes at the end of the run, with the client.
     last: Cell<i64>,
 }
 
@@ -348,7 +348,7 @@ impl<C: Driven> Driven for Watched<'_, C> {
         self.client.connecting()
     }
 
-    /// The last thing that a run asks for.
+    /// A run calls this last, so the memory at the end is measured here.
     fn opened(&self) -> u64 {
         self.heap.last.set(self.heap.held());
         self.client.opened()
@@ -358,12 +358,12 @@ impl<C: Driven> Driven for Watched<'_, C> {
 // ---- clients on several threads
 
 impl Args {
-    /// Clients of one thread each, which keep their own calls going.
+    /// Measures clients on one thread each, which drive their own calls.
     fn each<C: Driven>(
         &self,
         build: impl Fn() -> Result<(C, Vec<String>), courser::Error> + Sync,
     ) -> Result<Sample, Box<dyn Error>> {
-        self.crew("client", self.threads.get(), || {
+        self.run_threads("client", self.threads.get(), || {
             let (mut client, urls) = build()?;
             for number in 0..self.share() as usize {
                 let request = Request::get(&urls[number % urls.len()]);
@@ -382,14 +382,14 @@ impl Args {
         })
     }
 
-    /// A thread for each connection that calls and waits.
+    /// Measures with one thread for each connection, which makes blocking calls.
     fn blocking<C: Drive>(
         &self,
         shared: &Shared<C>,
         urls: &[String],
     ) -> Result<Sample, Box<dyn Error>> {
         let next = AtomicUsize::new(0);
-        self.crew("caller", self.plan.connections as usize, || {
+        self.run_threads("caller", self.plan.connections as usize, || {
             let url = &urls[next.fetch_add(1, Ordering::Relaxed) % urls.len()];
             let mut response = Response::new();
             Ok(move || {
@@ -399,13 +399,14 @@ impl Args {
         })
     }
 
-    /// As many threads as the client has that keep calls going through channels.
+    /// Measures with as many threads as the client has workers. They submit calls and take completions through
+    /// channels.
     fn submitting<C: Drive>(
         &self,
         shared: &Shared<C>,
         urls: &[String],
     ) -> Result<Sample, Box<dyn Error>> {
-        self.crew("caller", self.threads.get(), || {
+        self.run_threads("caller", self.threads.get(), || {
             let (sender, arrived) = courser::completions();
             for number in 0..self.share() as usize {
                 let request = Request::get(&urls[number % urls.len()]);
@@ -420,14 +421,15 @@ impl Args {
         })
     }
 
-    /// Lets threads of that name work for the time of the plan. `begin` makes what a thread does for each answer.
-    fn crew<W: FnMut() -> Result<(), Box<dyn Error>>>(
+    /// Runs threads with this name for the time of the plan. `begin` creates the function that a thread calls for each
+    /// response.
+    fn run_threads<W: FnMut() -> Result<(), Box<dyn Error>>>(
         &self,
         name: &str,
         workers: usize,
         begin: impl Fn() -> Result<W, Box<dyn Error>> + Sync,
     ) -> Result<Sample, Box<dyn Error>> {
-        // All workers and this thread, when all are warm and when they have counted.
+        // Barriers for all workers and this thread: after the warm-up, and after the counting.
         let (warm, counted) = (Barrier::new(workers + 1), Barrier::new(workers + 1));
         let (over, measured) = (AtomicBool::new(false), Barrier::new(workers + 1));
         let requests = AtomicU64::new(0);
@@ -448,7 +450,7 @@ impl Args {
                 Ok(work)
             });
             counted.wait();
-            // What the thread has used is read while it lives.
+            // The processor time of a thread can be read only while the thread runs.
             measured.wait();
             if let Err(error) = worked {
                 let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -459,7 +461,7 @@ impl Args {
             for number in 0..workers {
                 let thread = thread::Builder::new().name(format!("{name}-{number}"));
                 if let Err(error) = thread.spawn_scoped(scope, work) {
-                    // The other threads would wait for this one without end.
+                    // The other threads would wait for this one forever.
                     eprintln!("scale: no thread: {error}");
                     std::process::exit(1);
                 }
@@ -478,7 +480,7 @@ impl Args {
         }
         let (used, requests) = (used?, requests.into_inner());
         let each = |nanos: u64| nanos as f64 / 1e3 / requests.max(1) as f64;
-        Ok(Sample::Crew(Crew {
+        Ok(Sample::Threads(Threads {
             requests_per_second: requests as f64 / seconds,
             requests,
             clients_us: each(used.clients),
@@ -487,16 +489,16 @@ impl Args {
     }
 }
 
-/// Processor time of this process's threads, in nanoseconds.
+/// Processor time of the threads of this process, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Used {
-    /// Of the threads that have a client.
+    /// Time of the threads with a client.
     clients: u64,
     callers: u64,
 }
 
 impl Used {
-    /// By the scheduler's statistics of each thread: those of proc(5) are too coarse.
+    /// The times from the scheduler statistics of each thread; the clock ticks of proc(5) are too coarse.
     fn now() -> Result<Self, Box<dyn Error>> {
         let mut used = Self {
             clients: 0,
@@ -532,11 +534,11 @@ impl std::ops::Sub for Used {
     }
 }
 
-/// Names of the one server, so that a client that spreads its hosts over its threads has some for each.
+/// Number of names of the server, enough for a client that spreads its hosts over its threads.
 const HOSTS: u32 = 16;
-/// Answers that a thread takes before it counts.
+/// Responses of a thread before it counts.
 const WARM_UP: u32 = 100;
-/// How long one look at a client may take.
+/// Longest wait for a completion before the end of the time is checked.
 const PATIENCE: Duration = Duration::from_millis(100);
 const OPENED_AT_A_TIME: u32 = 512;
 /// Longer than it takes to open connections under callgrind.

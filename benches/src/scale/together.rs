@@ -1,6 +1,6 @@
-//! What it costs when many calls end at the same moment: by a timeout, by the caller, or with their connection. That
-//! happens when everything else is slow as well, so the cost of one call must not depend on their number. On the simulated
-//! network, whose time is left out.
+//! The cost of many calls that end at the same moment: by their deadline, by the caller, or with their connection. This
+//! happens when everything else is slow, so the cost for each call must not depend on their number. On the simulated
+//! network, whose time is excluded.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -17,10 +17,10 @@ use courser::{
 use super::apart::{Apart, inside};
 use crate::load::drive::Driven;
 
-/// Prints nanoseconds for each call, by how many there are.
+/// Prints the nanoseconds for each call, by the number of calls.
 ///
 /// # Errors
-/// A call did not end as it should.
+/// A call ended in an unexpected way.
 pub(super) fn report(levels: &[usize]) -> Result<(), Box<dyn Error>> {
     print!("| what ends |");
     levels.iter().for_each(|level| print!(" {level}: ns |"));
@@ -78,15 +78,15 @@ const CASES: [Case; 11] = [
     ("bodies of which something is there", bodies),
 ];
 
-/// All calls have the same deadline, and it passes.
+/// All calls reach the same deadline.
 fn by_time(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
     submit(client, 0..calls);
-    // Begun, and sent as far as they can be.
+    // Time to start the calls and to send as much as possible.
     client.wait(ON_THE_WAY)?;
     inside(|| ended(client, calls))
 }
 
-/// Each call has a deadline of its own, and all of them pass.
+/// Each call reaches its own deadline, one after the other.
 fn in_turn(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
     let mut timeout = TIMEOUT;
     for _ in 0..calls {
@@ -98,7 +98,7 @@ fn in_turn(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn E
     inside(|| ended(client, calls))
 }
 
-/// Streamed bodies that the caller drops while all have something to read, the newest first.
+/// The caller drops streamed bodies that all have bytes to read, the newest first.
 fn bodies(calls: usize) -> Result<Duration, Box<dyn Error>> {
     let mut client = host(calls, Dripping)?;
     for _ in 0..calls {
@@ -122,7 +122,7 @@ fn bodies(calls: usize) -> Result<Duration, Box<dyn Error>> {
     })
 }
 
-/// The caller ends one after the other, the newest first.
+/// The caller cancels one call after the other, the newest first.
 fn cancelled(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn Error>> {
     let ids = submit(client, 0..calls);
     client.wait(ON_THE_WAY)?;
@@ -134,12 +134,12 @@ fn cancelled(client: &mut impl Driven, calls: usize) -> Result<Duration, Box<dyn
     })
 }
 
-/// As many calls again, each of which takes the place of the oldest that is not sent.
+/// The same number of further calls; each replaces the oldest call that was not sent.
 fn overflow(calls: usize) -> Result<Duration, Box<dyn Error>> {
     let mut client = pipeline(calls, NARROW, Silent)?;
     submit(&mut client, 0..calls);
     client.wait(Some(ON_THE_WAY))?;
-    // Some are sent, and stay.
+    // The sent calls are not replaced.
     let more = calls / 2;
     inside(|| {
         submit(&mut client, 0..more);
@@ -159,7 +159,7 @@ fn submit(client: &mut impl Driven, calls: Range<usize>) -> Vec<CallId> {
     calls.map(|_| client.submit(call())).collect()
 }
 
-/// Takes that many completions, all of which are errors.
+/// Takes this number of completions, which all are errors.
 fn ended(client: &mut impl Driven, calls: usize) -> Result<(), Box<dyn Error>> {
     for _ in 0..calls {
         let done = client.wait(2 * TIMEOUT)?.ok_or("a call has not ended")?;
@@ -220,14 +220,14 @@ fn net(window: usize, server: impl SimServer + 'static) -> Apart {
     Apart::new(net)
 }
 
-/// Reads everything and answers nothing.
+/// A server that reads everything and sends nothing.
 struct Silent;
 
 impl SimServer for Silent {
     fn on_data(&mut self, _peer: &mut Peer<'_>, _data: &[u8]) {}
 }
 
-/// Answers with a head, and with one more byte of a body after a while.
+/// A server that sends a head, and later one byte of the body.
 struct Dripping;
 
 impl SimServer for Dripping {
@@ -238,14 +238,14 @@ impl SimServer for Dripping {
     }
 }
 
-/// Each is measured so often, for the best.
+/// Measurements of each case; the best one counts.
 const ROUNDS: u32 = 3;
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// From one deadline to the next.
+/// Time from one deadline to the next.
 const BETWEEN: Duration = Duration::from_millis(1);
-/// After which a connection is up and something is sent.
+/// Time after which the connections are open and requests were sent.
 const ON_THE_WAY: Duration = Duration::from_secs(9);
-/// What the network takes at a time: all, or a few requests, of which the first are still on their way after that.
+/// Bytes that the network accepts at once: all requests, or only a few, of which the first are still in transit.
 const WIDE: usize = 16 << 20;
 const NARROW: usize = 256;
 const SLOW: Duration = Duration::from_secs(4);
