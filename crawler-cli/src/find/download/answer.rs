@@ -72,9 +72,9 @@ impl<'a> Head<'a> {
                 at: 0,
                 length: self.length,
             },
-            (206, Asked::Rest(at, note)) => self.judge_part(*at, note),
+            (206, Asked::Rest(at, note)) => self.judge_partial_content(*at, note),
             (416, Asked::Rest(at, note)) => {
-                let total = self.content_range.and_then(Part::parse);
+                let total = self.content_range.and_then(ContentRange::parse);
                 let is_all = total.is_some_and(|part| part.total == Some(*at));
                 if is_all && note.length.is_none_or(|length| length == *at) {
                     Answer::Complete
@@ -89,8 +89,8 @@ impl<'a> Head<'a> {
     }
 
     /// Checks that a part is exactly the requested one, and belongs to the file that the note describes.
-    fn judge_part(&self, at: u64, note: &Note) -> Answer {
-        let Some(part) = self.content_range.and_then(Part::parse) else {
+    fn judge_partial_content(&self, at: u64, note: &Note) -> Answer {
+        let Some(part) = self.content_range.and_then(ContentRange::parse) else {
             return Answer::StartOver;
         };
         let Some((first, last)) = part.range else {
@@ -218,13 +218,13 @@ impl Note {
 
 /// `Content-Range` (RFC 9110 §14.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Part {
+struct ContentRange {
     /// First and last byte. `None` if the requested range is not satisfiable.
     range: Option<(u64, u64)>,
     total: Option<u64>,
 }
 
-impl Part {
+impl ContentRange {
     fn parse(value: &[u8]) -> Option<Self> {
         let (unit, rest) = value.split_at_checked(6)?;
         if !unit.eq_ignore_ascii_case(b"bytes ") {

@@ -80,7 +80,7 @@ impl Root {
             stat => stat?,
         };
         Ok(if FileType::from_raw_mode(stat.st_mode).is_file() {
-            Existing::File(Facts {
+            Existing::File(FileMetadata {
                 length: u64::try_from(stat.st_size).unwrap_or(0),
                 modified: stat.st_mtime,
             })
@@ -90,12 +90,16 @@ impl Root {
     }
 
     /// The partial file of an earlier run, if this run can continue it.
-    pub(super) fn left_over(&self, name: &Name, url: &str) -> Result<Option<Partial>, Opening> {
+    pub(super) fn find_partial(
+        &self,
+        name: &Name,
+        url: &str,
+    ) -> Result<Option<Partial>, PartialFileError> {
         let Some(directory) = self.parent(name, false)? else {
             return Ok(None);
         };
         let file = match open_partial(&directory, name, OFlags::empty()) {
-            Err(Opening::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(PartialFileError::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             file => file?,
@@ -107,7 +111,11 @@ impl Root {
     }
 
     /// Creates an empty partial file.
-    pub(super) fn create(&self, name: &Name, note: Option<Note>) -> Result<Partial, Opening> {
+    pub(super) fn create(
+        &self,
+        name: &Name,
+        note: Option<Note>,
+    ) -> Result<Partial, PartialFileError> {
         let Some(directory) = self.parent(name, true)? else {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         };
@@ -122,14 +130,14 @@ impl Root {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Existing {
     Nothing,
-    File(Facts),
+    File(FileMetadata),
     /// A directory, a link or a device.
     Other,
 }
 
 /// The metadata by which a file is compared with the file of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct FileMetadata {
     pub(super) length: u64,
     /// Seconds since 1970.
     pub(super) modified: i64,
@@ -137,19 +145,19 @@ pub(super) struct Facts {
 
 /// Why a partial file cannot be opened.
 #[derive(Debug)]
-pub(super) enum Opening {
+pub(super) enum PartialFileError {
     /// Another process is writing it.
     InUse,
     Failed(io::Error),
 }
 
-impl From<io::Error> for Opening {
+impl From<io::Error> for PartialFileError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Errno> for Opening {
+impl From<Errno> for PartialFileError {
     fn from(error: Errno) -> Self {
         Self::Failed(error.into())
     }
@@ -287,11 +295,11 @@ impl Drop for Partial {
     }
 }
 
-fn open_partial(directory: &OwnedFd, name: &Name, more: OFlags) -> Result<File, Opening> {
+fn open_partial(directory: &OwnedFd, name: &Name, more: OFlags) -> Result<File, PartialFileError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
     let file = rustix::fs::openat(directory, name.partial(), flags, Mode::from_raw_mode(0o666))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Err(Opening::InUse),
+        Err(Errno::WOULDBLOCK) => return Err(PartialFileError::InUse),
         locked => locked?,
     }
     let file = File::from(file);
@@ -303,7 +311,7 @@ fn open_partial(directory: &OwnedFd, name: &Name, more: OFlags) -> Result<File, 
     }
     // No link is left: another process has just finished the download.
     if meta.nlink() == 0 {
-        return Err(Opening::InUse);
+        return Err(PartialFileError::InUse);
     }
     Ok(file)
 }

@@ -37,7 +37,7 @@ mod tests;
 
 pub(super) use answer::Head;
 use answer::{Answer, Asked};
-use disk::{Claim, Claims, Existing, Facts, Opening, Partial, Root};
+use disk::{Claim, Claims, Existing, FileMetadata, Partial, PartialFileError, Root};
 pub(super) use names::Base;
 use names::Name;
 
@@ -97,10 +97,10 @@ impl Store {
         })
     }
 
-    fn not_opened(&mut self, name: &Name, opening: Opening) -> Cause {
-        match opening {
-            Opening::InUse => Cause::Download(Fault::InUse(self.to.root.path_of(name))),
-            Opening::Failed(error) => self.failed(name, error),
+    fn not_opened(&mut self, name: &Name, error: PartialFileError) -> Cause {
+        match error {
+            PartialFileError::InUse => Cause::Download(Fault::InUse(self.to.root.path_of(name))),
+            PartialFileError::Failed(error) => self.failed(name, error),
         }
     }
 }
@@ -182,7 +182,7 @@ enum Step {
     /// To look what there is of it.
     Begin,
     /// To ask whether the server's file is this one.
-    Compare(Facts),
+    Compare(FileMetadata),
     /// To fetch what is missing.
     Fetch,
     /// To fetch it all.
@@ -601,16 +601,16 @@ impl Downloads {
         store: &Store,
         visitor: &mut dyn Visitor,
     ) {
-        let Step::Compare(facts) = task.step else {
+        let Step::Compare(metadata) = task.step else {
             return self.again(Step::Fetch, task);
         };
         let modified = head.modified().and_then(seconds);
-        let same_length = length.is_none_or(|length| length == facts.length);
-        let same_time = modified.is_none_or(|modified| modified == facts.modified);
+        let same_length = length.is_none_or(|length| length == metadata.length);
+        let same_time = modified.is_none_or(|modified| modified == metadata.modified);
         // Of a file without any of these nothing can be said.
         let is_told = length.is_some() || modified.is_some();
         if same_length && same_time && is_told {
-            self.saved(&task, facts.length, How::Kept, store, visitor);
+            self.saved(&task, metadata.length, How::Kept, store, visitor);
         } else {
             self.differs(task, store, visitor);
         }
@@ -804,10 +804,10 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
         }
         task.step = match store.to.root.existing(&task.name) {
             Ok(Existing::Nothing) => Step::Fetch,
-            Ok(Existing::File(facts)) if is_as_listed(&task.wanted, facts) => {
-                return Ok(Prepared::Kept(facts.length));
+            Ok(Existing::File(metadata)) if is_as_listed(&task.wanted, metadata) => {
+                return Ok(Prepared::Kept(metadata.length));
             }
-            Ok(Existing::File(facts)) => Step::Compare(facts),
+            Ok(Existing::File(metadata)) => Step::Compare(metadata),
             Ok(Existing::Other) => {
                 let path = store.to.root.path_of(&task.name);
                 return Err(Cause::Download(Fault::Exists(path)));
@@ -819,7 +819,7 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
         Step::Compare(_) => Prepared::Ask(Asked::Head, None),
         Step::FetchWhole => Prepared::Ask(Asked::Whole, None),
         Step::Begin | Step::Fetch => {
-            let partial = store.to.root.left_over(&task.name, &task.wanted.url);
+            let partial = store.to.root.find_partial(&task.name, &task.wanted.url);
             let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
             let rest = partial.as_ref().and_then(|partial| partial.rest());
             let asked = match rest {
@@ -832,11 +832,12 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
 }
 
 /// Whether the listing shows this file: the size to the byte, and the time at least to the minute.
-fn is_as_listed(wanted: &Wanted, facts: Facts) -> bool {
-    let same_size = wanted.size.and_then(SizeRange::known) == Some(facts.length);
+fn is_as_listed(wanted: &Wanted, metadata: FileMetadata) -> bool {
+    let same_size = wanted.size.and_then(SizeRange::known) == Some(metadata.length);
     same_size
         && wanted.modified.is_some_and(|time| {
-            time.precision() <= Precision::Minute && (time.lo..=time.hi).contains(&facts.modified)
+            time.precision() <= Precision::Minute
+                && (time.lo..=time.hi).contains(&metadata.modified)
         })
 }
 
