@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 #[test]
-fn the_demo_finds_everything_and_says_what_to_do_next() {
+fn the_demo_finds_everything_and_shows_the_next_command() {
     let output = Command::new(env!("CARGO_BIN_EXE_crawler-cli"))
         .arg("demo")
         .stdin(Stdio::null())

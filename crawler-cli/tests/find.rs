@@ -96,7 +96,7 @@ fn other_forms_of_output() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
+fn unread_urls_are_named_and_the_exit_code_is_1() {
     let server = Script::start(|request| match request {
         "GET /" => page(&["forbidden/", "cut/", "large/", "text/", "fine/"]),
         "GET /forbidden/" => response(403, "", ""),
@@ -138,7 +138,7 @@ fn what_cannot_be_read_is_named_and_the_exit_code_is_1() {
 
 /// Only the missing end tag shows that the page was cut.
 #[test]
-fn a_page_cut_by_a_dying_server_is_no_short_listing() {
+fn a_cut_page_is_not_a_short_listing() {
     let server = Script::start(|_| {
         let whole = index(&["x", "y"]);
         let cut = whole.len() - 20;
@@ -160,7 +160,7 @@ fn a_page_cut_by_a_dying_server_is_no_short_listing() {
 }
 
 #[test]
-fn what_is_not_supported_is_said_with_the_url() {
+fn an_unsupported_scheme_is_reported_with_its_url() {
     let url = "ftp://127.0.0.1/pub/";
     let output = find(&[url]);
     assert_eq!(output.status.code(), Some(1));
@@ -174,7 +174,7 @@ fn what_is_not_supported_is_said_with_the_url() {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_an_error_and_others_are_searched() {
+fn an_unreachable_host_is_an_error_and_others_are_searched() {
     let server = small_tree();
     // The port was free just now: no program listens on it.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -278,7 +278,7 @@ fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_output_ends_the_search_quietly() {
     let (server, open) = server_that_waits();
     let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
         .stdout(Stdio::piped())
@@ -298,7 +298,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 
 /// Fails if the time limit is fixed and ignores the options.
 #[test]
-fn the_time_limit_is_the_one_given_and_names_what_it_waited_for() {
+fn the_given_time_limit_holds_and_its_error_names_the_phase() {
     let (server, _open) = server_that_waits();
     let began = Instant::now();
     let output = find(&[&server.url("/"), "--timeout", "0.3", "--retries", "0"]);
@@ -313,7 +313,7 @@ fn the_time_limit_is_the_one_given_and_names_what_it_waited_for() {
 
 /// Fails if each known directory gets its own connection.
 #[test]
-fn no_more_requests_are_under_way_than_allowed() {
+fn requests_in_flight_stay_within_the_limit() {
     for connections in [1, 4] {
         let names: Vec<String> = (0..200).map(|i| format!("d{i}/")).collect();
         let server = Script::start(move |request| match request {
@@ -405,7 +405,7 @@ fn the_whole_sample_mirror_is_found_at_any_concurrency() {
 
 /// The page does not mark directories. A name that is excluded both as a file and as a directory needs no probe.
 #[test]
-fn names_that_are_excluded_either_way_are_not_asked_about() {
+fn names_that_are_excluded_as_file_and_as_directory_are_not_probed() {
     let server = Script::start(|request| match request {
         "GET /" => response(
             200,

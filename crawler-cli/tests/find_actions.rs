@@ -43,7 +43,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn only_what_a_test_leaves_open_is_asked_for() {
+fn only_undecided_tests_cause_requests() {
     for (words, asked, found) in [
         (
             &["-name", "*.iso"][..],
@@ -84,7 +84,7 @@ fn only_what_a_test_leaves_open_is_asked_for() {
 }
 
 #[test]
-fn nothing_below_a_pruned_directory_is_asked_for() {
+fn nothing_below_a_pruned_directory_is_requested() {
     let server = mirror();
     let output = run(
         &server,
@@ -251,7 +251,7 @@ fn many_urls_go_to_one_command() {
 
 /// There are more URLs than fit into one command line.
 #[test]
-fn a_command_line_is_not_longer_than_it_may_be() {
+fn command_lines_stay_within_their_limit() {
     let name = "x".repeat(200);
     let names: Vec<String> = (0..2000).map(|n| format!("{name}{n}")).collect();
     let server = Script::start(move |request| match request {

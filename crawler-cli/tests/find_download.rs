@@ -239,7 +239,7 @@ fn assert_failed(output: &Output, cause: &str) {
 
 /// The server sends half of a file, and the rest after the live view has shown the half.
 #[test]
-fn the_live_view_and_the_reports_tell_how_far_the_downloads_are() {
+fn the_live_view_and_the_reports_show_the_progress_of_downloads() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let server = Files::start(move |asked, stream| match asked.line.as_str() {
@@ -453,7 +453,7 @@ fn cutting(cut: usize) -> impl Fn(&Asked, &mut TcpStream) {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_is_gone_on_with() {
+fn a_download_cut_at_any_byte_continues() {
     for cut in 0..BODY.len() {
         let server = one_file(cutting(cut));
         let to = directory();
@@ -480,7 +480,7 @@ fn a_file_cut_at_any_byte_is_gone_on_with() {
 }
 
 #[test]
-fn a_cut_file_is_gone_on_with_in_the_same_run() {
+fn a_cut_download_continues_in_the_same_run() {
     let server = one_file(cutting(17));
     let to = directory();
     assert_done(&download(&server, to.path(), &[]));
@@ -534,7 +534,7 @@ fn another_version_starts_over() {
 }
 
 #[test]
-fn ranges_that_are_not_what_was_asked_for_start_over() {
+fn unexpected_ranges_start_over() {
     for wrong in [
         "bytes 19-39/40",
         "bytes 0-39/40",
@@ -557,7 +557,7 @@ fn ranges_that_are_not_what_was_asked_for_start_over() {
 }
 
 #[test]
-fn without_a_strong_validator_nothing_is_kept_to_go_on_with() {
+fn without_a_strong_validator_no_partial_file_is_kept() {
     let times = AtomicUsize::new(0);
     let server = one_file(move |asked, stream| {
         // Without `Date`, `Last-Modified` is not a strong validator.
@@ -585,7 +585,7 @@ fn without_a_strong_validator_nothing_is_kept_to_go_on_with() {
 }
 
 #[test]
-fn a_part_that_is_all_there_is_gets_its_name() {
+fn a_complete_partial_file_gets_its_name() {
     let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
     let to = directory();
     // The state after a kill just before the last step.
@@ -601,7 +601,7 @@ fn a_part_that_is_all_there_is_gets_its_name() {
 }
 
 #[test]
-fn parts_of_other_files_are_not_gone_on_with() {
+fn partial_files_without_a_valid_note_start_over() {
     for note in [
         "",
         "{",
@@ -622,7 +622,7 @@ fn parts_of_other_files_are_not_gone_on_with() {
 
 /// SIGKILL while the body arrives.
 #[test]
-fn after_a_kill_the_next_run_goes_on() {
+fn after_a_kill_the_next_run_continues() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let times = AtomicUsize::new(0);
@@ -663,7 +663,7 @@ fn after_a_kill_the_next_run_goes_on() {
 
 /// Fails if a file that was found before the kill is not found again and its download is lost.
 #[test]
-fn after_a_kill_a_kept_search_fetches_what_it_had_found() {
+fn after_a_kill_a_search_with_state_fetches_the_files_it_had_found() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let times = AtomicUsize::new(0);
@@ -754,7 +754,7 @@ fn failures_are_named_and_leave_nothing() {
 }
 
 #[test]
-fn what_robots_txt_disallows_is_found_and_not_fetched() {
+fn disallowed_files_are_found_and_not_fetched() {
     let server = Files::start(|asked, stream| match asked.line.as_str() {
         "GET /robots.txt" => send(
             stream,
@@ -782,7 +782,7 @@ fn what_robots_txt_disallows_is_found_and_not_fetched() {
 }
 
 #[test]
-fn what_was_found_before_the_end_is_downloaded() {
+fn files_found_before_the_end_are_downloaded() {
     let server = tree_server();
     let to = directory();
     assert_done(&find(&[
@@ -846,7 +846,7 @@ fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn temporary_failures_are_retried() {
     let times = AtomicUsize::new(0);
     let server = one_file(move |asked, stream| {
         let answer = match times.fetch_add(1, Ordering::SeqCst) {
@@ -881,7 +881,7 @@ fn a_redirect_below_the_start_is_followed() {
 }
 
 #[test]
-fn redirects_lead_elsewhere_only_if_they_may() {
+fn redirects_to_other_hosts_are_followed_only_if_allowed() {
     let inner = Files::start_at("127.0.0.2", |asked, stream| {
         send(stream, &file(asked, BODY, "\"v1\""));
     });
@@ -914,7 +914,7 @@ fn redirects_lead_elsewhere_only_if_they_may() {
 }
 
 #[test]
-fn what_is_excluded_is_not_asked_for() {
+fn excluded_files_are_not_requested() {
     let server = tree_server();
     let to = directory();
     let more = ["--exclude", "*/b/", "--exclude-regex", "/one$"];
@@ -932,7 +932,7 @@ fn what_is_excluded_is_not_asked_for() {
 // ---- existing files
 
 #[test]
-fn files_that_are_there_are_replaced_only_on_demand() {
+fn existing_files_are_replaced_only_on_demand() {
     let server = one_file(|asked, stream| send(stream, &file(asked, BODY, "\"v1\"")));
     let to = directory();
     for other in [
@@ -1034,7 +1034,7 @@ fn a_directory_that_cannot_be_used_is_wrong_usage() {
 /// A full disk ends the downloads: each is named, and there are no further requests. With free space, they continue.
 #[test]
 #[ignore = "needs root, to mount a small file system"]
-fn a_full_disk_is_named_and_what_came_is_kept() {
+fn a_full_disk_is_named_and_received_bytes_are_kept() {
     let server = Files::start(|asked, stream| match asked.line.as_str() {
         "GET /" => send(stream, &page(&["1", "2", "3", "4"])),
         _ => send(stream, &file(asked, &[7; 100_000], "\"v1\"")),

@@ -95,7 +95,7 @@ fn all_links_below_the_start_are_followed_once() {
 }
 
 #[test]
-fn a_name_that_could_be_a_page_is_asked_about_first() {
+fn a_name_that_could_be_a_page_is_probed_first() {
     let site = Script::start(|request| {
         match request {
         "GET /" => html("<a href=release-1.2>1</a><a href=big.iso>2</a><a href=old.iso>3</a><a href=no.iso>4</a>"),
@@ -153,7 +153,7 @@ fn redirects_are_followed_within_the_search_and_found_where_they_leave_it() {
 }
 
 #[test]
-fn what_is_pruned_or_excluded_leads_no_further() {
+fn links_of_pruned_and_excluded_pages_are_not_followed() {
     let site = Script::start(|request| match request {
         "GET /" => html("<a href=a>1</a><a href=b>2</a><a href=c/>3</a><a href=d.html>4</a>"),
         "GET /a" => html("<a href=hidden>5</a>"),
@@ -185,7 +185,7 @@ fn what_is_pruned_or_excluded_leads_no_further() {
 }
 
 #[test]
-fn depth_kind_and_parser_of_pages_are_told() {
+fn depth_kind_and_parser_of_pages_are_reported() {
     let site = Script::start(|request| match request {
         "GET /s/" => html("<a href=d/>1</a><a href=d/e/f>2</a><img src=i.png>"),
         "GET /s/d/" | "GET /s/d/e/f" => html(""),
@@ -204,7 +204,7 @@ fn depth_kind_and_parser_of_pages_are_told() {
 }
 
 #[test]
-fn pages_cut_short_are_asked_for_again() {
+fn cut_pages_are_requested_again() {
     let site = Script::start({
         let first = OnceLock::new();
         move |request| {
@@ -258,7 +258,7 @@ fn two_hosts() -> (Script, Arc<OnceLock<String>>, Script) {
 }
 
 #[test]
-fn other_hosts_are_searched_only_if_they_may_be() {
+fn other_hosts_are_searched_only_if_allowed() {
     for (args, spans) in [
         (&[][..], false),
         (&["--domains", "example.org"], false),
@@ -321,7 +321,7 @@ fn a_start_and_a_directory_that_were_moved_are_searched_where_they_are() {
 }
 
 #[test]
-fn starts_that_are_moved_in_a_circle_end() {
+fn redirect_loops_of_starts_end() {
     let back = Arc::new(OnceLock::<String>::new());
     let second = Script::start({
         let back = Arc::clone(&back);
@@ -394,7 +394,7 @@ fn mapped() -> (Script, Arc<OnceLock<String>>) {
 }
 
 #[test]
-fn sitemaps_in_all_their_forms_are_starts() {
+fn sitemaps_in_all_formats_are_starts() {
     for map in ["map.xml", "map.xml.gz", "map.txt", "index.xml", "moved.xml"] {
         let (site, _) = mapped();
         let url = site.url(&format!("/cat/{map}"));
@@ -411,7 +411,7 @@ fn sitemaps_in_all_their_forms_are_starts() {
 }
 
 #[test]
-fn a_sitemap_tells_times_and_leads_to_pages() {
+fn a_sitemap_has_times_and_leads_to_pages() {
     let (site, _) = mapped();
     let map = site.url("/cat/map.xml");
     let newer = ["-type", "f", "-newermt", "2022-01-01"];
@@ -430,7 +430,7 @@ fn a_sitemap_tells_times_and_leads_to_pages() {
 }
 
 #[test]
-fn sitemaps_that_tell_nothing_are_reported() {
+fn sitemaps_without_usable_urls_are_reported() {
     let (site, _) = mapped();
     for (map, message) in [
         (
@@ -454,7 +454,7 @@ fn sitemaps_that_tell_nothing_are_reported() {
 
 /// A search that is killed while it reads the second host continues there.
 #[test]
-fn a_search_over_several_hosts_goes_on_where_it_was_cut_off() {
+fn a_killed_search_over_several_hosts_continues() {
     let place = tempfile::tempdir().expect("a directory");
     let (state, out) = (place.path().join("state"), place.path().join("out"));
     let child = Arc::new(std::sync::Mutex::new(None::<std::process::Child>));
@@ -543,7 +543,7 @@ fn files_of_other_hosts_are_downloaded_below_their_names() {
 }
 
 #[test]
-fn what_leads_to_a_host_that_was_given_up_is_reported_once() {
+fn urls_of_a_host_that_was_given_up_are_reported_once() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = dead.local_addr().expect("an address");
     drop(dead);
@@ -596,7 +596,7 @@ fn pages_that_others_embed_are_read_and_found_once() {
 }
 
 #[test]
-fn pages_are_never_empty_and_lead_on_whatever_is_asked_of_them() {
+fn pages_are_never_empty_and_their_links_are_followed() {
     let site = Script::start(|request| match request {
         "GET /" => html("<a href=d/>1</a><a href=f.html>2</a>"),
         "GET /d/" => html("<a href=g.html>3</a>"),
@@ -633,7 +633,7 @@ fn a_path_that_begins_with_two_slashes_is_no_host() {
 }
 
 #[test]
-fn two_pages_that_redirect_to_each_other_are_told() {
+fn two_pages_that_redirect_to_each_other_are_reported() {
     let site = Script::start(|request| match request {
         "GET /" => html("<a href=a>1</a><a href=b>2</a>"),
         "GET /a" => moved("b"),
@@ -646,7 +646,7 @@ fn two_pages_that_redirect_to_each_other_are_told() {
 }
 
 #[test]
-fn a_server_without_head_is_asked_for_the_first_byte_of_what_may_be_no_page() {
+fn without_head_the_first_byte_of_possible_files_is_requested() {
     let site = Script::start(|request| match request {
         "GET /" => html("<a href=big.iso>1</a><a href=v1.2>2</a>"),
         "HEAD /big.iso" | "HEAD /v1.2" => response(405, "", ""),
@@ -665,7 +665,7 @@ fn a_server_without_head_is_asked_for_the_first_byte_of_what_may_be_no_page() {
 }
 
 #[test]
-fn what_a_sitemap_and_a_listing_name_is_found_once() {
+fn urls_in_a_sitemap_and_a_listing_are_found_once() {
     let own = Arc::new(OnceLock::<String>::new());
     let site = Script::start({
         let own = Arc::clone(&own);
@@ -696,7 +696,7 @@ fn what_a_sitemap_and_a_listing_name_is_found_once() {
 }
 
 #[test]
-fn sitemaps_that_lead_ever_further_end() {
+fn endless_chains_of_sitemaps_end() {
     let own = Arc::new(OnceLock::<String>::new());
     let site = Script::start({
         let own = Arc::clone(&own);
@@ -886,7 +886,7 @@ fn a_file_that_waits_for_the_robots_txt_is_fetched_after_the_end_of_the_search()
 }
 
 #[test]
-fn what_is_not_below_the_start_is_downloaded_below_its_host_and_path() {
+fn files_outside_the_start_are_downloaded_below_their_host_and_path() {
     let place = tempfile::tempdir().expect("a directory");
     let own = Arc::new(OnceLock::<String>::new());
     let site = Script::start({
@@ -914,7 +914,7 @@ fn what_is_not_below_the_start_is_downloaded_below_its_host_and_path() {
 }
 
 #[test]
-fn the_address_of_a_host_of_which_files_alone_are_wanted_is_learned() {
+fn the_address_of_a_host_with_downloads_only_is_learned() {
     let place = tempfile::tempdir().expect("a directory");
     // Both responses wait for each other: as long as the address of a host is unknown, it gets one request at a time.
     let both = std::sync::Barrier::new(2);

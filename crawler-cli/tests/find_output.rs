@@ -76,7 +76,7 @@ fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
 
 /// Each field has a value that was computed by hand from a listing of Apache httpd.
 #[test]
-fn json_and_csv_have_the_values_that_listings_and_answers_tell() {
+fn json_and_csv_have_the_values_of_listings_and_responses() {
     let row = |name: &str, size: &str| {
         format!("<a href=\"{name}\">{name}</a>      2024-02-29 23:59  {size:>4}   \n")
     };
@@ -229,7 +229,7 @@ fn sorted_results_are_in_order_and_nul_separated_ones_too() {
 
 /// The output of several actions for an entry is in the order of the actions, at the place of the entry.
 #[test]
-fn what_actions_write_is_sorted_by_the_entry() {
+fn the_output_of_actions_is_sorted_by_entry() {
     // The responses for the directories come in reverse order.
     let (open, gate) = mpsc::channel::<()>();
     let (open, gate) = (std::sync::Mutex::new(open), std::sync::Mutex::new(gate));
@@ -378,7 +378,7 @@ fn the_summary_has_a_form_for_programs() {
 }
 
 #[test]
-fn the_text_report_says_where_the_time_went() {
+fn the_text_report_shows_where_time_was_spent() {
     let server = Server::start().expect("a server");
     let output = find(&[&server.url(), "--report", "text"]);
     let stderr = stderr(&output);
@@ -464,7 +464,7 @@ fn wfind(args: &[&str]) -> Output {
 }
 
 #[test]
-fn wfinds_flags_find_what_they_say() {
+fn wfinds_flags_find_the_right_entries() {
     let server = Script::start(|request| match request {
         "GET /pub/" => page(&["../", "Release", "InRelease", "a%20b.txt", "sub/"]),
         "GET /pub/sub/" => page(&["Release.gpg", "deep/"]),

@@ -121,7 +121,7 @@ fn https_is_searched_if_its_authority_is_trusted() {
 }
 
 #[test]
-fn what_is_wrong_with_tls_is_said() {
+fn tls_errors_are_named() {
     let authority = Authority::new("ours");
     let server = Script::start_tls(authority.server("localhost"), small_tree);
     let file = authority.file();
@@ -166,7 +166,7 @@ fn a_name_of_the_hosts_file_is_searched() {
 
 /// No name server is asked for `.invalid` (RFC 6761 §6.4), and no attempt is repeated.
 #[test]
-fn a_name_that_does_not_exist_is_told_at_once_and_others_are_searched() {
+fn a_nonexistent_name_is_reported_at_once_and_others_are_searched() {
     for start in [
         "http://nowhere.invalid/pub/",
         "https://nowhere.invalid/pub/",
@@ -242,7 +242,7 @@ fn a_gzipped_listing_is_read() {
 
 /// Fails if a partly decoded body is taken for the listing: up to a limit, or up to the end of a cut response.
 #[test]
-fn a_gzipped_listing_that_is_not_whole_is_an_error() {
+fn an_incomplete_gzipped_listing_is_an_error() {
     let names: Vec<String> = (0..200).map(|i| format!("a-long-name-{i}")).collect();
     let listing = index(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let whole = gzip(&listing);
@@ -377,7 +377,7 @@ fn https_goes_through_a_tunnel() {
 }
 
 #[test]
-fn a_proxy_that_is_not_there_is_told_apart_from_the_host() {
+fn an_unreachable_proxy_is_distinguished_from_the_host() {
     // The port was free just now: no program listens on it.
     let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let gone = closed.local_addr().expect("an address");

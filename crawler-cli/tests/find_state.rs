@@ -139,7 +139,7 @@ fn a_search_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
 }
 
 #[test]
-fn a_search_that_is_killed_again_and_again_comes_to_its_end() {
+fn a_search_that_is_killed_repeatedly_completes() {
     let tree = Tree::start();
     let place = tempfile::tempdir().expect("a directory");
     let (state, out) = (place.path().join("state"), place.path().join("out"));
@@ -185,7 +185,7 @@ fn last_results(state: &Path) -> u64 {
 }
 
 #[test]
-fn a_state_is_of_one_search_and_in_one_hand() {
+fn a_state_belongs_to_one_search_and_one_process() {
     let tree = Tree::start();
     let place = tempfile::tempdir().expect("a directory");
     let (state, out) = (place.path().join("state"), place.path().join("out"));
@@ -235,7 +235,7 @@ fn begin(args: &[&str]) {
 
 /// Fails if URLs that are loaded from the disk later are requested although robots.txt cannot be read.
 #[test]
-fn robots_txt_holds_for_all_that_is_left() {
+fn robots_txt_applies_to_all_remaining_urls() {
     let names: Vec<String> = (0..51_000).map(|i| format!("d{i}/")).collect();
     let gone_on = Arc::new(AtomicBool::new(false));
     let server = Script::start({
@@ -267,7 +267,7 @@ fn robots_txt_holds_for_all_that_is_left() {
 
 /// Fails if failures from before the interruption are forgotten and the exit status is 0.
 #[test]
-fn the_summary_is_of_all_runs() {
+fn the_summary_covers_all_runs() {
     let victim = Victim::default();
     let is_killed = AtomicBool::new(false);
     let server = Script::start({
@@ -337,7 +337,7 @@ fn the_header_of_a_table_is_written_once() {
 
 /// Fails if messages in the file of the results are taken for results that were already written.
 #[test]
-fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
+fn messages_in_the_results_file_do_not_count_as_results() {
     let victim = Victim::default();
     let place = tempfile::tempdir().expect("a directory");
     let (state, out) = (place.path().join("state"), place.path().join("out"));
@@ -383,7 +383,7 @@ fn messages_in_the_file_of_the_results_do_not_stand_for_them() {
 
 /// Fails if only a part of a commit is on the disk, or if results are written whose commit failed.
 #[test]
-fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
+fn a_failed_commit_is_repeated_as_a_whole() {
     let server = Script::start(|request| match request {
         "GET /" => page(&["a", "d/"]),
         "GET /d/" => page(&["b", "last/"]),
@@ -422,7 +422,7 @@ fn a_turn_that_cannot_be_kept_is_made_again_as_a_whole() {
 
 /// Fails if a host that is unreachable when its search continues gets a request for each URL, or is waited for.
 #[test]
-fn a_host_that_is_away_when_its_search_goes_on_is_given_up() {
+fn an_unreachable_host_of_a_continued_search_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let server = thread::spawn(move || {

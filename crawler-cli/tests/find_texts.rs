@@ -66,7 +66,7 @@ fn offered(words: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn bash_offers_what_fits() {
+fn bash_offers_matching_words() {
     for (words, expected) in [
         ("crawler-cli f", &["find"][..]),
         ("crawler-cli find -ty", &["-type"]),

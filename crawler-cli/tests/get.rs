@@ -260,7 +260,7 @@ fn a_body_of_any_bytes_goes_to_stdout_and_nothing_to_stderr() {
 }
 
 #[test]
-fn what_arrived_is_printed_while_the_server_pauses() {
+fn received_bytes_are_printed_while_the_server_pauses() {
     let (go, paused) = channel();
     let server = Server::start([vec![
         Take,
@@ -293,7 +293,7 @@ fn include_prints_interim_heads_head_and_trailers_as_received() {
 }
 
 #[test]
-fn files_are_made_for_what_came() {
+fn files_are_created_only_for_responses() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| {
         dir.path()
@@ -345,7 +345,7 @@ fn an_output_that_cannot_be_written_is_exit_23() {
 }
 
 #[test]
-fn a_reader_that_went_away_is_a_quiet_exit_23_and_ends_the_run() {
+fn a_closed_output_is_a_quiet_exit_23_and_ends_the_run() {
     let (go, paused) = channel();
     let server = Server::start([vec![
         Take,
@@ -475,7 +475,7 @@ fn broken_replies() {
 }
 
 #[test]
-fn a_reset_in_the_body_comes_after_what_arrived() {
+fn a_reset_in_the_body_is_reported_after_the_received_bytes() {
     let (go, paused) = channel();
     let server = Server::start([vec![
         Take,
@@ -529,7 +529,7 @@ fn connections_that_are_refused() {
 }
 
 #[test]
-fn timeouts_name_what_was_waited_for() {
+fn timeouts_name_their_phase() {
     let cases = [
         ("", "", "waiting for the first byte: "),
         ("HTTP/1.1 200 OK\r\n", "", "receiving the head: "),
@@ -870,7 +870,7 @@ fn cookies_last_from_url_to_url_and_go_to_a_file() {
 }
 
 #[test]
-fn what_passes_is_tried_again() {
+fn temporary_failures_are_retried() {
     let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy";
     let server = Server::start([vec![Take, Send(busy.into()), Take, Send(OK.into())]]);
     let done = run(&["-f", "--retry", "2"], &[&server.url("/")]);
@@ -999,7 +999,7 @@ fn write_out_knows_sizes_and_addresses() {
 }
 
 #[test]
-fn write_out_of_a_failure_has_what_came() {
+fn write_out_after_a_failure_has_the_received_values() {
     let server = Server::start([vec![
         Take,
         Send("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello".into()),

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listed_time_is_as_wide_as_what_it_leaves_open() {
+    fn a_listed_time_covers_all_possible_times() {
         let listed = |span, utc| ListedTime {
             seconds: 1_000_000,
             span,

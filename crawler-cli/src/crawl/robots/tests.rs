@@ -221,7 +221,7 @@ fn agents_are_named_by_their_token_alone() {
 }
 
 #[test]
-fn its_own_file_is_always_allowed() {
+fn robots_txt_itself_is_always_allowed() {
     let none = Robots::disallow_all();
     assert!(none.allows("/robots.txt"));
     assert!(!none.allows("/robots.txt.old"));
@@ -258,7 +258,7 @@ site-map: http://h/b.xml
 }
 
 #[test]
-fn what_is_beyond_the_limit_is_not_read() {
+fn bytes_beyond_the_limit_are_not_read() {
     let head = "User-agent: *\nDisallow: /first\n";
     let last = "Disallow: /last";
     let filled = |after: &str, beyond: usize| {
@@ -324,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn a_spelling_is_its_own(text: Vec<u8>) {
+    fn normalising_twice_changes_nothing(text: Vec<u8>) {
         let once = normalise(&text, StarMeaning::Wildcard);
         prop_assert!(once.is_ascii());
         prop_assert_eq!(normalise(&once, StarMeaning::Wildcard), once);

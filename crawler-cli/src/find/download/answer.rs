@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_must_be_the_one_that_was_asked_for() {
+    fn a_part_must_be_the_requested_one() {
         use Answer::{Body, StartOver};
         let of = |range: &'static str, length, etag: Option<&'static str>| {
             let head = Head {
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_read_as_they_were_written_and_not_in_part() {
+    fn written_notes_are_read_and_cut_notes_are_rejected() {
         for validator in [
             Validator::Tag("\"v\\1'\"".into()),
             Validator::Date("Sun, 06 Nov 1994 08:49:37 GMT".into()),

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_and_our_own_are_told_apart_by_a_hash() {
+    fn long_and_reserved_names_get_a_hash() {
         let long = |end: &str| {
             name(
                 &format!("http://h/{}{end}.tar.gz", "\u{e9}".repeat(200)),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_tell_cases_apart_if_the_file_system_does() {
+    fn fingerprints_distinguish_case_if_the_file_system_does() {
         let of = |url| Name::of(url, None);
         let (upper, lower) = (of("http://h/README"), of("http://h/readme"));
         assert_ne!(upper.fingerprint(true), lower.fingerprint(true));

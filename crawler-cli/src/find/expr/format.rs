@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exactly_known_is_marked() {
+    fn inexact_values_are_marked() {
         for (lo, hi, expected) in [
             (5, 5, "5|1|1"),
             (1000, 1100, "~1050|~1|~2"),

@@ -76,7 +76,7 @@ fn evaluate_once(words: &[&str], found: &Found<'_>) -> (Evaluation, Vec<String>)
 }
 
 #[test]
-fn what_is_printed_without_an_action() {
+fn entries_are_printed_without_an_action() {
     for (words, printed) in [
         (&[][..], 1),
         (&["-true"], 1),
@@ -231,7 +231,7 @@ fn times_matter_or_not() {
 }
 
 #[test]
-fn what_is_no_expression_is_named() {
+fn invalid_expressions_are_named() {
     let deep = ["("; 101];
     for (words, message) in [
         (&["-name"][..], "-name needs a value"),

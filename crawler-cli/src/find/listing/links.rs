@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_page_refers_to_is_found_once() {
+    fn all_references_of_a_page_are_found_once() {
         let body = "<html><head><link rel=stylesheet href=/s.css><link href=//cdn.example rel=preconnect>\
             <script src=s.js></script></head><body><a href='../up/'>u</a><a href='#top'>t</a>\
             <A HREF='x.html#a'>1</A><a href=x.html>2</a><img alt=x src='i.png?a=1&amp;b=2'>\
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_place_to_go_to_anywhere_is_no_part() {
+    fn urls_that_are_linked_anywhere_are_not_embedded() {
         let body = "<link rel=next href=2><link rel='shortcut icon' href=i><link rel=stylesheet href=s>\
             <link rel=alternate hreflang=de href=de><img src=both><a href=both>1</a><a href=i2>2</a><img src=i2>";
         assert_eq!(
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn images_refreshes_and_what_is_shown_without_scripts_count() {
+    fn images_refreshes_and_noscript_count() {
         let body = "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
             <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
             <picture><source srcset='x,y.webp 100w'></picture>\

@@ -215,7 +215,7 @@ fn every_captured_listing_gives_sizes_and_times() {
 }
 
 #[test]
-fn a_server_that_does_not_mark_directories_leaves_the_type_open() {
+fn a_server_that_does_not_mark_directories_leaves_the_type_unknown() {
     let listing = read(page!("mini_httpd"), "http://127.0.0.1/");
     assert_eq!(listing.shape, Shape::MiniHttpd);
     assert!(!listing.marks_directories);
@@ -309,7 +309,7 @@ fn only_direct_children_are_entries() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_reach_the_server_again() {
+fn bytes_that_are_not_utf8_are_sent_back_unchanged() {
     let listing = read(
         b"<a href=\"../\">..</a><a href=\"caf\xe9.txt\">x</a>",
         "http://h/",
@@ -440,7 +440,7 @@ fn structured_captures_give_the_whole_tree() {
 }
 
 #[test]
-fn the_content_type_goes_before_the_look_of_a_page() {
+fn the_content_type_takes_precedence_over_the_body() {
     let page = Url::parse("http://h/").expect("valid");
     let limits = PageLimits::default();
     let json = br#"[{"name":"a","type":"file","size":1}]"#;
@@ -536,7 +536,7 @@ fn json_of_nginx_with_a_callback_and_of_caddy() {
 }
 
 #[test]
-fn json_names_that_are_not_utf8_reach_the_server_again() {
+fn json_names_that_are_not_utf8_are_sent_back_unchanged() {
     let body = b"[{\"name\":\"caf\xe9\\u0001\",\"type\":\"file\",\"size\":1}]";
     let listing = read(body, "http://h/");
     assert!(listing.ended);
@@ -693,7 +693,7 @@ fn the_old_dates_and_the_tables_of_apache() {
 }
 
 #[test]
-fn caddys_newer_table_says_sizes_in_another_attribute() {
+fn caddys_newer_table_has_sizes_in_another_attribute() {
     let body = "<!DOCTYPE html><html><body><table><thead><tr><th><a href=\"?sort=namedirfirst&order=desc\">Name</a></th></tr></thead><tbody>\
         <tr class=\"file\"><td></td><td><a href=\"./sub/\"><span class=\"name\">sub/</span></a></td><td>&mdash;</td>\
         <td class=\"timestamp hideable\"><time datetime=\"2024-02-29T23:59:58Z\">02/29/2024</time></td></tr>\
@@ -788,7 +788,7 @@ fn any_table_or_list_is_searched_for_dates_and_sizes() {
 }
 
 #[test]
-fn several_entries_in_a_row_have_what_follows_each() {
+fn several_entries_in_a_row_have_the_text_after_each() {
     let body = b"<p>All of 2020-01-01: <a href=a>a</a> 29-Feb-2024 23:59 3 kB, <a href=b>b</a> 7 kB <a href=c>c</a>";
     let listing = read(body, "http://h/");
     let found = entries(&listing);
@@ -838,7 +838,7 @@ fn a_bucket_lists_one_directory_and_its_next_page() {
 }
 
 #[test]
-fn the_first_version_goes_on_behind_a_marker() {
+fn version_1_continues_after_a_marker() {
     let body = |end: &str, delimiter: &str| {
         format!(
             "{S3}<Name>b</Name><Prefix></Prefix><Marker></Marker>{delimiter}<IsTruncated>true</IsTruncated>\
@@ -922,7 +922,7 @@ fn a_multistatus_lists_members_and_not_the_collection() {
 }
 
 #[test]
-fn xml_cannot_make_more_of_itself() {
+fn xml_is_not_expanded() {
     let deep = format!("<list>{}", "<file>".repeat(100_000));
     assert!(
         !read(

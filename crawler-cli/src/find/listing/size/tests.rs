@@ -129,7 +129,7 @@ fn check(size: u64) {
 }
 
 #[test]
-fn sizes_around_every_step_are_read_as_what_they_can_be() {
+fn sizes_around_every_step_are_read_as_their_exact_ranges() {
     for size in 0..20_000 {
         check(size);
     }
@@ -153,12 +153,12 @@ fn sizes_around_every_step_are_read_as_what_they_can_be() {
 
 proptest! {
     #[test]
-    fn any_size_is_read_as_what_it_can_be(bits in 1u32..63, random: u64) {
+    fn any_size_is_read_as_its_exact_range(bits in 1u32..63, random: u64) {
         check(random & ((1 << bits) - 1));
     }
 
     #[test]
-    fn no_text_is_read_as_nothing_possible(text in "[0-9.,kKMGTPEiBb ]{0,24}") {
+    fn ranges_are_never_empty(text in "[0-9.,kKMGTPEiBb ]{0,24}") {
         for style in [Style::Apache, Style::Nginx, Style::Fancyindex, Style::Lighttpd, Style::Webfs, Style::Unknown] {
             if let Some(range) = style.read(text.as_bytes()) {
                 prop_assert!(range.lo <= range.hi, "{style:?} {text:?} {range:?}");
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn what_servers_showed_is_read_as_what_it_was() {
+fn sizes_of_real_servers_are_read() {
     for (style, text, lo, hi) in [
         (Style::Apache, "3", 3, 3),
         (Style::Apache, "1.0K", 973, 1075),

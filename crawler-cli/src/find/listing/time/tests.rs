@@ -45,7 +45,7 @@ fn every_format_is_read() {
 }
 
 #[test]
-fn what_is_no_time_is_not_read() {
+fn other_texts_are_not_read() {
     for text in [
         "",
         "-",
@@ -85,7 +85,7 @@ fn the_length_ends_behind_the_time() {
 }
 
 #[test]
-fn between_slashes_the_page_decides() {
+fn dates_with_slashes_need_an_order() {
     let slashed = |text: &str| match at_start(text.as_bytes()) {
         Some((ParsedTime::Slashed(slashed), _)) => slashed,
         other => panic!("{text} is {other:?}"),
@@ -111,7 +111,7 @@ fn between_slashes_the_page_decides() {
 }
 
 #[test]
-fn days_are_those_of_the_calendar() {
+fn days_agree_with_the_calendar() {
     for day in (0..60_000).step_by(17) {
         let moment = UNIX_EPOCH + Duration::from_secs(day * 86_400);
         let text = httpdate::fmt_http_date(moment);
