@@ -4,9 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
+use courser::ErrorKind;
+
 use super::fault::Fault;
 use super::listing::{Shape, SitemapError};
-use crate::crawl::failure::FailureScope;
+use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::stats::Class;
 
 /// Why a URL could not be read.
@@ -215,6 +217,24 @@ pub struct Failure {
     pub cause: Cause,
     /// What it says about the next attempt.
     pub scope: FailureScope,
+}
+
+impl Failure {
+    /// By what the engine says of a request that went through this proxy, if any.
+    pub fn of(error: courser::Error, proxy: Option<&str>) -> Self {
+        let scope = FailureScope::of(&error);
+        if let ErrorKind::Denied(ip) = error.kind() {
+            let cause = Cause::Private(*ip);
+            return Self { cause, scope };
+        }
+        let cause = match proxy {
+            Some(proxy) if is_opening(error.phase()) => {
+                Cause::Proxy(proxy.to_owned(), Box::new(error))
+            }
+            _ => Cause::Transfer(Box::new(error)),
+        };
+        Self { cause, scope }
+    }
 }
 
 #[cfg(test)]

@@ -42,13 +42,13 @@ use courser::{Proxies, Rate, TlsConfig};
 use url::{Position, Url};
 
 mod cause;
-mod crawl;
 pub mod download;
 mod event;
 pub mod expr;
 mod fault;
 mod found;
 pub mod glob;
+mod host;
 pub mod host_crawl;
 mod link;
 pub mod listing;
@@ -58,6 +58,7 @@ pub mod range;
 mod reference;
 mod run;
 pub mod scope;
+mod search;
 pub mod state;
 mod summary;
 mod visitor;
@@ -408,13 +409,13 @@ impl Find {
         let mut policy = self.policy;
         policy.clock = expression.needs_times();
         let downloads = self.download.is_some();
-        let mut run = Run::new(&expression, &scope, actor, events, downloads);
+        let run = Run::new(&expression, &scope, actor, events, downloads);
         let base = match self.starts.as_slice() {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
         };
         let overwrite = self.overwrite;
-        let plan = crawl::Plan {
+        let plan = search::Plan {
             store: self
                 .download
                 .map(|to| Store::new(to, overwrite, base, scope.clone())),
@@ -424,8 +425,7 @@ impl Find {
             transfer: &self.transfer,
             state: self.state.as_deref(),
         };
-        crawl::search(plan, &mut run);
-        run.finish()
+        search::search(plan, run).finish()
     }
 }
 

@@ -57,6 +57,11 @@ impl<'r> Run<'r> {
         self.events.summary.ending != Ending::Finished
     }
 
+    /// How the search ends, as far as that is known.
+    pub(super) fn ending(&self) -> Ending {
+        self.events.summary.ending
+    }
+
     /// The visitor of host crawls. While a command runs, the connections of `calls` are driven, if there are any.
     pub(super) fn visitor<'a>(&'a mut self, calls: Option<&'a mut Calls>) -> RunVisitor<'a, 'r> {
         RunVisitor { run: self, calls }

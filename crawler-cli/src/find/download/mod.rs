@@ -28,6 +28,7 @@ use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::{Politeness, Throttled, retry_after};
 use crate::crawl::retry_queue::{Attempts, RetryQueue};
+use crate::crawl::work::Body;
 
 mod answer;
 mod disk;
@@ -210,15 +211,6 @@ pub(super) struct Get<'a> {
     pub(super) url: &'a str,
     /// The first byte that is wanted, and what `If-Range` says.
     pub(super) rest: Option<(u64, &'a str)>,
-}
-
-/// What is done with the body of an answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Body {
-    /// Its bytes are handed in, and then its end or its failure.
-    Wanted,
-    /// Nothing more is to be said of it.
-    Unwanted,
 }
 
 /// How far the downloads are.

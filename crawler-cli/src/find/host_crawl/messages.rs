@@ -2,7 +2,10 @@
 
 use std::ops::Add;
 
+use courser::Response;
 use serde::{Deserialize, Serialize};
+
+use crate::find::listing::next_link;
 
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,6 +69,34 @@ pub struct Reply<'a> {
     pub end: BodyEnd,
     /// The whole body.
     pub body: &'a [u8],
+}
+
+impl<'a> Reply<'a> {
+    /// Of a response that came whole.
+    pub fn of(response: &'a Response) -> Self {
+        let framed = ["Content-Length", "Transfer-Encoding"]
+            .iter()
+            .any(|name| response.header(name).is_some());
+        let coding = response.header("Content-Encoding");
+        Self {
+            status: response.status(),
+            location: response.header("Location"),
+            retry_after: response.header("Retry-After"),
+            date: response.header("Date"),
+            content_type: response.header("Content-Type"),
+            content_length: response.header("Content-Length"),
+            content_range: response.header("Content-Range"),
+            last_modified: response.header("Last-Modified"),
+            content_encoding: coding.filter(|_| !response.decoded()),
+            next: response.header_all("Link").find_map(next_link),
+            end: if framed {
+                BodyEnd::Framed
+            } else {
+                BodyEnd::Closed
+            },
+            body: response.body(),
+        }
+    }
 }
 
 /// How the end of a body showed.

@@ -1,0 +1,351 @@
+//! Decides which host may send next, and moves requests from the hosts to the client and what comes back to the hosts.
+//!
+//! A host has no more calls in the client than it may have connections, so that none waits for a connection while its time
+//! runs; all hosts together have no more than the client may have. Hosts send in turns, another one first each time.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use courser::{Address, Call, CallId, Client, Completion, Report};
+
+use super::address_groups::AddressGroups;
+use super::calls::Calls;
+use super::hosts::{Host, HostId, Hosts};
+use super::policy::HostPolicy;
+use super::stats::{Class, Connection, Exchange};
+use super::streams::{Progress, Stream, Streams};
+use super::transfer::Transfer;
+use super::work::{Body, HostWork, RequestId};
+
+/// The hosts of a crawl and the client that they share.
+pub struct Scheduler<W: HostWork> {
+    hosts: Hosts<W>,
+    groups: AddressGroups,
+    /// Which host is the first to send something.
+    first: usize,
+    calls: Calls,
+    streams: Streams,
+    limits: Limits,
+}
+
+/// What holds for the calls in the client.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Calls that may be in flight to one host.
+    host: usize,
+    /// The same for all hosts together.
+    all: usize,
+    /// Hosts of one address are taken for one.
+    per_address: bool,
+}
+
+impl<W: HostWork> Scheduler<W> {
+    /// For these hosts, which `client` can reach.
+    pub(crate) fn new(
+        hosts: Hosts<W>,
+        client: Client,
+        transfer: &Transfer,
+        policy: &HostPolicy,
+    ) -> Self {
+        let limits = Limits {
+            host: transfer.connections.get(),
+            all: transfer.all_connections().get(),
+            per_address: transfer.per_address,
+        };
+        Self {
+            hosts,
+            groups: AddressGroups::new(limits.host, policy),
+            first: 0,
+            calls: Calls::new(client),
+            streams: Streams::new(),
+            limits,
+        }
+    }
+
+    /// The hosts, of which more can be added.
+    pub fn hosts(&mut self) -> &mut Hosts<W> {
+        &mut self.hosts
+    }
+
+    /// A host's work, and the calls.
+    pub fn work_and_calls(&mut self, host: HostId) -> (&mut W, &mut Calls) {
+        (self.hosts.work(host), &mut self.calls)
+    }
+
+    /// The hosts, when nothing more is to be asked.
+    pub fn into_hosts(self) -> Hosts<W> {
+        self.hosts
+    }
+
+    /// Whether no call is in the client.
+    pub fn is_idle(&self) -> bool {
+        self.calls.in_flight() == 0
+    }
+
+    /// How many calls the client has.
+    pub fn in_flight(&self) -> usize {
+        self.calls.in_flight()
+    }
+}
+
+/// Requests.
+impl<W: HostWork> Scheduler<W> {
+    /// Has all hosts send what they may, another one first in each turn; those of one address in their own order.
+    pub fn submit_all(&mut self, shared: &mut W::Shared<'_>) {
+        let all = self.hosts.len();
+        self.first = (self.first + 1) % all.max(1);
+        for step in 0..all {
+            let host = HostId((self.first + step) % all);
+            if self.groups.is_first(host) {
+                self.submit_near(host, shared);
+            }
+        }
+    }
+
+    /// Has the host send what it may, or, if it is one of several at one address, those whose turn it is.
+    pub fn submit_near(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
+        let Some(turns) = self.groups.turns(host) else {
+            self.submit(host, shared);
+            return;
+        };
+        for place in (turns.next..turns.hosts).chain(0..turns.next) {
+            let Some(next) = self.groups.at(host, place) else {
+                return;
+            };
+            if !self.hosts.work(next).is_done() && self.submit(next, shared) {
+                self.groups.note_turn(host, place);
+            }
+        }
+    }
+
+    /// Has one host send what it may. Returns whether that is something.
+    fn submit(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
+        let mut has_sent = false;
+        while self.has_room(host) {
+            let now = Instant::now();
+            let work = self.hosts.work(host);
+            if self.groups.held_until(host, now).is_some() {
+                if work.politeness().held_until(now).is_none() {
+                    work.politeness().handle_neighbour_pause(now);
+                }
+                return has_sent;
+            }
+            let (mut request, response) = self.calls.blank();
+            let Some(submission) = work.poll_request(now, &mut request, shared) else {
+                self.calls.give_back(request, response);
+                return has_sent;
+            };
+            let mut call = Call::new(request, response)
+                .tag(tag(host, submission.id))
+                .streaming(submission.streaming);
+            if let Some(timeouts) = submission.timeouts {
+                call = call.timeouts(timeouts);
+            }
+            self.calls.submit(call);
+            self.hosts.host(host).in_flight += 1;
+            self.groups.handle_sent(host, now, &mut self.hosts);
+            W::stats(shared).handle_sent(host.0);
+            has_sent = true;
+        }
+        has_sent
+    }
+
+    fn has_room(&mut self, host: HostId) -> bool {
+        let (in_flight, is_proxied) = {
+            let host = self.hosts.host(host);
+            (host.in_flight, host.is_proxied)
+        };
+        let has_room = in_flight < self.limits.host && self.calls.in_flight() < self.limits.all;
+        if !has_room || !self.limits.per_address || is_proxied {
+            return has_room;
+        }
+        // The first request tells the address.
+        self.groups.has_room(host).unwrap_or(in_flight == 0)
+    }
+
+    /// The earliest time when a host has something to send although nothing came, if it has room for it.
+    pub fn poll_timeout(&mut self, now: Instant, shared: &W::Shared<'_>) -> Option<Instant> {
+        let due = self.hosts.ids().filter_map(|host| {
+            if !self.has_room(host) {
+                return None;
+            }
+            let due = self.hosts.work(host).poll_timeout(now, shared)?;
+            let held = self.groups.held_until(host, now);
+            Some(held.map_or(due, |held| due.max(held)))
+        });
+        due.min()
+    }
+}
+
+/// What comes back.
+impl<W: HostWork> Scheduler<W> {
+    /// Whether something came that is still to be handed to its host, so that there is nothing to wait for.
+    pub fn has_more(&self) -> bool {
+        !self.streams.is_idle()
+    }
+
+    /// Hands what came while something else was waited for to its host, and returns that host.
+    pub fn handle_queued(&mut self, shared: &mut W::Shared<'_>) -> Option<HostId> {
+        let done = self.calls.next_queued()?;
+        Some(self.handle(done, shared))
+    }
+
+    /// Waits for an answer, hands it to its host, and returns that host. `None`: none came in time.
+    ///
+    /// # Errors
+    /// The operating system's, after which the client cannot go on.
+    pub fn handle_next(
+        &mut self,
+        timeout: Duration,
+        shared: &mut W::Shared<'_>,
+    ) -> io::Result<Option<HostId>> {
+        let done = self.calls.wait(timeout)?;
+        Ok(done.map(|done| self.handle(done, shared)))
+    }
+
+    fn handle(&mut self, done: Completion, shared: &mut W::Shared<'_>) -> HostId {
+        let (host, id) = untag(done.tag);
+        self.note_address(host, &done.report);
+        let now = Instant::now();
+        let Host { work, base, .. } = self.hosts.host(host);
+        let path = done.request.target().strip_prefix(base.as_str());
+        let exchange = exchange(&done.report, path == Some("/robots.txt"));
+        let calls = &mut self.calls;
+        let is_over = match (done.outcome, done.body) {
+            (Ok(()), Some(call)) => {
+                let wanted = work.handle_head(now, id, &done.response, shared);
+                let status = done.response.status();
+                let stream = Stream::new(host, id, status, exchange, wanted);
+                self.streams.add(call, stream);
+                false
+            }
+            (Ok(()), None) => {
+                let status = done.response.status();
+                W::stats(shared).handle_answer(now, host.0, status, &exchange);
+                work.handle_reply(now, id, &done.response, shared, calls);
+                true
+            }
+            (Err(error), _) => {
+                let class = Class::of_error(&error);
+                W::stats(shared).handle_failure(now, host.0, class, &exchange);
+                work.handle_failure(now, id, error, shared, calls);
+                true
+            }
+        };
+        self.calls.give_back(done.request, done.response);
+        if is_over {
+            self.handle_over(host);
+        }
+        self.groups.note_limits(host, now, &mut self.hosts);
+        host
+    }
+
+    /// Reads what has come of the bodies, of each no more than a few buffers at a time. Hosts whose bodies are over send
+    /// what they may.
+    pub fn read_bodies(&mut self, shared: &mut W::Shared<'_>) {
+        for _ in 0..self.streams.poll(&mut self.calls) {
+            let Some(call) = self.streams.next() else {
+                return;
+            };
+            if let Some(host) = self.read_body(call, shared) {
+                self.submit_near(host, shared);
+            }
+        }
+    }
+
+    /// Reads from a body; if it ends, returns its host.
+    fn read_body(&mut self, call: CallId, shared: &mut W::Shared<'_>) -> Option<HostId> {
+        for _ in 0..BUFFERS_AT_ONCE {
+            let (stream, came, progress) = self.streams.read(call, &mut self.calls)?;
+            let (now, host, id) = (Instant::now(), stream.host, stream.id);
+            if came > 0 {
+                W::stats(shared).handle_bytes(now, host.0, came);
+            }
+            let work = self.hosts.work(host);
+            let is_wanted = stream.wanted == Body::Wanted;
+            match progress {
+                Progress::Data(bytes) => {
+                    stream.wanted = work.handle_data(id, bytes, shared);
+                    continue;
+                }
+                Progress::Skipped => continue,
+                Progress::Pending => return None,
+                Progress::End if is_wanted => work.handle_end(now, id, shared),
+                Progress::Failed(error) if is_wanted => {
+                    work.handle_failure(now, id, error, shared, &mut self.calls);
+                }
+                Progress::End | Progress::Failed(_) => {}
+            }
+            let stream = self.streams.remove(call)?;
+            let (stats, rest) = (W::stats(shared), stream.rest());
+            match stream.failure {
+                Some(class) => stats.handle_failure(now, host.0, class, &rest),
+                None => stats.handle_answer(now, host.0, stream.status, &rest),
+            }
+            self.handle_over(host);
+            return Some(host);
+        }
+        self.streams.put_back(call);
+        None
+    }
+
+    fn handle_over(&mut self, host: HostId) {
+        self.hosts.host(host).in_flight -= 1;
+        self.groups.handle_over(host);
+    }
+
+    /// The host was reached, and that tells where it is.
+    fn note_address(&mut self, host: HostId, report: &Report) {
+        let Host {
+            is_proxied,
+            in_flight,
+            ..
+        } = self.hosts.host(host);
+        if !self.limits.per_address || *is_proxied {
+            return;
+        }
+        if let Some(ip) = report.remote().and_then(Address::ip) {
+            self.groups.add(host, ip, *in_flight);
+        }
+    }
+}
+
+/// The tag of a call: host and request in one number. Hosts are few, and no crawl lives to see either overflow.
+fn tag(host: HostId, id: RequestId) -> u64 {
+    ((host.0 as u64) << REQUEST_BITS) | id.0
+}
+
+fn untag(tag: u64) -> (HostId, RequestId) {
+    let id = tag & ((1 << REQUEST_BITS) - 1);
+    (HostId((tag >> REQUEST_BITS) as usize), RequestId(id))
+}
+
+fn exchange(report: &Report, robots: bool) -> Exchange {
+    Exchange {
+        took: report.timings().total,
+        bytes: report.bytes_in(),
+        connection: report.remote().map(|_| match report.reused() {
+            true => Connection::Reused,
+            false => Connection::Opened,
+        }),
+        robots,
+    }
+}
+
+const REQUEST_BITS: u32 = 40;
+
+/// So that a fast server cannot hold up the others.
+const BUFFERS_AT_ONCE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_hold_host_and_request() {
+        for (host, id) in [(0, 1), (1, 1), (10_000, (1 << REQUEST_BITS) - 1)] {
+            let (host, id) = (HostId(host), RequestId(id));
+            assert_eq!(untag(tag(host, id)), (host, id));
+        }
+    }
+}

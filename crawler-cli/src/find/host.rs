@@ -1,0 +1,344 @@
+//! One host of a search: its crawl and its downloads, which share what the host takes.
+
+use std::time::{Duration, Instant};
+
+use courser::{Codings, Error, Request, Response, Timeouts};
+use url::{Position, Url};
+
+use super::cause::{Cause, Failure};
+use super::download::{Downloads, Head, Store};
+use super::host_crawl::{Counts, FetchId, FetchKind, HostCrawl, Reply};
+use super::policy::Policy;
+use super::run::Run;
+use super::summary::Ending;
+use crate::crawl::calls::Calls;
+use crate::crawl::politeness::Politeness;
+use crate::crawl::stats::Stats;
+use crate::crawl::work::{Body, HostWork, RequestId, Submission};
+
+/// A host, and what is to be done there.
+pub(super) struct Host {
+    pub(super) crawl: HostCrawl,
+    pub(super) downloads: Downloads,
+    /// What stands before a path in its URLs.
+    base: String,
+    /// The proxy that it is reached through, without credentials.
+    proxy: Option<String>,
+    /// Requests that may be under way.
+    connections: usize,
+    /// The last request was for a file: under a limit on their rate, pages and files take turns.
+    pages_first: bool,
+}
+
+/// What the hosts of a search share.
+pub(super) struct Shared<'r> {
+    pub(super) run: Run<'r>,
+    pub(super) files: Option<Files>,
+}
+
+/// What is downloaded, from all hosts.
+pub(super) struct Files {
+    pub(super) store: Store,
+    /// Longest time without a byte.
+    pub(super) patience: Duration,
+    /// Files that are under way.
+    pub(super) under_way: usize,
+}
+
+impl Host {
+    /// The host of `origin`, with nothing to search yet.
+    pub(super) fn new(
+        origin: &Url,
+        proxy: Option<String>,
+        connections: usize,
+        policy: &Policy,
+    ) -> Self {
+        Self {
+            crawl: HostCrawl::new(origin, policy.clone()),
+            downloads: Downloads::new(policy),
+            base: origin[..Position::BeforePath].to_owned(),
+            proxy,
+            connections,
+            pages_first: true,
+        }
+    }
+
+    /// What was done, pages and files together.
+    pub(super) fn counts(&self) -> Counts {
+        let (requests, retries) = self.downloads.requests();
+        let of_downloads = Counts {
+            requests,
+            retries,
+            unread: self.downloads.counts().failed,
+            ..Counts::default()
+        };
+        self.crawl.counts() + of_downloads
+    }
+
+    /// Nothing can be fetched any more.
+    pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, run: &mut Run<'_>) {
+        let visitor = &mut run.visitor(None);
+        self.crawl.abandon(now, cause, visitor);
+        self.downloads.abandon(cause, visitor);
+    }
+
+    /// Whether nothing but the robots.txt may be asked for, and that for the sake of files at least.
+    fn files_await_robots(&self) -> bool {
+        self.crawl.awaits_robots() && !self.downloads.is_done()
+    }
+
+    /// Not while so many files wait that more of them would only take memory, unless they wait for the robots.txt.
+    fn has_room_for_page(&self) -> bool {
+        self.crawl.has_room() && (!self.downloads.is_full() || self.files_await_robots())
+    }
+
+    /// While directories are read, half of the connections are left for them. Nothing is fetched before the robots.txt
+    /// is known.
+    fn has_room_for_download(&self, files: &Files) -> bool {
+        let goes_on = !self.crawl.is_done() && !self.downloads.is_full();
+        let most = match goes_on {
+            true => self.connections.div_ceil(2),
+            false => self.connections,
+        };
+        files.under_way < MOST_FILES
+            && self.downloads.in_flight() < most
+            && self.crawl.has_room()
+            && !self.crawl.awaits_robots()
+    }
+
+    fn poll_page(
+        &mut self,
+        now: Instant,
+        request: &mut Request,
+        shared: &mut Shared<'_>,
+    ) -> Option<Submission> {
+        let awaited = self.files_await_robots();
+        if !self.has_room_for_page() || (shared.run.is_over() && !awaited) {
+            return None;
+        }
+        if awaited {
+            self.crawl.want_robots();
+        }
+        let fetch = self.crawl.poll_request(now)?;
+        request.set_target(&format!("{}{}", self.base, fetch.target));
+        write_head(request, fetch.kind);
+        self.pages_first = false;
+        Some(Submission {
+            id: RequestId(fetch.id.0),
+            timeouts: None,
+            streaming: false,
+        })
+    }
+
+    fn poll_download(
+        &mut self,
+        now: Instant,
+        request: &mut Request,
+        shared: &mut Shared<'_>,
+    ) -> Option<Submission> {
+        let files = shared.files.as_mut()?;
+        if !self.has_room_for_download(files) || !self.crawl.politeness().may_send(now) {
+            return None;
+        }
+        let (base, crawl) = (self.base.as_str(), &self.crawl);
+        let refusal = &|url: &str| {
+            let target = url.strip_prefix(base)?;
+            crawl.refusal(target).filter(|_| target.starts_with('/'))
+        };
+        let visitor = &mut shared.run.visitor(None);
+        let store = &mut files.store;
+        let get = self.downloads.poll_request(now, store, refusal, visitor)?;
+        request.set_method(get.method);
+        request.set_target(get.url);
+        request.header("Accept", "*/*");
+        // The file as it is, of which a part can be asked for.
+        request.header("Accept-Encoding", "identity");
+        request.decode(Codings::none());
+        if let Some((at, validator)) = get.rest {
+            request.header("Range", format!("bytes={at}-"));
+            request.header("If-Range", validator);
+        }
+        let patience = Some(files.patience);
+        let submission = Submission {
+            id: RequestId(get.id.0 | DOWNLOAD),
+            timeouts: Some(Timeouts {
+                write: patience,
+                first_byte: patience,
+                between_bytes: patience,
+                ..Timeouts::none()
+            }),
+            streaming: get.method == "GET",
+        };
+        files.under_way += 1;
+        self.crawl.politeness().handle_sent(now);
+        self.pages_first = true;
+        Some(submission)
+    }
+
+    /// Has the downloads do something, after which fewer files may be under way.
+    fn download<T>(
+        &mut self,
+        shared: &mut Shared<'_>,
+        act: impl FnOnce(&mut Downloads, &mut Politeness, &mut Store, &mut Run<'_>) -> T,
+    ) -> Option<T> {
+        let files = shared.files.as_mut()?;
+        let before = self.downloads.in_flight();
+        let politeness = self.crawl.politeness();
+        let outcome = act(
+            &mut self.downloads,
+            politeness,
+            &mut files.store,
+            &mut shared.run,
+        );
+        files.under_way -= before - self.downloads.in_flight();
+        Some(outcome)
+    }
+}
+
+impl HostWork for Host {
+    type Shared<'s> = Shared<'s>;
+
+    fn stats<'a>(shared: &'a mut Shared<'_>) -> &'a mut Stats {
+        shared.run.stats()
+    }
+
+    fn poll_request(
+        &mut self,
+        now: Instant,
+        request: &mut Request,
+        shared: &mut Shared<'_>,
+    ) -> Option<Submission> {
+        match self.pages_first {
+            true => self
+                .poll_page(now, request, shared)
+                .or_else(|| self.poll_download(now, request, shared)),
+            false => self
+                .poll_download(now, request, shared)
+                .or_else(|| self.poll_page(now, request, shared)),
+        }
+    }
+
+    fn poll_timeout(&mut self, now: Instant, shared: &Shared<'_>) -> Option<Instant> {
+        let has_room = |files: &Files| self.has_room_for_download(files);
+        let may_download = shared.files.as_ref().is_some_and(has_room);
+        let held = self.crawl.politeness().held_until(now);
+        let file = may_download.then(|| self.downloads.poll_timeout(held));
+        let may_read = shared.run.ending() == Ending::Finished && self.has_room_for_page();
+        let page = may_read.then(|| self.crawl.poll_timeout(now));
+        page.flatten().into_iter().chain(file.flatten()).min()
+    }
+
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        response: &Response,
+        shared: &mut Shared<'_>,
+        calls: &mut Calls,
+    ) {
+        if id.0 & DOWNLOAD != 0 {
+            self.handle_head(now, id, response, shared);
+            return;
+        }
+        let visitor = &mut shared.run.visitor(Some(calls));
+        self.crawl
+            .handle_reply(now, FetchId(id.0), &Reply::of(response), visitor);
+    }
+
+    fn handle_failure(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        error: Error,
+        shared: &mut Shared<'_>,
+        calls: &mut Calls,
+    ) {
+        let failure = Failure::of(error, self.proxy.as_deref());
+        if id.0 & DOWNLOAD == 0 {
+            let visitor = &mut shared.run.visitor(Some(calls));
+            return self
+                .crawl
+                .handle_failure(now, FetchId(id.0), failure, visitor);
+        }
+        self.download(shared, |downloads, politeness, _, run| {
+            let visitor = &mut run.visitor(None);
+            downloads.handle_failure(now, download_id(id), failure, politeness, visitor);
+        });
+    }
+
+    fn handle_head(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        response: &Response,
+        shared: &mut Shared<'_>,
+    ) -> Body {
+        let wanted = self.download(shared, |downloads, politeness, store, run| {
+            let (id, head) = (download_id(id), Head::of(response));
+            downloads.handle_head(now, id, &head, politeness, store, &mut run.visitor(None))
+        });
+        wanted.unwrap_or(Body::Unwanted)
+    }
+
+    fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Shared<'_>) -> Body {
+        let wanted = self.download(shared, |downloads, politeness, store, run| {
+            let visitor = &mut run.visitor(None);
+            downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
+        });
+        wanted.unwrap_or(Body::Unwanted)
+    }
+
+    fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) {
+        self.download(shared, |downloads, politeness, store, run| {
+            let visitor = &mut run.visitor(None);
+            downloads.handle_end(now, download_id(id), politeness, store, visitor);
+        });
+    }
+
+    fn politeness(&mut self) -> &mut Politeness {
+        self.crawl.politeness()
+    }
+
+    fn is_done(&self) -> bool {
+        self.crawl.is_done() && self.downloads.is_done()
+    }
+}
+
+/// The method, fields and body of a request of the crawl.
+fn write_head(request: &mut Request, kind: FetchKind) {
+    request.set_method(match kind {
+        FetchKind::Properties => "PROPFIND",
+        FetchKind::Probe => "HEAD",
+        _ => "GET",
+    });
+    match kind {
+        FetchKind::List | FetchKind::Page => request.header("Accept", "text/html,*/*;q=0.1"),
+        FetchKind::Sitemap => request.header("Accept", "application/xml,text/plain,*/*;q=0.1"),
+        FetchKind::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
+        FetchKind::First => request.header("Range", "bytes=0-0"),
+        FetchKind::Properties => request
+            .header("Depth", "1")
+            .header("Content-Type", "application/xml")
+            .body(PROPERTIES),
+        FetchKind::Probe => request,
+    };
+    // What is asked for is the length of the file, not that of a coding of it.
+    request.decode(match kind {
+        FetchKind::Probe | FetchKind::First => Codings::none(),
+        _ => Codings::all(),
+    });
+}
+
+fn download_id(id: RequestId) -> FetchId {
+    FetchId(id.0 & !DOWNLOAD)
+}
+
+/// Marks the requests of downloads.
+const DOWNLOAD: u64 = 1 << 39;
+
+/// Files that are written at a time, over all hosts. Each has two descriptors beside its connection's.
+const MOST_FILES: usize = 32;
+
+/// What is asked of a WebDAV server about each member of a directory.
+const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+    <propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>\n";

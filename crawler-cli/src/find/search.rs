@@ -1,0 +1,355 @@
+//! A search of all hosts at the same time: sets up the hosts, has the scheduler drive them, hands what one host finds for
+//! another one over, and keeps the search on disk.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use courser::proto;
+use url::{Position, Url};
+
+use super::cause::Cause;
+use super::download::{DownloadCounts, Store};
+use super::host::{Files, Host, Shared};
+use super::host_crawl::Counts;
+use super::link::LinkKind;
+use super::policy::{Follow, Policy};
+use super::run::Run;
+use super::state::{State, StateError};
+use super::summary::Ending;
+use crate::crawl::hosts::{HostId, Hosts};
+use crate::crawl::origin::root_of;
+use crate::crawl::scheduler::Scheduler;
+use crate::crawl::transfer::Transfer;
+
+/// What is to be searched, and how.
+pub(super) struct Plan<'s> {
+    pub(super) starts: &'s [Url],
+    pub(super) sitemaps: &'s [Url],
+    pub(super) policy: Policy,
+    pub(super) transfer: &'s Transfer,
+    /// Where it is kept.
+    pub(super) state: Option<&'s Mutex<State>>,
+    /// Where downloads go.
+    pub(super) store: Option<Store>,
+}
+
+/// Searches the trees of all hosts.
+pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
+    let files = plan.store.take().map(|store| Files {
+        store,
+        patience: plan.transfer.timeout,
+        under_way: 0,
+    });
+    let mut shared = Shared { run, files };
+    let mut hosts = hosts_of_starts(&plan, &mut shared);
+    if let Some(state) = plan.state
+        && let Err(error) = restore(&mut hosts, &mut lock(state), &plan, &mut shared)
+    {
+        shared.run.unkept(&error);
+        return shared.run;
+    }
+    let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
+    match plan.transfer.client(&given) {
+        Ok(client) => {
+            let scheduler = Scheduler::new(hosts, client, plan.transfer, &plan.policy.host);
+            let mut search = Search {
+                scheduler,
+                plan,
+                shared,
+            };
+            search.run();
+            search.turn();
+            search.shared.run
+        }
+        Err(error) => {
+            let cause = Cause::Transfer(Box::new(error));
+            abandon(&mut hosts, &cause, &mut shared.run);
+            shared.run.broken(plan.state.is_some());
+            shared.run.turn(counts(&hosts), downloads(&hosts));
+            shared.run
+        }
+    }
+}
+
+/// The hosts that have starts.
+fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
+    let mut hosts = Hosts::default();
+    let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
+    for start in plan.starts {
+        let host = host_of(&mut hosts, start, plan, shared);
+        hosts.work(host).crawl.add_start(&target(start));
+    }
+    for sitemap in plan.sitemaps {
+        let host = host_of(&mut hosts, sitemap, plan, shared);
+        hosts.work(host).crawl.add_sitemap(&target(sitemap));
+    }
+    let now = Instant::now();
+    for (_, host) in hosts.works_mut() {
+        let scheme = host.crawl.origin().scheme();
+        if !matches!(scheme, "http" | "https") {
+            let cause = Cause::Scheme(scheme.to_owned());
+            host.abandon(now, &cause, &mut shared.run);
+        }
+    }
+    hosts
+}
+
+/// The host of a URL, which may be new.
+fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Shared<'_>) -> HostId {
+    let root = root_of(url);
+    if let Some(host) = hosts.at(&root) {
+        return host;
+    }
+    let proxied = proto::Url::parse(root.as_str()).ok();
+    let proxy = proxied.and_then(|url| plan.transfer.proxies.pick(&url));
+    let proxy = proxy.map(ToString::to_string);
+    let connections = plan.transfer.connections.get();
+    let mut host = Host::new(&root, proxy.clone(), connections, &plan.policy);
+    if plan.policy.follow == Follow::Pages {
+        for root in shared.run.scope().roots(url) {
+            host.crawl.add_root(root);
+        }
+    }
+    let stats = shared.run.stats();
+    stats.add_host(&root[..Position::BeforePath]);
+    hosts.add(root, proxy.is_some(), host)
+}
+
+/// Has the hosts go on where an earlier run was cut off, and those that links had led to.
+fn restore(
+    hosts: &mut Hosts<Host>,
+    state: &mut State,
+    plan: &Plan<'_>,
+    shared: &mut Shared<'_>,
+) -> Result<(), StateError> {
+    if state.is_resumed() {
+        shared.run.events.go_on(state.tally()?);
+    }
+    for root in state.further_hosts(hosts.len())? {
+        host_of(hosts, &root, plan, shared);
+    }
+    for (id, host) in hosts.works_mut() {
+        state.restore(id.0, &mut host.crawl)?;
+        if let Some(files) = &shared.files {
+            host.downloads.keep_journal();
+            let (tally, left) = state.downloads(id.0)?;
+            host.downloads.restore(tally, left, &files.store);
+        }
+    }
+    Ok(())
+}
+
+/// A search under way.
+struct Search<'p, 'r> {
+    scheduler: Scheduler<Host>,
+    plan: Plan<'p>,
+    shared: Shared<'r>,
+}
+
+impl Search<'_, '_> {
+    fn run(&mut self) {
+        loop {
+            if let Err(error) = self.take_back() {
+                return self.shared.run.unkept(&error);
+            }
+            self.scheduler.submit_all(&mut self.shared);
+            // What was stopped in the middle of an answer is made again: it is not kept.
+            if self.shared.run.ending() == Ending::Stopped {
+                return;
+            }
+            if let Err(error) = self.keep() {
+                return self.shared.run.unkept(&error);
+            }
+            if self.is_done() {
+                return;
+            }
+            self.note_waiting();
+            self.turn();
+            if self.is_done() {
+                return;
+            }
+            if let Err(error) = self.wait() {
+                let cause = Cause::Transfer(Box::new(error));
+                abandon(self.scheduler.hosts(), &cause, &mut self.shared.run);
+                return self.shared.run.broken(self.plan.state.is_some());
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        let hosts = self.scheduler.hosts();
+        self.shared.run.turn(counts(hosts), downloads(hosts));
+    }
+
+    /// What was found before the expression ended the search is downloaded all the same.
+    fn is_done(&mut self) -> bool {
+        let mut hosts = self.scheduler.hosts().works();
+        match self.shared.run.ending() {
+            Ending::Finished => hosts.all(|host| host.crawl.is_done() && host.downloads.is_done()),
+            Ending::Quit => hosts.all(|host| host.downloads.is_done()),
+            Ending::Stopped => true,
+        }
+    }
+
+    /// Takes back some of the URLs that host crawls have left to the file, for those that can do with them.
+    fn take_back(&mut self) -> Result<(), StateError> {
+        let Some(state) = self.plan.state.filter(|_| !self.shared.run.is_over()) else {
+            return Ok(());
+        };
+        for id in self.scheduler.hosts().ids() {
+            let (host, calls) = self.scheduler.work_and_calls(id);
+            let wanted = host.crawl.wants_back();
+            if wanted == 0 {
+                continue;
+            }
+            let back = lock(state).take_back(id.0, wanted)?;
+            let visitor = &mut self.shared.run.visitor(Some(calls));
+            let added = host.crawl.add_back(Instant::now(), back, visitor);
+            added.map_err(|text| lock(state).damaged(text))?;
+            self.hand_over_files();
+        }
+        Ok(())
+    }
+
+    /// What the host crawls have done in this turn goes to the file with the results of this turn.
+    fn keep(&mut self) -> Result<(), StateError> {
+        let Some(state) = self.plan.state else {
+            return Ok(());
+        };
+        let mut state = lock(state);
+        for (id, host) in self.scheduler.hosts().works_mut() {
+            state.stage(id.0, &mut host.crawl)?;
+            state.stage_downloads(id.0, &mut host.downloads)?;
+        }
+        state.stage_tally(&self.shared.run.events.tally());
+        Ok(())
+    }
+
+    /// What each host waits for, for the statistics.
+    fn note_waiting(&mut self) {
+        let now = Instant::now();
+        for (id, host) in self.scheduler.hosts().works_mut() {
+            let waiting = host.crawl.waiting(now);
+            self.shared.run.stats().handle_waiting(id.0, waiting);
+        }
+    }
+
+    /// Until an answer comes, a host may send something, or it is time to show progress. Then takes the answers that are
+    /// there already, at most one per connection, so that a fast server cannot hold up the results.
+    fn wait(&mut self) -> io::Result<()> {
+        if self.scheduler.handle_queued(&mut self.shared).is_some() {
+            self.hand_over();
+            return Ok(());
+        }
+        let now = Instant::now();
+        let due = self.scheduler.poll_timeout(now, &self.shared);
+        let until_due = due.map(|due| due.saturating_duration_since(now));
+        let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
+        if self.scheduler.has_more() || self.wants_back() {
+            timeout = Duration::ZERO;
+        }
+        if self.scheduler.is_idle() {
+            thread::sleep(timeout);
+            self.shared.run.stats().handle_held(timeout);
+            return Ok(());
+        }
+        for _ in 0..self.scheduler.in_flight() {
+            let Some(host) = self.scheduler.handle_next(timeout, &mut self.shared)? else {
+                break;
+            };
+            self.hand_over();
+            self.scheduler.submit_near(host, &mut self.shared);
+            timeout = Duration::ZERO;
+        }
+        self.scheduler.read_bodies(&mut self.shared);
+        Ok(())
+    }
+
+    /// Whether some host crawl can do with URLs that it has left to the file.
+    fn wants_back(&mut self) -> bool {
+        let is_kept = self.plan.state.is_some() && !self.shared.run.is_over();
+        let mut hosts = self.scheduler.hosts().works();
+        is_kept && hosts.any(|host| host.crawl.wants_back() > 0)
+    }
+
+    /// Hands over what one host has found for another one.
+    fn hand_over(&mut self) {
+        self.hand_over_links();
+        self.hand_over_files();
+    }
+
+    /// Links to other hosts go to the crawls of these.
+    fn hand_over_links(&mut self) {
+        let now = Instant::now();
+        for link in std::mem::take(&mut self.shared.run.links) {
+            let hosts = self.scheduler.hosts();
+            let is_new = hosts.at(&root_of(&link.url)).is_none();
+            if is_new && hosts.len() >= MOST_HOSTS {
+                let cause = Cause::TooManyHosts(MOST_HOSTS);
+                let url = link.url.as_str();
+                let visitor = &mut self.shared.run.visitor(None);
+                // Always the same host, so that it knows what was reported.
+                let first = hosts.work(HostId(0));
+                first.crawl.leave_out_once(url, &cause, visitor);
+                continue;
+            }
+            let id = host_of(hosts, &link.url, &self.plan, &mut self.shared);
+            let (host, calls) = self.scheduler.work_and_calls(id);
+            if is_new && self.plan.state.is_some() {
+                host.crawl.keep_journal();
+                if self.shared.files.is_some() {
+                    host.downloads.keep_journal();
+                }
+            }
+            if link.kind != LinkKind::Start {
+                host.crawl.add_root(self.shared.run.scope().root(&link.url));
+            }
+            let visitor = &mut self.shared.run.visitor(Some(calls));
+            host.crawl.add_link(now, &link, visitor);
+        }
+    }
+
+    /// Files that are wanted go to the downloads of their hosts, which need not be the ones whose answers told of them.
+    fn hand_over_files(&mut self) {
+        let Some(files) = &self.shared.files else {
+            return;
+        };
+        for wanted in std::mem::take(&mut self.shared.run.wanted) {
+            let root = Url::parse(&wanted.url).map(|url| root_of(&url));
+            let hosts = self.scheduler.hosts();
+            // What is found was found by the crawl of its host.
+            if let Some(id) = root.ok().and_then(|root| hosts.at(&root)) {
+                hosts.work(id).downloads.add(wanted, &files.store);
+            }
+        }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn counts(hosts: &Hosts<Host>) -> Counts {
+    let of_each = hosts.works().map(Host::counts);
+    of_each.fold(Counts::default(), |sum, counts| sum + counts)
+}
+
+fn downloads(hosts: &Hosts<Host>) -> DownloadCounts {
+    let of_each = hosts.works().map(|host| host.downloads.counts());
+    of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
+}
+
+fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, run: &mut Run<'_>) {
+    let now = Instant::now();
+    for (_, host) in hosts.works_mut() {
+        host.abandon(now, cause, run);
+    }
+}
+
+/// Hosts that links may lead to. Each is remembered for good.
+const MOST_HOSTS: usize = 10_000;
+
+/// Longest wait between two moments at which progress is shown and a stop is noticed.
+const TURN: Duration = Duration::from_millis(100);
