@@ -212,7 +212,7 @@ fn a_state_belongs_to_one_search_and_one_process() {
     for args in [&["--sort"][..], &["--tree"], &["-fprint", "x"]] {
         let (code, message) = with(args);
         assert_eq!(code, Some(2), "{message}");
-        assert!(message.contains("cannot be gone on with"), "{message}");
+        assert!(message.contains("cannot be continued"), "{message}");
     }
     fs::write(
         &state,
