@@ -6,7 +6,7 @@ use super::state::StateError;
 use super::summary::Summary;
 
 /// What [`Find::run`] reports.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A wanted file or directory: `-print`.
     Found(Found<'a>),

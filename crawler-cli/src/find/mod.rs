@@ -35,7 +35,6 @@ use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::{Proxies, Rate, TlsConfig};
@@ -56,6 +55,7 @@ mod path;
 mod policy;
 pub mod range;
 mod reference;
+mod reporter;
 mod run;
 pub mod scope;
 mod search;
@@ -79,6 +79,8 @@ pub use link::{Ancestors, Link, LinkKind};
 pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
+use reporter::Callback;
+pub use reporter::{Reporter, Results};
 use run::{Events, Run};
 use scope::{Pattern, Scope};
 pub use state::{State, StateError};
@@ -96,7 +98,6 @@ pub struct Find {
     scope: Scope,
     download: Option<Destination>,
     overwrite: bool,
-    state: Option<Arc<Mutex<State>>>,
 }
 
 impl Default for Find {
@@ -117,7 +118,6 @@ impl Find {
             scope: Scope::new(),
             download: None,
             overwrite: false,
-            state: None,
         }
     }
 
@@ -295,13 +295,6 @@ impl Find {
         self
     }
 
-    /// Keeps the search in a file, and goes on from it. Who writes results somewhere [commits](State::commit) each
-    /// [turn](Event::Turn) with them first; nothing is kept of turns that nobody commits.
-    pub fn state(mut self, state: Arc<Mutex<State>>) -> Self {
-        self.state = Some(state);
-        self
-    }
-
     /// What is trusted behind `https`. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
@@ -390,16 +383,26 @@ impl Find {
     ///
     /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
     /// unless [`connections`](Self::connections) says more.
-    pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+    pub fn run(self, on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+        self.run_kept(None, &mut Callback(on_event)).0
+    }
+
+    /// Makes the search on this thread, tells `reporter` of it, and keeps it in `state`, from where it goes on. Returns the
+    /// state again: it is to be [removed](State::remove) unless another search is to go on from it.
+    pub fn run_kept(
+        self,
+        state: Option<State>,
+        reporter: &mut dyn Reporter,
+    ) -> (Summary, Option<State>) {
         let mut expression = self.expression;
-        let mut events = Events::new(&mut on_event, self.policy.follow);
+        let mut events = Events::new(reporter, state, self.policy.follow);
         let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
         let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
                 events.summary.ending = Ending::Stopped;
-                return events.summary;
+                return events.end();
             }
         };
         let mut scope = self.scope;
@@ -423,7 +426,6 @@ impl Find {
             sitemaps: &self.sitemaps,
             policy,
             transfer: &self.transfer,
-            state: self.state.as_deref(),
         };
         search::search(plan, run).finish()
     }

@@ -1,6 +1,5 @@
 //! One search under way: what the expression says of what is found, what is done with it, and what is reported.
 
-use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,9 @@ use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
 use super::policy::Follow;
+use super::reporter::Reporter;
 use super::scope::{Outside, Scope};
-use super::state::StateError;
+use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Calls;
@@ -55,6 +55,11 @@ impl<'r> Run<'r> {
     /// Whether nothing more is to be found.
     pub(super) fn is_over(&self) -> bool {
         self.events.summary.ending != Ending::Finished
+    }
+
+    /// Where the search is kept.
+    pub(super) fn state(&mut self) -> Option<&mut State> {
+        self.events.state.as_mut()
     }
 
     /// How the search ends, as far as that is known.
@@ -104,9 +109,9 @@ impl<'r> Run<'r> {
     }
 
     /// The client cannot go on. A search that is kept can be gone on with, and is not over.
-    pub(super) fn broken(&mut self, kept: bool) {
+    pub(super) fn broken(&mut self) {
         self.events.summary.failed += 1;
-        if kept {
+        if self.events.state.is_some() {
             self.events.summary.ending = Ending::Stopped;
         }
     }
@@ -126,13 +131,13 @@ impl<'r> Run<'r> {
     }
 
     /// Does what actions have put off, unless the callback wants no more.
-    pub(super) fn finish(mut self) -> Summary {
+    pub(super) fn finish(mut self) -> (Summary, Option<State>) {
         if self.events.summary.ending != Ending::Stopped {
             let events = &mut self.events;
             self.actor.finish(&mut |effect| events.effect(effect, None));
             self.events.turn();
         }
-        self.events.summary
+        self.events.end()
     }
 }
 
@@ -212,7 +217,9 @@ impl Act for Acting<'_, '_> {
 
 /// The callback, and what it is told in summaries.
 pub(super) struct Events<'r> {
-    callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    reporter: &'r mut dyn Reporter,
+    /// Where the search is kept.
+    pub(super) state: Option<State>,
     began: Instant,
     /// What the runs before took.
     before: Duration,
@@ -224,12 +231,14 @@ pub(super) struct Events<'r> {
 
 impl<'r> Events<'r> {
     pub(super) fn new(
-        callback: &'r mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+        reporter: &'r mut dyn Reporter,
+        state: Option<State>,
         follow: Follow,
     ) -> Self {
         let began = Instant::now();
         Self {
-            callback,
+            reporter,
+            state,
             began,
             before: Duration::ZERO,
             cpu_began: cpu_time(),
@@ -274,7 +283,7 @@ impl<'r> Events<'r> {
     }
 
     fn emit(&mut self, event: Event<'_>) {
-        if self.summary.ending != Ending::Stopped && (self.callback)(event).is_break() {
+        if self.summary.ending != Ending::Stopped && self.reporter.event(&event).is_break() {
             self.summary.ending = Ending::Stopped;
         }
     }
@@ -283,10 +292,33 @@ impl<'r> Events<'r> {
         self.summary.elapsed = self.elapsed();
         let cpu = cpu_time().saturating_sub(self.cpu_began);
         self.summary.stats.handle_cpu(cpu);
-        let stopped = self.summary.ending == Ending::Stopped;
-        if !stopped && (self.callback)(Event::Turn(&self.summary)).is_break() {
+        if self.summary.ending == Ending::Stopped {
+            return;
+        }
+        self.commit();
+        if self.reporter.event(&Event::Turn(&self.summary)).is_break() {
             self.summary.ending = Ending::Stopped;
         }
+    }
+
+    /// What was done and its results become durable together, and then the results are written.
+    fn commit(&mut self) {
+        let Some(results) = self.reporter.results() else {
+            return;
+        };
+        let state = self.state.as_mut();
+        match state.map_or(Ok(()), |state| state.commit(results.bytes, results.place)) {
+            Ok(()) => self.reporter.write(),
+            Err(error) => self.reporter.reject(error),
+        }
+    }
+
+    /// The search is over. Commits the last results, and lets the state go, which the next search needs if this one was
+    /// stopped.
+    pub(super) fn end(mut self) -> (Summary, Option<State>) {
+        self.reporter.finish(&self.summary);
+        self.commit();
+        (self.summary, self.state)
     }
 
     pub(super) fn failed(&mut self, error: &ActError) {

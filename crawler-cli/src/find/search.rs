@@ -2,7 +2,6 @@
 //! another one over, and keeps the search on disk.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,8 +28,6 @@ pub(super) struct Plan<'s> {
     pub(super) sitemaps: &'s [Url],
     pub(super) policy: Policy,
     pub(super) transfer: &'s Transfer,
-    /// Where it is kept.
-    pub(super) state: Option<&'s Mutex<State>>,
     /// Where downloads go.
     pub(super) store: Option<Store>,
 }
@@ -44,11 +41,13 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     });
     let mut shared = Shared { run, files };
     let mut hosts = hosts_of_starts(&plan, &mut shared);
-    if let Some(state) = plan.state
-        && let Err(error) = restore(&mut hosts, &mut lock(state), &plan, &mut shared)
-    {
-        shared.run.unkept(&error);
-        return shared.run;
+    if let Some(mut state) = shared.run.events.state.take() {
+        let restored = restore(&mut hosts, &mut state, &plan, &mut shared);
+        shared.run.events.state = Some(state);
+        if let Err(error) = restored {
+            shared.run.unkept(&error);
+            return shared.run;
+        }
     }
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
     match plan.transfer.client(&given) {
@@ -66,7 +65,7 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         Err(error) => {
             let cause = Cause::Transfer(Box::new(error));
             abandon(&mut hosts, &cause, &mut shared.run);
-            shared.run.broken(plan.state.is_some());
+            shared.run.broken();
             shared.run.turn(counts(&hosts), downloads(&hosts));
             shared.run
         }
@@ -173,7 +172,7 @@ impl Search<'_, '_> {
             if let Err(error) = self.wait() {
                 let cause = Cause::Transfer(Box::new(error));
                 abandon(self.scheduler.hosts(), &cause, &mut self.shared.run);
-                return self.shared.run.broken(self.plan.state.is_some());
+                return self.shared.run.broken();
             }
         }
     }
@@ -195,19 +194,21 @@ impl Search<'_, '_> {
 
     /// Takes back some of the URLs that host crawls have left to the file, for those that can do with them.
     fn take_back(&mut self) -> Result<(), StateError> {
-        let Some(state) = self.plan.state.filter(|_| !self.shared.run.is_over()) else {
+        if self.shared.run.is_over() {
             return Ok(());
-        };
+        }
         for id in self.scheduler.hosts().ids() {
             let (host, calls) = self.scheduler.work_and_calls(id);
             let wanted = host.crawl.wants_back();
-            if wanted == 0 {
+            let Some(state) = self.shared.run.state().filter(|_| wanted > 0) else {
                 continue;
-            }
-            let back = lock(state).take_back(id.0, wanted)?;
+            };
+            let back = state.take_back(id.0, wanted)?;
             let visitor = &mut self.shared.run.visitor(Some(calls));
             let added = host.crawl.add_back(Instant::now(), back, visitor);
-            added.map_err(|text| lock(state).damaged(text))?;
+            if let (Err(text), Some(state)) = (added, self.shared.run.state()) {
+                return Err(state.damaged(text));
+            }
             self.hand_over_files();
         }
         Ok(())
@@ -215,15 +216,15 @@ impl Search<'_, '_> {
 
     /// What the host crawls have done in this turn goes to the file with the results of this turn.
     fn keep(&mut self) -> Result<(), StateError> {
-        let Some(state) = self.plan.state else {
+        let tally = self.shared.run.events.tally();
+        let Some(state) = self.shared.run.state() else {
             return Ok(());
         };
-        let mut state = lock(state);
         for (id, host) in self.scheduler.hosts().works_mut() {
             state.stage(id.0, &mut host.crawl)?;
             state.stage_downloads(id.0, &mut host.downloads)?;
         }
-        state.stage_tally(&self.shared.run.events.tally());
+        state.stage_tally(&tally);
         Ok(())
     }
 
@@ -269,7 +270,7 @@ impl Search<'_, '_> {
 
     /// Whether some host crawl can do with URLs that it has left to the file.
     fn wants_back(&mut self) -> bool {
-        let is_kept = self.plan.state.is_some() && !self.shared.run.is_over();
+        let is_kept = self.shared.run.state().is_some() && !self.shared.run.is_over();
         let mut hosts = self.scheduler.hosts().works();
         is_kept && hosts.any(|host| host.crawl.wants_back() > 0)
     }
@@ -297,7 +298,7 @@ impl Search<'_, '_> {
             }
             let id = host_of(hosts, &link.url, &self.plan, &mut self.shared);
             let (host, calls) = self.scheduler.work_and_calls(id);
-            if is_new && self.plan.state.is_some() {
+            if is_new && self.shared.run.events.state.is_some() {
                 host.crawl.keep_journal();
                 if self.shared.files.is_some() {
                     host.downloads.keep_journal();
@@ -325,10 +326,6 @@ impl Search<'_, '_> {
             }
         }
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn counts(hosts: &Hosts<Host>) -> Counts {

@@ -2,8 +2,8 @@
 //! view when that is a terminal, and a summary.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 mod charts;
@@ -18,6 +18,7 @@ mod treemap;
 
 use crate::find::state::State;
 use crate::find::{Event, Found, Summary};
+use crate::find::{Reporter, Results, StateError};
 use crate::terminal;
 pub(crate) use format::Format;
 use html::Page;
@@ -68,8 +69,10 @@ pub(crate) struct Report {
     /// Results and the live view are on one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
-    /// Results are kept there before they are written.
-    state: Option<Arc<Mutex<State>>>,
+    /// The last results are there.
+    is_finished: bool,
+    /// The search is kept in a file: messages are written before its turns are.
+    is_kept: bool,
     /// Why nothing more is written.
     failure: Option<io::Error>,
 }
@@ -87,20 +90,20 @@ enum Collected {
 impl Report {
     /// # Errors
     /// The file of a report cannot be written; the message names it.
-    pub(crate) fn new(options: Options, state: Option<Arc<Mutex<State>>>) -> Result<Self, String> {
+    pub(crate) fn new(options: Options, state: Option<&State>) -> Result<Self, String> {
         let page = options.html_report.clone().map(|path| {
             let name = shown(&path);
             Page::new(path).map_err(|error| format!("{name}: {error}"))
         });
         let live = Live::new(options.progress);
-        let resumed = state.as_ref().is_some_and(|state| lock(state).is_resumed());
+        let resumed = state.is_some_and(State::is_resumed);
         Ok(Self {
             page: page.transpose()?,
             results: match resumed {
                 true => Vec::new(),
                 false => options.format.header().into_bytes(),
             },
-            state,
+            is_kept: state.is_some(),
             messages: Vec::new(),
             collected: match options.format {
                 Format::Tree => Collected::Tree(Tree::default(), 0),
@@ -110,12 +113,13 @@ impl Report {
             shared_terminal: live.is_shown() && io::stdout().is_terminal(),
             live,
             written_at: None,
+            is_finished: false,
             failure: None,
             options,
         })
     }
 
-    pub(crate) fn event(&mut self, event: &Event<'_>) {
+    fn handle(&mut self, event: &Event<'_>) {
         match event {
             Event::Found(found) => {
                 if let Some(page) = &mut self.page {
@@ -134,7 +138,7 @@ impl Report {
             // The summary counts them.
             Event::Downloaded(_) => {}
             Event::Unkept(error) => self.message(&format!("--state {error}")),
-            Event::Turn(summary) => self.turn(summary),
+            Event::Turn(summary) => self.live.draw(summary, Instant::now()),
         }
     }
 
@@ -143,17 +147,11 @@ impl Report {
         self.failure.is_some()
     }
 
-    /// Writes what is left and the summary.
+    /// Writes the summary.
     ///
     /// # Errors
     /// The results could not be written. That their reader went away is none.
-    pub(crate) fn finish(mut self, summary: &Summary) -> io::Result<()> {
-        self.release();
-        if self.options.summary == SummaryFormat::Json {
-            self.results
-                .extend_from_slice(statistics::summary_json(summary).as_bytes());
-        }
-        self.flush();
+    pub(crate) fn close(mut self, summary: &Summary) -> io::Result<()> {
         self.live.finish();
         match self.failure {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
@@ -252,21 +250,24 @@ impl Report {
         self.messages.extend_from_slice(shown.as_bytes());
         self.messages.push(b'\n');
     }
+}
+
+impl Reporter for Report {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self.handle(event);
+        ControlFlow::Continue(())
+    }
 
     /// Results are written at once. On one terminal with the live view, which must get out of the way each time, they
     /// may wait for as long as nobody notices.
-    fn turn(&mut self, summary: &Summary) {
+    fn results(&mut self) -> Option<Results<'_>> {
         let now = Instant::now();
         let recent = |at: Instant| now.saturating_duration_since(at) < UNNOTICED;
-        if !self.shared_terminal || !self.written_at.is_some_and(recent) {
-            self.written_at = Some(now);
-            self.flush();
+        if self.shared_terminal && !self.is_finished && self.written_at.is_some_and(recent) {
+            return None;
         }
-        self.live.draw(summary, now);
-    }
-
-    fn flush(&mut self) {
-        if self.state.is_some() && !self.messages.is_empty() {
+        self.written_at = Some(now);
+        if self.is_kept && !self.messages.is_empty() {
             // Before the turn is kept, which then is not made again; and before it is seen where results go, which may
             // be the same file.
             let messages = std::mem::take(&mut self.messages);
@@ -274,13 +275,19 @@ impl Report {
                 let _ = io::stderr().write_all(&messages);
             });
         }
-        if let Some(state) = &self.state
-            && self.failure.is_none()
-            && let Err(error) = lock(state).commit(&self.results, place_in_file())
-        {
+        if self.is_over() {
+            // Nobody reads them.
             self.results.clear();
-            self.failure = Some(io::Error::other(error));
+            self.write();
+            return None;
         }
+        Some(Results {
+            bytes: &self.results,
+            place: self.is_kept.then(place_in_file).flatten(),
+        })
+    }
+
+    fn write(&mut self) {
         if self.results.is_empty() && self.messages.is_empty() {
             return;
         }
@@ -301,6 +308,21 @@ impl Report {
         }
         self.results.clear();
         self.messages.clear();
+    }
+
+    fn reject(&mut self, error: StateError) {
+        self.results.clear();
+        self.failure.get_or_insert_with(|| io::Error::other(error));
+        self.write();
+    }
+
+    fn finish(&mut self, summary: &Summary) {
+        self.is_finished = true;
+        self.release();
+        if self.options.summary == SummaryFormat::Json {
+            self.results
+                .extend_from_slice(statistics::summary_json(summary).as_bytes());
+        }
     }
 }
 
@@ -358,10 +380,6 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(missing)?;
     out.flush()
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes of results that may wait for the end.

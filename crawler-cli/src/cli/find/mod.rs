@@ -7,13 +7,13 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{self, USAGE};
-use crate::find::{Ending, Event, State};
+use crate::find::{Ending, Event, Reporter, Results, State, StateError, Summary};
 use crate::report::{self, Report};
 
 mod args;
@@ -38,7 +38,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 
 fn run(search: Search) -> ExitCode {
     let Search {
-        mut find,
+        find,
         output,
         state,
         identity,
@@ -50,39 +50,28 @@ fn run(search: Search) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let mut kept = None;
-    if let Some(path) = &state {
-        match keep(path, &identity) {
-            Ok(state) => {
-                find = find.state(Arc::clone(&state));
-                kept = Some(state);
-            }
-            Err(error) => {
-                eprintln!("crawler-cli find: --state {error}");
-                return ExitCode::from(UNREAD);
-            }
+    let state = match state.map(|path| open_state(&path, &identity)).transpose() {
+        Ok(state) => state,
+        Err(error) => {
+            eprintln!("crawler-cli find: --state {error}");
+            return ExitCode::from(UNREAD);
         }
-    }
-    let mut report = match Report::new(output, kept.clone()) {
-        Ok(report) => report,
+    };
+    let mut report = match Report::new(output, state.as_ref()) {
+        Ok(report) => Interruptible {
+            report,
+            interrupted: &interrupted,
+        },
         Err(message) => {
             eprintln!("crawler-cli find: {message}");
             return ExitCode::from(USAGE);
         }
     };
-    let summary = find.run(|event| {
-        report.event(&event);
-        // Between turns: what is kept of the search is of whole turns.
-        let may_end = matches!(event, Event::Turn(_));
-        if may_end && (report.is_over() || interrupted.load(Ordering::Relaxed)) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    let written = report.finish(&summary);
-    if let Some(state) = kept
-        && let Err(error) = let_go(state, written.is_ok() && summary.ending != Ending::Stopped)
+    let (summary, state) = find.run_kept(state, &mut report);
+    let written = report.report.close(&summary);
+    let is_complete = written.is_ok() && summary.ending != Ending::Stopped;
+    if let Some(state) = state.filter(|_| is_complete)
+        && let Err(error) = state.remove()
     {
         eprintln!("crawler-cli find: --state {error}");
         return ExitCode::from(UNREAD);
@@ -97,24 +86,47 @@ fn run(search: Search) -> ExitCode {
 }
 
 /// Opens the state of a search, and writes the results that it may have been cut off in writing.
-fn keep(path: &Path, identity: &str) -> Result<Arc<Mutex<State>>, String> {
+fn open_state(path: &Path, identity: &str) -> Result<State, String> {
     let mut state = State::open(path, identity).map_err(|error| error.to_string())?;
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
     report::write_rest(&unwritten.0, unwritten.1)
         .map_err(|error| format!("{}: the last results: {error}", path.display()))?;
     state.note_written().map_err(|error| error.to_string())?;
-    Ok(Arc::new(Mutex::new(state)))
+    Ok(state)
 }
 
-/// The search is over; or else its state stays.
-fn let_go(state: Arc<Mutex<State>>, over: bool) -> Result<(), String> {
-    let Some(state) = Arc::into_inner(state).filter(|_| over) else {
-        return Ok(());
-    };
-    let state = state
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    state.remove().map_err(|error| error.to_string())
+/// A report that ends the search between two turns, when nobody reads the results any more or a signal came: what is kept
+/// of a search is of whole turns.
+struct Interruptible<'i> {
+    report: Report,
+    interrupted: &'i AtomicBool,
+}
+
+impl Reporter for Interruptible<'_> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self.report.event(event)?;
+        let may_end = matches!(event, Event::Turn(_));
+        match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn results(&mut self) -> Option<Results<'_>> {
+        self.report.results()
+    }
+
+    fn write(&mut self) {
+        self.report.write();
+    }
+
+    fn reject(&mut self, error: StateError) {
+        self.report.reject(error);
+    }
+
+    fn finish(&mut self, summary: &Summary) {
+        self.report.finish(summary);
+    }
 }
 
 /// Set by the first SIGINT or SIGTERM; the second ends the process at once.
