@@ -13,7 +13,7 @@ use std::process::{ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Odds, Random};
+use courser::net::sim::{Probability, Random};
 use courser::{
     Backoff, Call, Completion, FailureClass, HostClient, HostConfig, Request, Response, Retry,
     RetryOn, RetryRule, RetryVia, Statuses, Timeouts, Upstream,
@@ -391,7 +391,7 @@ const FAILURES: [Failure; 16] = [
 fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let failure = random
-        .roll(Odds::per_mille(100))
+        .roll(Probability::per_mille(100))
         .then(|| *random.pick(&FAILURES));
     // The number of requests on this connection.
     let last = random.within(1..=8);
@@ -408,7 +408,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
         };
         let body = body(number);
         let chunked = number % 3 == 0;
-        let says_close = nth == last && random.roll(Odds::per_mille(500));
+        let says_close = nth == last && random.roll(Probability::per_mille(500));
         let mut answer = b"HTTP/1.1 200 OK\r\n".to_vec();
         if says_close {
             answer.extend_from_slice(b"Connection: close\r\n");
@@ -430,7 +430,7 @@ fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
             answer.extend_from_slice(&body);
         }
         let Some(failure) = failure.filter(|_| nth == last) else {
-            if random.roll(Odds::per_mille(2)) {
+            if random.roll(Probability::per_mille(2)) {
                 // Slow, but not a failure.
                 for piece in answer.chunks(answer.len() / 8 + 1) {
                     stream.write_all(piece)?;

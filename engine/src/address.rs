@@ -1,4 +1,4 @@
-//! Where a connection goes, and what a name stands for: plain values that every layer may use.
+//! The address of a connection, and the answer of a name lookup: plain values that every layer may use.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::DnsError;
 
-/// Where a connection goes.
+/// The address that a connection goes to.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Address {
     /// TCP to an address and a port.
@@ -42,17 +42,17 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// What a name has.
+/// The answer of a lookup.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// Its addresses, or why there are none.
+    /// The addresses of the name, or why it has none.
     pub addresses: Result<Vec<IpAddr>, DnsError>,
-    /// How long that holds, `None` if the resolver cannot know.
+    /// How long the answer may be kept; `None` if the resolver does not know.
     pub ttl: Option<Duration>,
 }
 
 impl Answer {
-    /// These addresses, for that long.
+    /// These addresses, which may be kept for `ttl`.
     pub fn found(addresses: impl IntoIterator<Item = IpAddr>, ttl: Duration) -> Self {
         Self {
             addresses: Ok(addresses.into_iter().collect()),
@@ -60,7 +60,7 @@ impl Answer {
         }
     }
 
-    /// No addresses.
+    /// No addresses, for this reason.
     pub fn failed(error: DnsError) -> Self {
         Self {
             addresses: Err(error),

@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::sim::{Faults, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, Call, CallId, Codings, Completion, Error, ErrorKind, FailureClass,
@@ -88,7 +88,7 @@ impl Plan {
         let is_plain = choices.byte().is_multiple_of(3);
         let seed = u64::from(choices.byte());
         let addresses = choices.byte() % 3 + 1;
-        let mut odds = || Odds::per_mille(choices.of(&[0, 0, 0, 20, 200, 700]));
+        let mut odds = || Probability::per_mille(choices.of(&[0, 0, 0, 20, 200, 700]));
         let faults = Faults {
             no_descriptor: odds(),
             refused: odds(),

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::net::Address;
-use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::{Answer, Call, Client, Config, DnsConfig, HostConfig, Request, Response};
 
 use super::apart::{Apart, ApartNames, inside};
@@ -210,7 +210,7 @@ fn client(config: Config) -> Result<SimClient, Box<dyn Error>> {
         net.listen(address, Link::default(), Answering);
         let resolver = net.resolver(|_, _| {
             let answer = Answer::found([[10, 0, 0, 1].into()], Duration::from_secs(60));
-            Asked::After(Duration::from_millis(1), answer)
+            ScriptedAnswer::After(Duration::from_millis(1), answer)
         });
         (net, resolver)
     });

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a name has no addresses. All calls that wait for a name share its failure.
+/// Why a name has no addresses. All calls that wait for the name get the same error.
 ///
 /// ```
 /// let error = courser::DnsError::ServerFailure(2);
@@ -12,26 +12,26 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DnsError {
-    /// It is no name that a name server could know (RFC 1035 §2.3.4: labels of 1 to 63 bytes, 253 in all).
+    /// The name is not valid in DNS (RFC 1035 §2.3.4: labels of 1 to 63 bytes, 253 bytes in all).
     InvalidName,
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     NotFound,
-    /// The name exists without an address (NODATA).
+    /// The name exists and has no address (NODATA).
     NoAddresses,
     /// The name servers answered with this code (RFC 1035 §4.1.1): 2 is SERVFAIL, 5 is REFUSED.
     ServerFailure(u16),
     /// No name server answered in time.
     Timeout,
-    /// The resolver's configuration cannot be used; says which file and why.
+    /// The configuration of the resolver is not usable. The text names the file and the reason.
     Config(Arc<str>),
-    /// The resolver failed otherwise: no name server could be reached, or the answer was broken.
+    /// The lookup failed otherwise: no name server could be reached, or its answer was malformed.
     Resolver(Arc<str>),
     /// The resolver gave no answer: it has ended, or lost the lookup.
     Unanswered,
 }
 
 impl DnsError {
-    /// Whether that is an answer about the name, and no failure to get one.
+    /// Whether the error is an answer about the name, and not a failed lookup.
     pub(crate) fn is_negative(&self) -> bool {
         matches!(self, Self::NotFound | Self::NoAddresses | Self::InvalidName)
     }

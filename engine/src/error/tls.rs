@@ -1,11 +1,11 @@
-//! What is wrong with a TLS session, told apart by what a user can do about it, and with the configuration of TLS.
+//! The errors of a TLS session, separated by what a user can do about them, and those of the TLS configuration.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why a TLS session could not begin or could not go on.
+/// Why a TLS session could not be established or had to end.
 ///
 /// ```
 /// use courser::{TlsAlert, TlsFault};
@@ -16,53 +16,53 @@ use std::time::Duration;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TlsFault {
-    /// A certificate's time is over.
+    /// A certificate has expired.
     Expired {
-        /// For how long.
+        /// The time since then.
         ago: Duration,
     },
-    /// A certificate's time has not begun.
+    /// A certificate is not valid yet.
     NotYetValid {
-        /// How long until it does.
+        /// The time until then.
         ahead: Duration,
     },
-    /// The certificate is for other names.
+    /// The certificate is for other names than the requested one.
     WrongName {
-        /// The name that was asked for.
+        /// The requested name.
         expected: String,
         /// The names that the certificate has.
         presented: Vec<String>,
     },
-    /// No root that we trust has issued the certificate.
+    /// The certificate was issued by no trusted root.
     UnknownIssuer,
-    /// A given revocation list names the certificate.
+    /// A configured revocation list names the certificate.
     Revoked,
-    /// Revocation lists are given, and none covers the certificate.
+    /// There are revocation lists, and none of them covers the certificate.
     RevocationUnknown,
     /// The revocation list that covers the certificate is out of date.
     CrlExpired {
-        /// For how long.
+        /// The time since then.
         ago: Duration,
     },
-    /// The certificate cannot be accepted for another reason, told in words.
+    /// The certificate cannot be accepted for another reason, which the text states.
     BadCertificate(String),
-    /// What the peer said first is no TLS.
+    /// The first bytes of the peer are not TLS.
     NotTls,
-    /// The peer and we have no version, cipher suite or other necessary part of the protocol in common.
+    /// The peer and the client have no version, cipher suite or other necessary part of the protocol in common.
     ProtocolMismatch(String),
     /// The peer chose, or insisted on, another application protocol than `http/1.1`.
     Alpn,
     /// The peer ended the session with an alert.
     Alert(TlsAlert),
-    /// The peer broke the protocol: a record that cannot be decrypted, a message out of place.
+    /// The peer violated the protocol: a record that cannot be decrypted, an unexpected message.
     BadRecord(String),
-    /// The connection ended inside the handshake.
+    /// The connection ended during the handshake.
     HandshakeEof,
-    /// The connection ended without `close_notify`: what came may be incomplete (RFC 9112 §9.8).
+    /// The connection ended without `close_notify`: the data before may be incomplete (RFC 9112 §9.8).
     Truncated,
-    /// The name is neither a DNS name nor an IP address, so that no certificate can be for it.
+    /// The name is neither a DNS name nor an IP address. No certificate can be for it.
     ServerName(String),
-    /// Our side failed: no random numbers, no clock, keys used up.
+    /// The client failed: no random numbers, no clock, keys used up.
     Internal(String),
 }
 
@@ -70,13 +70,13 @@ impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expired { ago } => {
-                write!(f, "a certificate expired {} ago", Rough(*ago))
+                write!(f, "a certificate expired {} ago", RoundedDuration(*ago))
             }
             Self::NotYetValid { ahead } => {
                 write!(
                     f,
                     "a certificate is not valid for another {}",
-                    Rough(*ahead)
+                    RoundedDuration(*ahead)
                 )
             }
             Self::WrongName {
@@ -88,10 +88,10 @@ impl fmt::Display for TlsFault {
                     None => f.write_str(" and has no name at all"),
                     Some((first, rest)) => {
                         write!(f, " but for {first}")?;
-                        for name in rest.iter().take(NAMES_SHOWN - 1) {
+                        for name in rest.iter().take(MAX_SHOWN_NAMES - 1) {
                             write!(f, ", {name}")?;
                         }
-                        match presented.len().saturating_sub(NAMES_SHOWN) {
+                        match presented.len().saturating_sub(MAX_SHOWN_NAMES) {
                             0 => Ok(()),
                             more => write!(f, " and {more} more"),
                         }
@@ -101,34 +101,34 @@ impl fmt::Display for TlsFault {
             Self::UnknownIssuer => f.write_str("the certificate's issuer is not trusted"),
             Self::Revoked => f.write_str("a certificate is revoked"),
             Self::RevocationUnknown => {
-                f.write_str("no revocation list that was given covers a certificate")
+                f.write_str("no configured revocation list covers a certificate")
             }
             Self::CrlExpired { ago } => {
                 write!(
                     f,
                     "a revocation list has been out of date for {}",
-                    Rough(*ago)
+                    RoundedDuration(*ago)
                 )
             }
             Self::BadCertificate(why) => write!(f, "bad certificate: {why}"),
             Self::NotTls => f.write_str("the server does not speak TLS on this port"),
             Self::ProtocolMismatch(why) => write!(f, "no TLS in common with the server: {why}"),
-            Self::Alpn => f.write_str("the server insists on another protocol than http/1.1"),
+            Self::Alpn => f.write_str("the server requires another protocol than http/1.1"),
             Self::Alert(alert) => write!(f, "the server ended TLS with {alert}"),
-            Self::BadRecord(why) => write!(f, "the server broke the TLS protocol: {why}"),
-            Self::HandshakeEof => f.write_str("the connection ended inside the TLS handshake"),
+            Self::BadRecord(why) => write!(f, "the server violated the TLS protocol: {why}"),
+            Self::HandshakeEof => f.write_str("the connection ended during the TLS handshake"),
             Self::Truncated => f.write_str("the connection ended without close_notify"),
             Self::ServerName(name) => {
                 write!(f, "{name:?} is neither a DNS name nor an IP address")
             }
-            Self::Internal(why) => write!(f, "TLS failed on our side: {why}"),
+            Self::Internal(why) => write!(f, "TLS failed in the client: {why}"),
         }
     }
 }
 
 impl std::error::Error for TlsFault {}
 
-/// A stream's error, so that TLS can be treated like any stream; it becomes `ErrorKind::Tls` again.
+/// An error of a stream, so that TLS can be used like any stream. It is converted to `ErrorKind::Tls` again.
 impl From<TlsFault> for io::Error {
     fn from(fault: TlsFault) -> Self {
         let kind = match fault {
@@ -151,7 +151,7 @@ impl From<TlsFault> for io::Error {
 pub struct TlsAlert(pub u8);
 
 impl TlsAlert {
-    /// Its name in the registry, if it has one.
+    /// The name of the alert in the IANA registry, if it has one.
     pub fn name(self) -> Option<&'static str> {
         ALERTS
             .iter()
@@ -184,7 +184,7 @@ impl fmt::Display for TlsAlert {
 /// };
 /// let error = config.build().unwrap_err();
 /// assert_eq!(error.part(), TlsPart::ClientCertificate);
-/// assert_eq!(error.to_string(), "client certificate: there is none in it");
+/// assert_eq!(error.to_string(), "client certificate: nothing found");
 /// ```
 #[derive(Debug)]
 pub struct TlsConfigError {
@@ -215,12 +215,12 @@ impl TlsConfigError {
         Self::new(part, path, TlsConfigCause::Invalid(error.to_string()))
     }
 
-    /// Which part of the configuration it is.
+    /// The part of the configuration that is wrong.
     pub fn part(&self) -> TlsPart {
         self.part
     }
 
-    /// The file, if it is in one.
+    /// The file that is wrong, if the part was read from a file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -234,7 +234,7 @@ impl fmt::Display for TlsConfigError {
         }
         match &self.cause {
             TlsConfigCause::Io(error) => write!(f, ": {error}"),
-            TlsConfigCause::Missing => f.write_str(": there is none in it"),
+            TlsConfigCause::Missing => f.write_str(": nothing found"),
             TlsConfigCause::Encrypted => f.write_str(": encrypted keys cannot be read"),
             TlsConfigCause::Invalid(why) => write!(f, ": {why}"),
         }
@@ -254,19 +254,19 @@ impl std::error::Error for TlsConfigError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TlsPart {
-    /// The authorities to trust.
+    /// The trusted authorities.
     Roots,
-    /// Our certificate.
+    /// The certificate of the client.
     ClientCertificate,
-    /// Our private key.
+    /// The private key of the client.
     ClientKey,
     /// The revocation lists.
     Crl,
     /// The versions.
     Versions,
-    /// The name in place of the host's.
+    /// The name that replaces that of the host.
     ServerName,
-    /// The file for the keys.
+    /// The file that the keys are written to.
     KeyLog,
 }
 
@@ -284,10 +284,10 @@ impl fmt::Display for TlsPart {
     }
 }
 
-/// A duration in the largest unit that it fills.
-struct Rough(Duration);
+/// Shows a duration in whole units, the largest one that fits.
+struct RoundedDuration(Duration);
 
-impl fmt::Display for Rough {
+impl fmt::Display for RoundedDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let (count, unit) = match seconds {
@@ -301,10 +301,10 @@ impl fmt::Display for Rough {
     }
 }
 
-/// More names of a certificate than this are counted only.
-const NAMES_SHOWN: usize = 4;
+/// Up to so many names of a certificate are shown; the others are counted.
+const MAX_SHOWN_NAMES: usize = 4;
 
-/// The registry of TLS alerts, those of older versions included.
+/// The registered TLS alerts, also those of older versions.
 const ALERTS: &[(u8, &str)] = &[
     (0, "close_notify"),
     (10, "unexpected_message"),

@@ -1,7 +1,7 @@
-//! The network as the engine sees it: non-blocking streams, one readiness queue, one clock.
+//! The network as the engine sees it: non-blocking streams, one queue of readiness events, one clock.
 //!
-//! [`Net`] is the only door to the operating system. [`os`] is the real one; `sim` (feature `sim`) is a simulated
-//! network with a virtual clock and a seed, on which the same reactor and the same clients run.
+//! The engine reaches the operating system only through [`Net`]. [`os`] implements it with real sockets. `sim` (feature
+//! `sim`) is a simulated network with a virtual clock and a seed, on which the same reactor and the same clients run.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -23,25 +23,25 @@ pub use crate::address::Address;
 ///
 /// The contract that the reactor relies on:
 ///
-/// - [`connect`](Net::connect) starts a connection and registers it under `token` for both directions. The first
-///   event for the token means that [`connected`](Net::connected) has an answer.
-/// - Events are edges. After a readable event the reader reads until `WouldBlock`, or until a read returns fewer
-///   bytes than there was room for, whichever comes first; data that arrives afterwards is a new event. An event with
-///   [`closed`](Event::closed) is read until the end of the stream or an error whatever the lengths.
+/// - [`connect`](Net::connect) starts a connection and registers it under `token` for both directions. From the first
+///   event for the token on, [`connected`](Net::connected) can tell how the attempt ended.
+/// - Events are edge-triggered. After a readable event the reader reads until `WouldBlock`, or until a read returns
+///   fewer bytes than there was room for. Data that comes afterwards has a new event. After an event with
+///   [`closed`](Event::closed), the reader reads until the end of the stream or an error, whatever the lengths.
 /// - After a `WouldBlock` from [`write`](Net::write), or a short write, a writable event follows once there is room.
-/// - Events may be spurious: a call that then says `WouldBlock` is normal.
-/// - No call blocks, except [`poll`](Net::poll), and that no longer than its timeout.
+/// - Events may be spurious: a call after an event may return `WouldBlock`.
+/// - No call blocks, except [`poll`](Net::poll), which blocks no longer than its timeout.
 pub trait Net {
-    /// One connection, connecting or connected. Dropping it without [`close`](Net::close) is a leak.
+    /// One connection, connecting or connected. Dropping a stream without [`close`](Net::close) leaks it.
     type Stream;
 
     /// The monotonic time.
     fn now(&self) -> Instant;
 
-    /// Starts a connection to `to`, to be reported under `token`.
+    /// Starts a connection to `to`. Its events have `token`.
     ///
     /// # Errors
-    /// Whatever the system says at once: `EMFILE`, `EADDRNOTAVAIL`, a refused Unix socket...
+    /// An error that the system reports at once: `EMFILE`, `EADDRNOTAVAIL`, a refused Unix socket...
     fn connect(
         &mut self,
         token: Token,
@@ -49,52 +49,53 @@ pub trait Net {
         options: &SocketOptions,
     ) -> io::Result<Self::Stream>;
 
-    /// Whether the connection is up: `Ok(false)` means not yet (wait for the next event), an error that it failed.
+    /// Whether the connection is established. `Ok(false)` means not yet: wait for the next event. An error means that
+    /// the attempt failed.
     fn connected(&mut self, stream: &Self::Stream) -> io::Result<bool>;
 
     /// Reads into `buf`. `Ok(0)` is the end of the stream when `buf` is not empty.
     fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Appends to `buf` at most as much as it has spare capacity (which is not zero): the path for large bodies, which
-    /// are written to memory once.
+    /// Appends to `buf` at most as many bytes as it has spare capacity, which must not be zero. For large bodies, whose
+    /// bytes are then written to memory once only.
     fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize>;
 
-    /// Writes the parts in order, in one call to the system; the count may be short.
+    /// Writes the parts in order, with one system call. May write fewer bytes than there are.
     fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Whether a read that returned `n` where there was room for `room` has left nothing behind, so that what comes next
-    /// has an event of its own. A network that cuts reads short by itself says so here.
+    /// Whether a read that returned `n` bytes with room for `room` has emptied the socket, so that later data has a new
+    /// event. A network that returns short reads for other reasons implements this method.
     #[inline]
     fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
         let _ = stream;
         n < room
     }
 
-    /// Waits until something happens or `timeout` passes (`None`: without limit) and appends what happened to
-    /// `events`. May return early with nothing, and does so when it is [woken](Net::waker).
+    /// Waits for events, at most `timeout` (`None`: without limit), and appends them to `events`. May return early
+    /// without events, and does so when it is [woken](Net::waker).
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// A handle that ends a [`poll`](Net::poll) early, from any thread. All wakers of one network are the same one.
+    /// A handle that ends a [`poll`](Net::poll) early, from any thread. Every call returns a handle to the same waker.
     ///
     /// # Errors
-    /// The system's, when it has no descriptor left for the first one.
+    /// The system's error if no descriptor is left for the first waker.
     fn waker(&mut self) -> io::Result<Waker>;
 
-    /// Ends the connection and frees its descriptor at once. No event for its token follows, except those that a
-    /// previous `poll` already returned.
+    /// Closes the connection and its descriptor at once. Its token has no further events, except those that an earlier
+    /// `poll` returned already.
     fn close(&mut self, stream: Self::Stream);
 
-    /// The local end of the connection, if the system knows it.
+    /// The local address of the connection, if the system knows it.
     fn local_address(&self, stream: &Self::Stream) -> Option<Address>;
 
-    /// A random number, for jitter. Not for secrets.
+    /// A random number, for jitter. Not fit for secrets.
     fn random(&mut self) -> u64;
 }
 
-/// Ends a [`Net::poll`] early: the one that is running, or else the next one.
+/// Ends a [`Net::poll`] early: the running one, or else the next one.
 ///
 /// What the waking thread did before the call is visible to the polling thread after that poll. Several wakes may end
-/// one poll together, so the polling thread looks at everything that it could have been woken for.
+/// one poll together, so the polling thread must check everything for which it may have been woken.
 ///
 /// ```
 /// use courser::net::{Net, os::OsNet};
@@ -103,7 +104,7 @@ pub trait Net {
 /// let waker = net.waker()?;
 /// let thread = std::thread::spawn(move || waker.wake());
 /// let mut events = Vec::new();
-/// net.poll(&mut events, None)?; // does not wait for ever
+/// net.poll(&mut events, None)?; // returns, although nothing happens
 /// assert!(events.is_empty());
 /// # thread.join().unwrap();
 /// # Ok::<(), std::io::Error>(())
@@ -112,12 +113,12 @@ pub trait Net {
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
 
 impl Waker {
-    /// For networks of your own: `wake` ends their `poll`. It may be called from any thread and must not block.
+    /// For other implementations of [`Net`]: `wake` ends their `poll`. It is called from any thread and must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(wake))
     }
 
-    /// Ends the `poll` that is running, or else the next one. Never blocks; does nothing once the network is gone.
+    /// Ends the running `poll`, or else the next one. Never blocks. Does nothing if the network was dropped.
     pub fn wake(&self) {
         (self.0)();
     }
@@ -129,17 +130,17 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Names a connection in [`Event`]s. The reactor never uses one again for another connection, and never uses
-/// `usize::MAX`.
+/// Names a connection in [`Event`]s. The reactor gives each connection its own token, never uses a token twice, and
+/// never uses `usize::MAX`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Token(pub usize);
 
-/// Something happened to a connection.
+/// A readiness event of one connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Event {
-    /// Which connection.
+    /// The connection.
     pub token: Token,
-    /// There may be something to read: data, the end of the stream, or an error.
+    /// There may be data, the end of the stream, or an error to read.
     pub readable: bool,
     /// There may be room to write, or the connection attempt has ended.
     pub writable: bool,
@@ -147,15 +148,15 @@ pub struct Event {
     pub closed: bool,
 }
 
-/// Socket options set on each new connection.
+/// Options that are set on each new socket.
 #[derive(Clone, Debug)]
 pub struct SocketOptions {
-    /// `TCP_NODELAY`. Default: on, since requests are written whole.
+    /// `TCP_NODELAY`. Default: on, since a request is written at once.
     pub nodelay: bool,
-    /// Idle time before TCP keep-alive probes (`TCP_KEEPIDLE`). Default: none, since idle connections live for
+    /// Idle time before TCP keep-alive probes (`TCP_KEEPIDLE`). Default: no probes, since idle connections are kept for
     /// seconds only.
     pub keepalive: Option<Duration>,
-    /// Local address to connect from. Default: the system's choice.
+    /// Local address to connect from. Default: chosen by the system.
     pub bind: Option<IpAddr>,
 }
 

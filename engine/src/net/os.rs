@@ -1,8 +1,9 @@
-//! The real network: mio for readiness, non-blocking TCP and Unix sockets.
+//! The network of the operating system: mio for readiness, non-blocking TCP and Unix sockets. Names and TLS are handled
+//! elsewhere.
 //!
-//! Reads and writes go through rustix rather than through mio's `Read` and `Write`, because it can append to a
-//! vector's spare capacity without zeroing it first, sends with `MSG_NOSIGNAL`, and receives with `recv`, which is
-//! shorter a way through the system than `read`.
+//! Reads and writes use rustix instead of mio's `Read` and `Write`: rustix appends to the spare capacity of a vector
+//! without zeroing it first, sends with `MSG_NOSIGNAL`, and receives with `recv`, which costs the kernel less than
+//! `read`.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,23 +34,23 @@ use super::{Address, Event, Net, SocketOptions, Token, Waker};
 pub struct OsNet {
     poll: Poll,
     events: mio::Events,
-    /// There from the first call of `waker` on.
-    wakes: Option<Wakes>,
+    /// Created by the first call of `waker`.
+    wake_state: Option<WakeState>,
     /// State of a xorshift generator; never zero.
     random: u64,
 }
 
 impl OsNet {
-    /// Opens a readiness queue.
+    /// Opens a queue of readiness events.
     ///
     /// # Errors
-    /// The system's, when it has no descriptor left for one.
+    /// The system's error if no descriptor is left.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             poll: Poll::new()?,
             events: mio::Events::with_capacity(EVENTS_PER_POLL),
-            wakes: None,
-            random: seed(),
+            wake_state: None,
+            random: random_seed(),
         })
     }
 }
@@ -86,9 +87,11 @@ impl Net for OsNet {
                     Err(error) if connect_in_progress(&error) => {}
                     Err(error) => return Err(error),
                 }
-                Stream(Kind::Tcp(mio::net::TcpStream::from_std(socket.into())))
+                Stream(StreamKind::Tcp(mio::net::TcpStream::from_std(
+                    socket.into(),
+                )))
             }
-            Address::Unix(path) => Stream(Kind::Unix(mio::net::UnixStream::connect(path)?)),
+            Address::Unix(path) => Stream(StreamKind::Unix(mio::net::UnixStream::connect(path)?)),
         };
         self.poll.registry().register(
             stream.source(),
@@ -100,8 +103,8 @@ impl Net for OsNet {
 
     fn connected(&mut self, stream: &Stream) -> io::Result<bool> {
         let (failed, peer) = match &stream.0 {
-            Kind::Tcp(tcp) => (tcp.take_error()?, tcp.peer_addr().err()),
-            Kind::Unix(unix) => (unix.take_error()?, unix.peer_addr().err()),
+            StreamKind::Tcp(tcp) => (tcp.take_error()?, tcp.peer_addr().err()),
+            StreamKind::Unix(unix) => (unix.take_error()?, unix.peer_addr().err()),
         };
         match (failed, peer) {
             (Some(error), _) => Err(error),
@@ -150,18 +153,21 @@ impl Net for OsNet {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let woken = self.wakes.as_ref().is_some_and(|wakes| wakes.sleep.begin());
+        let woken = self
+            .wake_state
+            .as_ref()
+            .is_some_and(|wake_state| wake_state.sleep.begin());
         let timeout = if woken { Some(Duration::ZERO) } else { timeout };
         let polled = self.poll.poll(&mut self.events, timeout);
-        if let Some(wakes) = &self.wakes {
-            wakes.sleep.end();
+        if let Some(wake_state) = &self.wake_state {
+            wake_state.sleep.end();
         }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        let happened = self.events.iter().filter(|event| event.token() != WAKER);
-        events.extend(happened.map(|event| {
+        let others = self.events.iter().filter(|event| event.token() != WAKER);
+        events.extend(others.map(|event| {
             let closed = event.is_read_closed() || event.is_error();
             Event {
                 token: Token(event.token().0),
@@ -174,8 +180,8 @@ impl Net for OsNet {
     }
 
     fn waker(&mut self) -> io::Result<Waker> {
-        if let Some(wakes) = &self.wakes {
-            return Ok(wakes.waker.clone());
+        if let Some(wake_state) = &self.wake_state {
+            return Ok(wake_state.waker.clone());
         }
         let source = Arc::new(mio::Waker::new(self.poll.registry(), WAKER)?);
         let sleep = Arc::new(Sleep::default());
@@ -185,28 +191,28 @@ impl Net for OsNet {
                 if sleep.interrupt()
                     && let Some(source) = source.upgrade()
                 {
-                    // It can fail only for a descriptor that is not open, and this one is.
+                    // This fails only for a closed descriptor, and this one is open.
                     let _ = source.wake();
                 }
             }
         });
-        let wakes = self.wakes.insert(Wakes {
+        let wake_state = self.wake_state.insert(WakeState {
             waker,
             sleep,
             _source: source,
         });
-        Ok(wakes.waker.clone())
+        Ok(wake_state.waker.clone())
     }
 
     fn close(&mut self, stream: Stream) {
-        // Dropping the descriptor takes it out of the queue too: no one else holds a copy of it.
+        // Closing the only descriptor of the socket also removes it from the queue.
         drop(stream);
     }
 
     fn local_address(&self, stream: &Stream) -> Option<Address> {
         match &stream.0 {
-            Kind::Tcp(tcp) => tcp.local_addr().ok().map(Address::Tcp),
-            Kind::Unix(_) => None,
+            StreamKind::Tcp(tcp) => tcp.local_addr().ok().map(Address::Tcp),
+            StreamKind::Unix(_) => None,
         }
     }
 
@@ -218,21 +224,21 @@ impl Net for OsNet {
     }
 }
 
-/// What ends a poll early.
+/// The waker, and whether it must use a system call.
 #[derive(Debug)]
-struct Wakes {
+struct WakeState {
     waker: Waker,
     sleep: Arc<Sleep>,
-    /// Its descriptor is closed with the network; wakers hold it weakly.
+    /// Closed with the network, since wakers hold only a weak reference.
     _source: Arc<mio::Waker>,
 }
 
 /// A TCP or Unix stream socket of [`OsNet`].
 #[derive(Debug)]
-pub struct Stream(Kind);
+pub struct Stream(StreamKind);
 
 #[derive(Debug)]
-enum Kind {
+enum StreamKind {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
 }
@@ -240,8 +246,8 @@ enum Kind {
 impl Stream {
     fn source(&mut self) -> &mut dyn Source {
         match &mut self.0 {
-            Kind::Tcp(tcp) => tcp,
-            Kind::Unix(unix) => unix,
+            StreamKind::Tcp(tcp) => tcp,
+            StreamKind::Unix(unix) => unix,
         }
     }
 }
@@ -250,18 +256,18 @@ impl AsFd for Stream {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
-            Kind::Tcp(tcp) => tcp.as_fd(),
-            Kind::Unix(unix) => unix.as_fd(),
+            StreamKind::Tcp(tcp) => tcp.as_fd(),
+            StreamKind::Unix(unix) => unix.as_fd(),
         }
     }
 }
 
-/// Taken out of the engine, a stream is an ordinary descriptor (still non-blocking).
+/// A stream that leaves the engine is an ordinary descriptor. It is still non-blocking.
 impl From<Stream> for OwnedFd {
     fn from(stream: Stream) -> Self {
         match stream.0 {
-            Kind::Tcp(tcp) => tcp.into(),
-            Kind::Unix(unix) => unix.into(),
+            StreamKind::Tcp(tcp) => tcp.into(),
+            StreamKind::Unix(unix) => unix.into(),
         }
     }
 }
@@ -270,15 +276,15 @@ fn connect_in_progress(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
 }
 
-/// A seed that differs between clients and between runs; the standard library's hasher keys are random.
-fn seed() -> u64 {
+/// A seed that differs between clients and between runs: the keys of the standard library's hasher are random.
+fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u8) | 1
 }
 
 /// The token of the waker, which [`Token`] reserves.
 const WAKER: mio::Token = mio::Token(usize::MAX);
-/// More ready connections than this are reported by the next poll.
+/// Events that one poll reports; the next poll reports the rest.
 const EVENTS_PER_POLL: usize = 1024;
 
 #[cfg(test)]
@@ -299,7 +305,10 @@ mod tests {
         let began = Instant::now();
         let pause = Duration::from_millis(5);
         net.poll(&mut events, Some(pause)).unwrap();
-        assert!(began.elapsed() >= pause, "two wakes before it are one");
+        assert!(
+            began.elapsed() >= pause,
+            "two wakes before a poll end only one poll"
+        );
     }
 
     #[test]
@@ -312,7 +321,7 @@ mod tests {
             for n in 0..2_000 {
                 send.send(n).unwrap();
                 waker.wake();
-                // Each number needs a wake of its own every other time; else it may fold into the one before.
+                // Every other number needs its own wake. Each of the others may share the wake of its successor.
                 if n % 2 == 0 {
                     wait.recv().unwrap();
                 }
@@ -334,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_outlives_its_network() {
+    fn a_waker_may_outlive_its_network() {
         let waker = OsNet::new().unwrap().waker().unwrap();
         waker.wake();
         waker.wake();

@@ -1,8 +1,8 @@
-//! Names to addresses: what a resolver is, and what it answers.
+//! Name lookup: what a resolver is, and its answers.
 //!
-//! [`HickoryResolver`] asks name servers itself, [`SystemResolver`] asks the system's `getaddrinfo`. Both work on
-//! threads of their own and answer through a [`Reply`]. Neither keeps answers: the client's cache is in front of them.
-//! Literal addresses and `localhost` (RFC 6761 §6.3) never get this far.
+//! [`HickoryResolver`] asks name servers; [`SystemResolver`] calls the system's `getaddrinfo`. Both work on threads of
+//! their own and answer through a [`Reply`]. Neither keeps answers: the client's cache stands before them. IP addresses
+//! and `localhost` (RFC 6761 §6.3) do not reach a resolver.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub use system::SystemResolver;
 pub use crate::address::Answer;
 pub use crate::error::DnsError;
 
-/// Looks names up, without blocking.
+/// Looks up host names without blocking.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,21 +36,22 @@ pub use crate::error::DnsError;
 /// Fixed.lookup("db.internal", Reply::new(|answer| assert_eq!(answer.addresses.unwrap().len(), 1)));
 /// ```
 pub trait Resolver: Send {
-    /// Starts a lookup of `name`, which is lower-case ASCII and may end in a dot. `reply` takes the answer, from any
-    /// thread, now or later. The client asks for each name once at a time, and bounds the time that its calls wait.
+    /// Starts a lookup of `name`, which is in lower-case ASCII and may end in a dot. The answer is given to `reply`,
+    /// from any thread, at any time. The client has at most one lookup for a name at a time, and limits the time that
+    /// its calls wait.
     fn lookup(&mut self, name: &str, reply: Reply);
 }
 
-/// Where a [`Resolver`] puts its answer. Dropped without one, it answers [`DnsError::Unanswered`].
+/// Takes the answer of a [`Resolver`]. A reply that is dropped without an answer answers [`DnsError::Unanswered`].
 pub struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
 
 impl Reply {
-    /// Hands the answer to `deliver`, on the thread that answers.
+    /// Passes the answer to `deliver`, on the thread that answers.
     pub fn new(deliver: impl FnOnce(Answer) + Send + 'static) -> Self {
         Self(Some(Box::new(deliver)))
     }
 
-    /// Answers.
+    /// Gives the answer.
     pub fn answer(mut self, answer: Answer) {
         if let Some(deliver) = self.0.take() {
             deliver(answer);

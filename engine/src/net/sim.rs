@@ -1,14 +1,14 @@
 //! The simulated network: a [`Net`] with a virtual clock, a seed, faults, and servers that run inside it.
 //!
-//! A [`SimNet`] is a discrete-event simulation in one thread. Time stands still but in [`poll`](Net::poll), which
-//! jumps to the next thing that happens, so that hours of timeouts take microseconds; and everything that chance
-//! decides comes from the seed, so that a run can be had again by its seed.
+//! A [`SimNet`] is a discrete-event simulation in one thread. Time passes only in [`poll`](Net::poll), which jumps to
+//! the next event, so that hours of timeouts take microseconds. All random decisions come from the seed, so the seed
+//! repeats a run.
 //!
-//! It keeps to the contract of [`Net`] and uses all the freedom that the contract leaves: bytes arrive in pieces of
-//! any size, reads and writes are cut short, wake-ups are spurious or early, events come in any order, a reset
-//! destroys unread data or not, and an error is told once only, as Linux does it. What it leaves out: the receive
-//! window (what a server sends always arrives), reordering and loss (TCP hides them), and the client's half close
-//! (the engine never does one).
+//! The simulation keeps the contract of [`Net`] and uses all the freedom that the contract leaves: bytes arrive in
+//! pieces of any size, reads and writes are cut short, wake-ups are spurious or early, events come in any order, a
+//! reset may destroy unread data, and an error may be reported only once, as on Linux. Not simulated: the receive
+//! window (bytes of a server always arrive), reordering and loss (TCP hides them), and half closes by the client (the
+//! engine never does one).
 //!
 //! ```
 //! use std::time::Duration;
@@ -21,7 +21,7 @@
 //! let mut net = SimNet::new(42);
 //! net.listen(to.clone(), Link::default(), server.clone());
 //!
-//! // A client that drives the network by hand; `HostClient::with_net` does all of this.
+//! A client that drives the network by hand. `HostClient::with_net` does all of this.
 //! let mut events = Vec::new();
 //! let mut stream = net.connect(Token(0), &to, &SocketOptions::default())?;
 //! net.poll(&mut events, None)?;
@@ -63,94 +63,97 @@ mod tests;
 mod trace;
 mod world;
 
-pub use http::{Behaviour, Heard, HttpServer};
-pub use names::{Asked, SimResolver};
-pub use random::{Odds, Random};
+pub use http::{Behaviour, HttpServer, ReceivedRequest};
+pub use names::{ScriptedAnswer, SimResolver};
+pub use random::{Probability, Random};
 pub use server::{Peer, SimServer};
 pub use trace::{Entry, Trace};
 
 use world::World;
 
-/// A simulated network. Clones are handles on the same one: a client takes one, the test keeps another to look at it.
+/// A simulated network. Clones share it: a client takes one, and the test keeps another to look at it.
 #[derive(Clone)]
 pub struct SimNet(Rc<RefCell<World>>);
 
 impl SimNet {
-    /// A network without any server, whose chance comes from `seed`.
+    /// A network without servers. All its random decisions come from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(Rc::new(RefCell::new(World::new(seed))))
     }
 
-    /// Puts a server at an address; the link says how the way there behaves. Connects to an address without a server
-    /// are refused.
+    /// Puts a server at an address. `link` sets how the connections to it behave. Connects to an address without a
+    /// server are refused.
     pub fn listen(&self, at: Address, link: Link, server: impl SimServer + 'static) {
         self.world().listen(at, link, Box::new(server));
     }
 
-    /// The resolver of this network, for [`Client::with_net`](crate::Client::with_net). `names` says what each question
-    /// gets; it runs inside `poll` and must not touch the network. Replaces the one before.
-    pub fn resolver(&self, names: impl FnMut(&mut Random, &str) -> Asked + 'static) -> SimResolver {
-        self.world().names.serve(Box::new(names))
+    /// The resolver of this network, for [`Client::with_net`](crate::Client::with_net). `names` decides the answer to
+    /// each question. It runs inside `poll` and must not use the network. Replaces an earlier resolver.
+    pub fn resolver(
+        &self,
+        names: impl FnMut(&mut Random, &str) -> ScriptedAnswer + 'static,
+    ) -> SimResolver {
+        self.world().names.set_script(Box::new(names))
     }
 
-    /// Questions to the [`resolver`](Self::resolver) that were not answered yet.
+    /// Questions to the [`resolver`](Self::resolver) without an answer so far.
     pub fn open_questions(&self) -> usize {
         self.world().names.open_questions().count()
     }
 
-    /// Limits how many streams can be open at a time: connects beyond it fail with `EMFILE`. Default: none.
+    /// Sets how many streams may be open at a time. Further connects fail with `EMFILE`. Default: no limit.
     pub fn set_descriptors(&self, limit: usize) {
         self.world().descriptors = limit;
     }
 
-    /// How often [`poll`](Net::poll) returns before its time with nothing. Default: never.
-    pub fn set_early_wakeups(&self, odds: Odds) {
-        self.world().early_wakeups = odds;
+    /// Sets how often [`poll`](Net::poll) returns early without events. Default: never.
+    pub fn set_early_wakeups(&self, probability: Probability) {
+        self.world().early_wakeups = probability;
     }
 
-    /// Makes the `nth` call of [`connect`](Net::connect), [`connected`](Net::connected), [`read`](Net::read),
-    /// [`read_append`](Net::read_append) or [`write`](Net::write) fail, counted from 0 over all of them.
+    /// Makes call number `nth` of [`connect`](Net::connect), [`connected`](Net::connected), [`read`](Net::read),
+    /// [`read_append`](Net::read_append) or [`write`](Net::write) fail. All calls are counted together, from 0.
     pub fn fail_call(&self, nth: u64, failure: Failure) {
         self.world().failing = Some((nth, failure));
     }
 
-    /// How many of the calls that [`fail_call`](Self::fail_call) counts there were.
+    /// How many of the calls that [`fail_call`](Self::fail_call) counts were made.
     pub fn calls(&self) -> u64 {
         self.world().calls
     }
 
-    /// Lets time pass without anyone looking, as if the caller had been busy. What happens meanwhile is found by the
-    /// next [`poll`](Net::poll).
+    /// Lets time pass without a poll, as if the caller had been busy. The next [`poll`](Net::poll) reports what
+    /// happened meanwhile.
     pub fn advance(&self, time: Duration) {
         self.world().advance(time);
     }
 
-    /// Streams that were opened and not yet closed.
+    /// Streams that are open now.
     pub fn open_streams(&self) -> usize {
         self.world().open
     }
 
-    /// The most streams that were ever open at a time.
+    /// The most streams that were open at the same time.
     pub fn peak_streams(&self) -> usize {
         self.world().peak
     }
 
-    /// Everything that happened so far, in order. The same seed and the same calls give the same trace.
+    /// All entries of the trace so far, in order. The same seed and the same calls give the same trace.
     pub fn trace(&self) -> Vec<Entry> {
         self.trace_since(0)
     }
 
-    /// The entries of the [`trace`](Self::trace) from that one on.
+    /// The entries of the [`trace`](Self::trace) from this index on.
     pub fn trace_since(&self, entry: usize) -> Vec<Entry> {
         self.world().trace[entry..].to_vec()
     }
 
-    /// How many entries [`trace`](Self::trace) has.
+    /// The number of entries of the [`trace`](Self::trace).
     pub fn traced(&self) -> usize {
         self.world().trace.len()
     }
 
-    /// Whether what happens is traced, which takes memory for all of it. Default: it is.
+    /// Sets whether a trace is kept, which takes memory for each entry. Default: yes.
     pub fn set_tracing(&self, on: bool) {
         self.world().tracing = on;
     }
@@ -175,7 +178,7 @@ impl Net for SimNet {
     ) -> io::Result<SimStream> {
         let id = self.world().connect(token, to)?;
         let ip = options.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        // Not unique for ever, as port numbers are not.
+        // Ports repeat after some time, as those of a real system do.
         let port = 1024 + u16::try_from(id % 60_000).unwrap_or(0);
         Ok(SimStream {
             id,
@@ -204,17 +207,17 @@ impl Net for SimNet {
     }
 
     /// # Panics
-    /// With "simulation deadlock" when nothing would ever end the wait (the client has lost a wake-up, or waits for a
-    /// silent server without a limit), and with "simulation livelock" when time stands still for too long: here, or
-    /// in any of the other calls without a `poll` between them.
+    /// With "simulation deadlock" if nothing would ever end the wait (the client has lost a wake-up, or waits for a
+    /// silent server without a limit). With "simulation livelock" if time does not pass over too many polls, or over
+    /// too many calls without a poll between them.
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         self.world().poll(events, timeout);
         Ok(())
     }
 
-    /// A wake makes the poll that is running (it comes from a server then) or else the next one return at once,
-    /// without letting time pass. Wakes from the simulation's thread keep a run repeatable; when another thread's
-    /// arrives is chance. A poll that has nothing to wait for panics as always: it does not wait for other threads.
+    /// A wake makes the running poll (if a server wakes) or else the next one return at once, without passing time.
+    /// Wakes from the thread of the simulation keep a run repeatable; the arrival of other threads' wakes is not
+    /// repeatable. A poll without anything to wait for panics even so: it does not wait for other threads.
     fn waker(&mut self) -> io::Result<Waker> {
         let woken = Arc::clone(&self.world().woken);
         Ok(Waker::new(move || woken.store(true, Ordering::Release)))
@@ -251,17 +254,17 @@ pub struct SimStream {
     local: Option<Address>,
 }
 
-/// How the way to a server behaves.
+/// How the connections to a server behave.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Time that each segment takes, in each direction. Segments never overtake each other. Default: 1 ms.
+    /// Time that each segment takes, in each direction. Segments never overtake one another. Default: 1 ms.
     pub latency: RangeInclusive<Duration>,
-    /// Bytes that travel together: what is sent in one go arrives in pieces of these sizes. Default: 1460.
+    /// Bytes that travel together: sent bytes arrive in pieces of these sizes. Default: 1460.
     pub segment: RangeInclusive<usize>,
-    /// Bytes that the client can write before the server has taken them; the next write says `WouldBlock`. Default:
-    /// 64 KiB.
+    /// Bytes that the client can write before the server has taken them; then a write returns `WouldBlock`. Default: 64
+    /// KiB.
     pub window: usize,
-    /// What goes wrong on the way. Default: nothing.
+    /// What goes wrong on the connections. Default: nothing.
     pub faults: Faults,
 }
 
@@ -277,43 +280,43 @@ impl Default for Link {
     }
 }
 
-/// How often what goes wrong on a [`Link`]. Default: never.
+/// How often each fault happens on a [`Link`]. Default: never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Per connect: `EMFILE` at once.
-    pub no_descriptor: Odds,
-    /// Per connect: `ENOBUFS` at once.
-    pub no_buffers: Odds,
-    /// Per connect: `EADDRNOTAVAIL` at once.
-    pub no_port: Odds,
-    /// Per connect: refused after a round trip (at once on a Unix socket).
-    pub refused: Odds,
-    /// Per connect: `EHOSTUNREACH` after three round trips.
-    pub unreachable: Odds,
-    /// Per connect: no answer at all.
-    pub black_hole: Odds,
-    /// Per segment: lost with the whole connection, which both sides see reset.
-    pub reset: Odds,
-    /// Per segment: lost with everything after it, in both directions, and nobody is told.
-    pub stall: Odds,
-    /// Per read: fewer bytes than there are; the rest follows with an event of its own.
-    pub short_read: Odds,
-    /// Per write: fewer bytes than there is room for; an event follows.
-    pub short_write: Odds,
-    /// Per read and write: `WouldBlock` although there is something to read or room to write; an event follows.
-    pub would_block: Odds,
-    /// Per event: another one soon after, for no reason.
-    pub spurious: Odds,
+    /// For each connect: `EMFILE` at once.
+    pub no_descriptor: Probability,
+    /// For each connect: `ENOBUFS` at once.
+    pub no_buffers: Probability,
+    /// For each connect: `EADDRNOTAVAIL` at once.
+    pub no_port: Probability,
+    /// For each connect: refused after a round trip (at once on a Unix socket).
+    pub refused: Probability,
+    /// For each connect: `EHOSTUNREACH` after three round trips.
+    pub unreachable: Probability,
+    /// For each connect: no answer at all.
+    pub black_hole: Probability,
+    /// For each segment: lost together with the connection, which both sides see reset.
+    pub reset: Probability,
+    /// For each segment: lost with everything after it, in both directions, without an error.
+    pub stall: Probability,
+    /// For each read: fewer bytes than there are; the rest has an event of its own.
+    pub short_read: Probability,
+    /// For each write: fewer bytes than there is room for; an event follows.
+    pub short_write: Probability,
+    /// For each read and write: `WouldBlock` although there is data or room; an event follows.
+    pub would_block: Probability,
+    /// For each event: a second one soon after, without a reason.
+    pub spurious: Probability,
 }
 
-/// How the call chosen by [`SimNet::fail_call`] fails.
+/// How the call that [`SimNet::fail_call`] has chosen fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
     /// `EMFILE` from a connect, `ECONNREFUSED` from `connected`, `ECONNRESET` from a read or a write.
     Error,
-    /// `WouldBlock` from a read or a write, "not yet" from `connected`, with an event to follow; `EADDRNOTAVAIL` from
+    /// `WouldBlock` from a read or a write, "not yet" from `connected`, each with an event later; `EADDRNOTAVAIL` from
     /// a connect.
     NotNow,
-    /// One byte, if there is one, from a read or a write, with an event for the rest; the others do not fail.
+    /// At most one byte from a read or a write, with an event for the rest. Other calls do not fail.
     OneByte,
 }

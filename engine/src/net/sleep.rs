@@ -1,12 +1,14 @@
-//! Whether the polling thread sleeps, so that wakes cost a system call only when it does.
+//! Whether the polling thread sleeps, so that a wake costs a system call only if it does.
 
 use crate::sync::atomic::{AtomicU8, Ordering};
 
-/// No wake is lost: all changes are swaps or exchanges, so they come one after another, and each wake leaves `NOTIFIED`.
-/// If it comes before the poll falls asleep, the poll finds it and does not wait. If it comes later and finds `ASLEEP`, it
-/// sends an event, which ends this poll or, if that was about to return anyway, the next one. A wake that finds
-/// `NOTIFIED` is served by whoever serves the one before, because the poll reads its value as well, and with that
-/// sees everything that the waking thread did before.
+/// No wake is lost. All changes are atomic swaps or exchanges, so they have one order, and each wake leaves `NOTIFIED`.
+///
+/// - A wake before the poll sleeps: the poll finds `NOTIFIED` and does not wait.
+/// - A wake that finds `ASLEEP` sends an event. The event ends this poll, or the next one if this poll was about to
+///   return.
+/// - A wake that finds `NOTIFIED` needs no event: the poll that the earlier wake ends reads the value of this wake,
+///   too, and so sees what its thread did before.
 #[derive(Debug)]
 pub(crate) struct Sleep(AtomicU8);
 
@@ -17,19 +19,19 @@ impl Default for Sleep {
 }
 
 impl Sleep {
-    /// Before waiting; true if there has been a wake already, so that there is nothing to wait for.
+    /// Call before waiting. True if there was a wake already: then do not wait.
     pub(crate) fn begin(&self) -> bool {
         self.0
             .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
             .is_err()
     }
 
-    /// After waiting.
+    /// Call after waiting.
     pub(crate) fn end(&self) {
         self.0.swap(AWAKE, Ordering::AcqRel);
     }
 
-    /// A wake; true if it has to send an event.
+    /// Records a wake. True if the caller has to send an event.
     pub(crate) fn interrupt(&self) -> bool {
         self.0.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
     }

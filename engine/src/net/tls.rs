@@ -1,9 +1,9 @@
-//! TLS over any stream of bytes (RFC 8446, RFC 5246): the client's side of one session.
+//! TLS over any byte stream (RFC 8446, RFC 5246): the client's side of one session.
 //!
-//! The records are rustls's business; what is here moves them between a non-blocking stream and the caller's buffers.
-//! rustls's unbuffered interface is used, so that a session owns no buffer: ciphertext is read into the reactor's
-//! buffer, decrypted there, and what is left of a record that is not complete yet is the only thing kept. Nothing here
-//! waits, and nothing here knows of time; the handshake's limit is the reactor's.
+//! rustls does the protocol; this file moves the records between a non-blocking stream and the caller's buffers. It
+//! uses rustls's unbuffered interface, so that a session owns no buffers: ciphertext is read into the reactor's buffer
+//! and decrypted there, and only the beginning of an incomplete record is kept. Nothing here blocks or knows the time:
+//! the reactor limits the handshake.
 
 mod config;
 mod fault;
@@ -25,20 +25,20 @@ use fault::from_rustls;
 
 use crate::error::TlsFault;
 
-/// The stream below a session.
-pub(crate) trait Raw {
-    /// As [`Net::read`](super::Net::read).
+/// The stream below a session: a socket, or another session.
+pub(crate) trait LowerStream {
+    /// Like [`Net::read`](super::Net::read).
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes some of `bytes`; less than all, or `WouldBlock`, when there is no room.
+    /// Writes some of `bytes`. Returns a short count, or `WouldBlock`, if there is no room.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Whether nothing was left after a read that returned `n` where there was room for `room`.
+    /// Whether a read that returned `n` bytes with room for `room` has emptied the stream.
     fn is_drained(&self, n: usize, room: usize) -> bool {
         n < room
     }
 
-    /// The least room that a read needs.
+    /// The least room, in bytes, that a read needs.
     fn min_room(&self) -> usize {
         1
     }
@@ -46,26 +46,26 @@ pub(crate) trait Raw {
 
 /// The client's side of a TLS session, before, during and after its handshake.
 ///
-/// After an error that is a [`TlsFault`] every further call gives the same one.
+/// After an error that is a [`TlsFault`], every further call returns the same fault.
 pub(crate) struct Tls {
     conn: UnbufferedClientConnection,
-    /// Ciphertext of a message that is not complete. Empty, and without memory, nearly always.
+    /// Ciphertext of an incomplete record or message. Empty, and without memory, nearly always.
     leftover: Vec<u8>,
-    /// Plaintext that came when nobody read: with the end of the handshake.
-    early: Vec<u8>,
-    out: Out,
+    /// Plaintext that came without a read: together with the end of the handshake.
+    early_plaintext: Vec<u8>,
+    out: PendingCiphertext,
     /// A record of the peer was accepted.
-    heard: bool,
-    /// The handshake is over, and our last part of it is sent.
+    record_accepted: bool,
+    /// The handshake is complete, and the client's last message of it is sent.
     established: bool,
-    /// `close_notify` came.
+    /// The peer has sent `close_notify`.
     peer_closed: bool,
     drained: bool,
     failed: Option<Box<TlsFault>>,
 }
 
 impl Tls {
-    /// `server_name` is a DNS name or an IP address; the identity's own goes before it.
+    /// `server_name` is a DNS name or an IP address. A name in the identity takes its place.
     pub(crate) fn new(identity: &TlsIdentity, server_name: &str) -> Result<Self, TlsFault> {
         let name = match identity.server_name() {
             Some(name) => name.clone(),
@@ -76,9 +76,9 @@ impl Tls {
         Ok(Self {
             conn,
             leftover: Vec::new(),
-            early: Vec::new(),
-            out: Out::default(),
-            heard: false,
+            early_plaintext: Vec::new(),
+            out: PendingCiphertext::default(),
+            record_accepted: false,
             established: false,
             peer_closed: false,
             drained: false,
@@ -86,29 +86,34 @@ impl Tls {
         })
     }
 
-    /// Goes on with the handshake as far as it goes; true when it is over. `scratch` is at least
-    /// [`MIN_BUFFER`] long, and that above another session twice as long.
+    /// Continues the handshake as far as possible. Returns true when the handshake is complete. `scratch` is at least
+    /// [`MIN_BUFFER`] long, or twice that for a session inside another session.
     ///
     /// # Errors
     /// A [`TlsFault`], or an error of the stream.
-    pub(crate) fn handshake(&mut self, raw: &mut impl Raw, scratch: &mut [u8]) -> io::Result<bool> {
+    pub(crate) fn handshake(
+        &mut self,
+        lower: &mut impl LowerStream,
+        scratch: &mut [u8],
+    ) -> io::Result<bool> {
         self.check()?;
-        if !self.heard && self.out.is_empty() && self.leftover.is_empty() {
-            // Nothing has happened yet, or nothing but our hello, of which there is no second one.
+        if !self.record_accepted && self.out.is_empty() && self.leftover.is_empty() {
+            // The handshake has not begun, or only the ClientHello was sent, which rustls does not produce a second
+            // time.
             self.advance(scratch, 0, 0)
-                .map_err(|fault| self.fail(fault, raw))?;
+                .map_err(|fault| self.fail(fault, lower))?;
         }
         loop {
-            match self.out.flush(raw) {
+            match self.out.flush(lower) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                Err(error) => return Err(self.why_refused(error, raw, scratch)),
+                Err(error) => return Err(self.reason_of_refusal(error, lower, scratch)),
             }
             if !self.conn.is_handshaking() {
                 self.established = true;
                 return Ok(true);
             }
-            match self.receive(raw, scratch, 0) {
+            match self.receive(lower, scratch, 0) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
@@ -116,22 +121,26 @@ impl Tls {
         }
     }
 
-    /// Reads, decrypts, and leaves the plaintext at the front of `buf`; returns its length. `buf` is at least
-    /// [`MIN_BUFFER`] long, and that above another session twice as long; more of it is used if there is more.
+    /// Reads and decrypts. Puts the plaintext at the start of `buf` and returns its length. `buf` is at least
+    /// [`MIN_BUFFER`] long, or twice that for a session inside another session; a longer buffer is used, too.
     ///
-    /// Unlike with a plain stream, a count below the length of `buf` says nothing: [`is_drained`](Self::is_drained)
-    /// does.
+    /// Unlike with a plain stream, a short count does not mean that the stream is empty;
+    /// [`is_drained`](Self::is_drained) says so.
     ///
     /// # Errors
-    /// `WouldBlock` when there is nothing; a [`TlsFault`], also when the stream ends without `close_notify`; an error
-    /// of the stream. `Ok(0)` is the end that `close_notify` announced.
-    pub(crate) fn read(&mut self, raw: &mut impl Raw, buf: &mut [u8]) -> io::Result<usize> {
-        if !self.early.is_empty() {
-            let n = self.early.len().min(buf.len());
-            buf[..n].copy_from_slice(&self.early[..n]);
-            self.early.drain(..n);
-            if self.early.is_empty() {
-                self.early = Vec::new();
+    /// `WouldBlock` if there is nothing to read; a [`TlsFault`], also if the stream ends without `close_notify`; an
+    /// error of the stream. `Ok(0)` is the end that `close_notify` announced.
+    pub(crate) fn read(
+        &mut self,
+        lower: &mut impl LowerStream,
+        buf: &mut [u8],
+    ) -> io::Result<usize> {
+        if !self.early_plaintext.is_empty() {
+            let n = self.early_plaintext.len().min(buf.len());
+            buf[..n].copy_from_slice(&self.early_plaintext[..n]);
+            self.early_plaintext.drain(..n);
+            if self.early_plaintext.is_empty() {
+                self.early_plaintext = Vec::new();
             }
             self.drained = false;
             return Ok(n);
@@ -141,37 +150,37 @@ impl Tls {
             if self.peer_closed {
                 return Ok(0);
             }
-            let n = self.receive(raw, buf, GAP)?;
+            let n = self.receive(lower, buf, GAP)?;
             if n > 0 {
                 return Ok(n);
             }
         }
     }
 
-    /// Whether the last read left nothing behind, so that what comes from now on is a new event.
+    /// Whether the last read has emptied the stream, so that later data has a new event.
     pub(crate) fn is_drained(&self) -> bool {
         self.drained
     }
 
-    /// Encrypts and writes the parts. Only plaintext whose record has gone out whole counts, so that what is not
-    /// counted was not received. Until all has been counted, the caller repeats with the same bytes from the first
-    /// that was not counted on (it may add more behind them): they may be encrypted already.
+    /// Encrypts and writes the parts. Counts only plaintext whose records were written completely, so that plaintext
+    /// that is not counted was not received. Until all is counted, the caller must repeat the call with the same bytes
+    /// from the first uncounted one on (and may append more): these bytes may be encrypted already.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing can be counted; a [`TlsFault`]; an error of the stream.
+    /// `WouldBlock` if nothing can be counted; a [`TlsFault`]; an error of the stream.
     pub(crate) fn write(
         &mut self,
-        raw: &mut impl Raw,
+        lower: &mut impl LowerStream,
         scratch: &mut [u8],
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         self.check()?;
         let total: usize = parts.iter().map(|part| part.len()).sum();
-        match self.out.flush(raw) {
-            Ok(true) => self.encrypt(raw, scratch, parts, total)?,
+        match self.out.flush(lower) {
+            Ok(true) => self.encrypt(lower, scratch, parts, total)?,
             Ok(false) => {}
             Err(error) if self.out.counted == 0 => return Err(error),
-            Err(_) => {} // the next write will hear of it
+            Err(_) => {} // the next write returns this error
         }
         match std::mem::take(&mut self.out.counted) {
             0 if total > 0 => Err(io::ErrorKind::WouldBlock.into()),
@@ -179,9 +188,9 @@ impl Tls {
         }
     }
 
-    /// Tells the peer that nothing more comes, if there is room for it and the peer could understand it.
-    pub(crate) fn close_notify(&mut self, raw: &mut impl Raw) {
-        // Behind half a request the end is plain enough.
+    /// Sends `close_notify`, if there is room for it and the peer can decrypt it.
+    pub(crate) fn close_notify(&mut self, lower: &mut impl LowerStream) {
+        // After an incomplete request, the end needs no announcement.
         if !self.established || self.failed.is_some() || !self.out.is_empty() {
             return;
         }
@@ -191,11 +200,11 @@ impl Tls {
             && let Ok(n) = traffic.queue_close_notify(&mut alert)
         {
             self.out.push(&alert[..n]);
-            let _ = self.out.flush(raw);
+            let _ = self.out.flush(lower);
         }
     }
 
-    /// What was agreed on; `None` before the end of the handshake.
+    /// The result of the handshake; `None` before its end.
     pub(crate) fn info(&self) -> Option<TlsInfo> {
         let version = match self.conn.protocol_version()? {
             ProtocolVersion::TLSv1_3 => TlsVersion::V1_3,
@@ -219,18 +228,23 @@ impl Tls {
 
     // ---- receiving
 
-    /// Reads once and decrypts what is complete. With a `gap` in front of the ciphertext the plaintext goes to the
-    /// front of `buf`, and its length is returned; without, what there may be of it is kept.
-    fn receive(&mut self, raw: &mut impl Raw, buf: &mut [u8], gap: usize) -> io::Result<usize> {
+    /// Reads once and decrypts the complete records. With a `gap` before the ciphertext, the plaintext goes to the
+    /// start of `buf`, and its length is returned. Without a gap, plaintext is kept in `early_plaintext`.
+    fn receive(
+        &mut self,
+        lower: &mut impl LowerStream,
+        buf: &mut [u8],
+        gap: usize,
+    ) -> io::Result<usize> {
         let start = gap;
         let kept = start + self.leftover.len();
         let room = buf.len().saturating_sub(kept);
-        if room < raw.min_room() {
+        if room < lower.min_room() {
             let fault = TlsFault::BadRecord("a message is too large for our buffer".to_owned());
-            return Err(self.fail(fault, raw));
+            return Err(self.fail(fault, lower));
         }
         buf[start..kept].copy_from_slice(&self.leftover);
-        let n = match raw.read(&mut buf[kept..]) {
+        let n = match lower.read(&mut buf[kept..]) {
             Ok(0) => {
                 let fault = if self.established {
                     TlsFault::Truncated
@@ -246,39 +260,39 @@ impl Tls {
                 return Err(error);
             }
         };
-        self.drained = raw.is_drained(n, room);
+        self.drained = lower.is_drained(n, room);
         let end = kept + n;
-        let advanced = match self.advance(buf, start, end) {
-            Ok(advanced) => advanced,
-            Err(fault) => return Err(self.fail(fault, raw)),
+        let decrypted = match self.advance(buf, start, end) {
+            Ok(decrypted) => decrypted,
+            Err(fault) => return Err(self.fail(fault, lower)),
         };
-        if advanced.used == end {
+        if decrypted.used == end {
             self.leftover = Vec::new();
         } else {
             self.leftover.clear();
-            self.leftover.extend_from_slice(&buf[advanced.used..end]);
+            self.leftover.extend_from_slice(&buf[decrypted.used..end]);
         }
-        if let Some(fault) = advanced.fault {
-            // What came before it is good; the next call tells.
-            let _ = self.fail(fault, raw);
+        if let Some(fault) = decrypted.fault {
+            // The plaintext before the fault is valid. The next call returns the fault.
+            let _ = self.fail(fault, lower);
         }
-        if self.peer_closed || self.failed.is_some() || !self.early.is_empty() {
+        if self.peer_closed || self.failed.is_some() || !self.early_plaintext.is_empty() {
             self.drained = false;
         }
         if self.out.is_control() {
-            // An answer to what was received. If it does not go out now, it goes with the next write.
-            let _ = self.out.flush(raw);
+            // An answer to a received message. If it cannot be sent now, the next write sends it.
+            let _ = self.out.flush(lower);
         }
-        Ok(advanced.plain)
+        Ok(decrypted.plain)
     }
 
-    /// Lets rustls handle the ciphertext in `buf[start..end]` as far as it is complete.
+    /// Processes the ciphertext in `buf[start..end]` as far as it is complete.
     fn advance(
         &mut self,
         buf: &mut [u8],
         mut start: usize,
         end: usize,
-    ) -> Result<Advanced, TlsFault> {
+    ) -> Result<Decrypted, TlsFault> {
         let mut plain = 0;
         loop {
             let (front, back) = buf.split_at_mut(start);
@@ -291,13 +305,13 @@ impl Tls {
                         let record = record.map_err(|error| from_rustls(error, true, false))?;
                         discard += record.discard;
                         let length = record.payload.len();
-                        // A record is longer than its plaintext, and the gap holds one record's: it fits.
+                        // A record is longer than its plaintext, and the gap is as long as the plaintext of one record.
                         match front.get_mut(plain..plain + length) {
-                            Some(place) if self.early.is_empty() => {
+                            Some(place) if self.early_plaintext.is_empty() => {
                                 place.copy_from_slice(record.payload);
                                 plain += length;
                             }
-                            _ => self.early.extend_from_slice(record.payload),
+                            _ => self.early_plaintext.extend_from_slice(record.payload),
                         }
                     }
                 }
@@ -305,21 +319,21 @@ impl Tls {
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 Ok(ConnectionState::PeerClosed) => {
                     self.peer_closed = true;
-                    // What follows close_notify is not for us (RFC 8446 §6.1).
-                    return Ok(Advanced::at(end, plain));
+                    // Ignores everything after close_notify (RFC 8446 §6.1).
+                    return Ok(Decrypted::at(end, plain));
                 }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => {
                     done = true;
                 }
-                Ok(ConnectionState::Closed) => return Ok(Advanced::at(end, plain)),
+                Ok(ConnectionState::Closed) => return Ok(Decrypted::at(end, plain)),
                 Ok(_) => return Err(TlsFault::Internal("unexpected state".to_owned())),
                 Err(error) => {
                     let handshaking = self.conn.is_handshaking();
-                    let fault = from_rustls(error, self.heard, handshaking);
+                    let fault = from_rustls(error, self.record_accepted, handshaking);
                     if plain == 0 {
                         return Err(fault);
                     }
-                    return Ok(Advanced {
+                    return Ok(Decrypted {
                         used: end,
                         plain,
                         fault: Some(fault),
@@ -327,20 +341,19 @@ impl Tls {
                 }
             }
             start += discard;
-            self.heard |= discard > 0;
+            self.record_accepted |= discard > 0;
             if done {
-                return Ok(Advanced::at(start, plain));
+                return Ok(Decrypted::at(start, plain));
             }
         }
     }
 
     // ---- sending
 
-    /// Encrypts the parts from the first byte that has not been counted on, and writes until all is out or the stream
-    /// has no room.
+    /// Encrypts the parts from the first uncounted byte on, and writes until all is written or the stream has no room.
     fn encrypt(
         &mut self,
-        raw: &mut impl Raw,
+        lower: &mut impl LowerStream,
         scratch: &mut [u8],
         parts: &[IoSlice<'_>],
         total: usize,
@@ -350,11 +363,11 @@ impl Tls {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         while self.out.counted < total {
-            self.settle(raw)?;
+            self.prepare_to_write(lower)?;
             if !self.out.is_empty() {
                 return Ok(());
             }
-            let mut cursor = Cursor::new(parts, self.out.counted);
+            let mut cursor = PlaintextCursor::new(parts, self.out.counted);
             let (gathered, ciphertext) = scratch.split_at_mut(MAX_PLAINTEXT);
             let mut batch = Batch::default();
             match self.conn.process_tls_records(&mut self.leftover).state {
@@ -367,28 +380,28 @@ impl Tls {
                 }
                 _ => return Err(TlsFault::Internal("not ready to write".to_owned()).into()),
             }
-            if !batch.send(raw, ciphertext, &mut self.out)? {
+            if !batch.send(lower, ciphertext, &mut self.out)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Brings the session to where it can encrypt.
-    fn settle(&mut self, raw: &mut impl Raw) -> io::Result<()> {
+    /// Processes pending messages, so that the session can encrypt.
+    fn prepare_to_write(&mut self, lower: &mut impl LowerStream) -> io::Result<()> {
         if self.leftover.is_empty() && !self.conn.wants_write() {
-            return Ok(()); // it is there
+            return Ok(()); // the session can encrypt already
         }
         let mut leftover = std::mem::take(&mut self.leftover);
         let end = leftover.len();
         match self.advance(&mut leftover, 0, end) {
-            Ok(advanced) => {
-                leftover.drain(..advanced.used);
+            Ok(decrypted) => {
+                leftover.drain(..decrypted.used);
                 self.leftover = leftover;
             }
-            Err(fault) => return Err(self.fail(fault, raw)),
+            Err(fault) => return Err(self.fail(fault, lower)),
         }
-        self.out.flush(raw)?;
+        self.out.flush(lower)?;
         Ok(())
     }
 
@@ -401,9 +414,9 @@ impl Tls {
         }
     }
 
-    /// Ends the session, and tells the peer why if there is room for it.
-    fn fail(&mut self, fault: TlsFault, raw: &mut impl Raw) -> io::Error {
-        // Only the alert that rustls has ready is taken: asked for more, it would look at the bad record again.
+    /// Ends the session. Sends the peer an alert if there is room for it.
+    fn fail(&mut self, fault: TlsFault, lower: &mut impl LowerStream) -> io::Error {
+        // Takes only the alert that is ready. If asked for more, rustls would process the malformed record again.
         while self.conn.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(data)) =
                 self.conn.process_tls_records(&mut []).state
@@ -414,19 +427,20 @@ impl Tls {
                 break;
             }
         }
-        let _ = self.out.flush(raw);
+        let _ = self.out.flush(lower);
         self.failed = Some(Box::new(fault.clone()));
         fault.into()
     }
 
-    /// A server that refuses us may close before we have written all; its reason is in what it has sent.
-    fn why_refused(
+    /// A server that refuses the client may close before the client has written everything. The reason is then in what
+    /// the server has sent.
+    fn reason_of_refusal(
         &mut self,
         error: io::Error,
-        raw: &mut impl Raw,
+        lower: &mut impl LowerStream,
         scratch: &mut [u8],
     ) -> io::Error {
-        match self.receive(raw, scratch, 0) {
+        match self.receive(lower, scratch, 0) {
             Err(reason) if matches!(self.failed.as_deref(), Some(fault) if *fault != TlsFault::HandshakeEof) => {
                 reason
             }
@@ -435,17 +449,17 @@ impl Tls {
     }
 }
 
-/// What [`Tls::advance`] did.
-struct Advanced {
-    /// Where in the buffer the bytes begin that are still needed.
+/// The result of [`Tls::advance`].
+struct Decrypted {
+    /// Where in the buffer the first unused byte is.
     used: usize,
-    /// Plaintext at the front of the buffer.
+    /// Length of the plaintext at the start of the buffer.
     plain: usize,
-    /// What came after that plaintext.
+    /// A fault that came after that plaintext.
     fault: Option<TlsFault>,
 }
 
-impl Advanced {
+impl Decrypted {
     fn at(used: usize, plain: usize) -> Self {
         Self {
             used,
@@ -455,29 +469,29 @@ impl Advanced {
     }
 }
 
-/// Ciphertext that the stream had no room for. Has memory only then.
+/// Ciphertext that the stream had no room for. Has memory only while there is some.
 #[derive(Default)]
-struct Out {
+struct PendingCiphertext {
     bytes: Vec<u8>,
     sent: usize,
-    /// The records with plaintext that are not out whole, in order.
+    /// The records with plaintext that are not written completely, in order.
     records: Vec<Record>,
-    /// Plaintext whose records have gone out whole, and which the caller has not been told of.
+    /// Plaintext whose records are written completely, and which no call has counted yet.
     counted: usize,
 }
 
 struct Record {
-    /// Where it ends in the ciphertext.
+    /// Where the record ends in the ciphertext.
     end: usize,
     plain: usize,
 }
 
-impl Out {
+impl PendingCiphertext {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Whether there is something, and none of it the caller's.
+    /// Whether there is ciphertext, and none of it has plaintext of the caller.
     fn is_control(&self) -> bool {
         !self.bytes.is_empty() && self.records.is_empty()
     }
@@ -510,10 +524,10 @@ impl Out {
         }
     }
 
-    /// Writes what there is; true when all is out, and with it the memory.
-    fn flush(&mut self, raw: &mut impl Raw) -> io::Result<bool> {
+    /// Writes as much as possible. Returns true when all is written; then the memory is freed.
+    fn flush(&mut self, lower: &mut impl LowerStream) -> io::Result<bool> {
         while self.sent < self.bytes.len() {
-            match raw.write(&self.bytes[self.sent..]) {
+            match lower.write(&self.bytes[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => self.sent += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -534,7 +548,7 @@ impl Out {
     }
 }
 
-/// Records that are encrypted together and go out in one write.
+/// Records that are encrypted together and written with one call.
 #[derive(Default)]
 struct Batch {
     records: [(usize, usize); BATCH],
@@ -543,7 +557,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Encrypts one record behind the others; false when the next might not fit.
+    /// Encrypts one record and appends it. Returns false if the next one might not fit.
     fn add(
         &mut self,
         traffic: &mut WriteTraffic<'_, ClientConnectionData>,
@@ -560,16 +574,21 @@ impl Batch {
         Ok(self.count < BATCH && room >= MAX_PLAINTEXT + RECORD_OVERHEAD)
     }
 
-    /// Writes the batch; what the stream has no room for goes to `out`. True when all is out.
-    fn send(self, raw: &mut impl Raw, ciphertext: &[u8], out: &mut Out) -> io::Result<bool> {
+    /// Writes the batch. What the stream has no room for goes to `out`. Returns true if all was written.
+    fn send(
+        self,
+        lower: &mut impl LowerStream,
+        ciphertext: &[u8],
+        out: &mut PendingCiphertext,
+    ) -> io::Result<bool> {
         let bytes = &ciphertext[..self.length];
-        let (sent, result) = match raw.write(bytes) {
+        let (sent, result) = match lower.write(bytes) {
             Ok(0) => (0, Err(io::ErrorKind::WriteZero.into())),
             Ok(n) => (n, Ok(n == bytes.len())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Ok(false)),
             Err(error) => (0, Err(error)),
         };
-        // It cannot be encrypted a second time, so it is kept even after an error.
+        // These records cannot be encrypted a second time, so they are kept even after an error.
         if sent < bytes.len() {
             out.push(&bytes[sent..]);
         }
@@ -580,20 +599,20 @@ impl Batch {
             }
         }
         match result {
-            Err(_) if out.counted > 0 => Ok(false), // the next write will hear of it
+            Err(_) if out.counted > 0 => Ok(false), // the next write returns this error
             result => result,
         }
     }
 }
 
-/// Cuts the caller's parts into records.
-struct Cursor<'a> {
+/// Splits the caller's parts into the plaintext of records.
+struct PlaintextCursor<'a> {
     parts: &'a [IoSlice<'a>],
-    /// In the first of them.
+    /// Offset in the first of the parts.
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> PlaintextCursor<'a> {
     fn new(parts: &'a [IoSlice<'a>], skip: usize) -> Self {
         let mut cursor = Self { parts, at: 0 };
         cursor.skip(skip);
@@ -610,7 +629,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next record's plaintext; `None` at the end. What lies in one part is not copied.
+    /// The plaintext of the next record; `None` at the end. Plaintext that lies in one part is not copied.
     fn next_record<'b>(&mut self, gathered: &'b mut [u8]) -> Option<&'b [u8]>
     where
         'a: 'b,
@@ -635,24 +654,24 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What two sides of a TLS session have agreed on.
+/// What the two sides of a TLS session have agreed on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TlsInfo {
     /// The version.
     pub version: TlsVersion,
-    /// The cipher suite by its name in the registry.
+    /// The name of the cipher suite in the IANA registry.
     pub cipher_suite: &'static str,
-    /// Whether the handshake was short, on the ground of an earlier session.
+    /// Whether the session resumed an earlier one, with a shorter handshake.
     pub resumed: bool,
-    /// The application protocol, if the server has confirmed one.
+    /// The application protocol (ALPN), if the server has confirmed one.
     pub alpn: Option<Vec<u8>>,
-    /// The server's certificates in DER, its own first.
+    /// The server's certificates in DER: its own first, then those that lead to its authority.
     pub certificates: Vec<Vec<u8>>,
 }
 
-/// A DNS name or an IP address. A trailing dot is not part of what certificates are for (RFC 6066 §3), nor are the
-/// brackets that an IPv6 address has in a URL.
+/// Parses a DNS name or an IP address. Certificates are not for names with a trailing dot (RFC 6066 §3), nor do they
+/// have the brackets of an IPv6 address in a URL.
 fn parse_name(text: &str) -> Result<ServerName<'static>, TlsFault> {
     let bare = text
         .strip_prefix('[')
@@ -667,26 +686,27 @@ fn parse_name(text: &str) -> Result<ServerName<'static>, TlsFault> {
         .map_err(|_| TlsFault::ServerName(text.to_owned()))
 }
 
-/// The only protocol that is offered.
+/// The only protocol that the client offers.
 const ALPN: &[u8] = b"http/1.1";
 
-/// The most plaintext in one record (RFC 8446 §5.1).
+/// Bytes of the longest plaintext of one record (RFC 8446 §5.1).
 const MAX_PLAINTEXT: usize = 16 * 1024;
 
-/// The most ciphertext in one record with its head that rustls looks at (RFC 5246 §6.2.3).
+/// Bytes of the longest record that rustls accepts, with its header (RFC 5246 §6.2.3).
 const MAX_CIPHERTEXT: usize = 5 + MAX_PLAINTEXT + 2048;
 
-/// No record that we write, of those few that go before it too, is longer than its plaintext by more than this.
+/// Bytes by which the ciphertext of one record, with the few control records before it, can exceed its plaintext.
 const RECORD_OVERHEAD: usize = 256;
 
-/// In front of the ciphertext that is read, so that the plaintext of its first record has room there.
+/// Bytes before the ciphertext that is read, with room for the plaintext of its first record.
 const GAP: usize = MAX_PLAINTEXT;
 
-/// Records in one write.
+/// The most records in one write.
 const BATCH: usize = 8;
 
-/// The least length of the buffers that sessions are given.
+/// The least length, in bytes, of the buffers that a session is given.
 pub(crate) const MIN_BUFFER: usize = GAP + MAX_CIPHERTEXT;
 
-/// A good length for a buffer that is shared by many: five full records, and those of a session inside another.
+/// A good length, in bytes, for a buffer that many sessions share: five full records, also for a session inside
+/// another.
 pub(crate) const GOOD_BUFFER: usize = 96 * 1024;

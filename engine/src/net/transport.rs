@@ -1,4 +1,4 @@
-//! What a connection's bytes go through: nothing, TLS, or TLS inside the TLS of a proxy.
+//! The layers between a connection's bytes and its stream: none, TLS, or TLS inside the TLS session with a proxy.
 
 #[cfg(test)]
 mod tests;
@@ -6,9 +6,9 @@ mod tests;
 use std::io::{self, IoSlice};
 
 use super::Net;
-use super::tls::{MIN_BUFFER, Raw, Tls, TlsInfo};
+use super::tls::{LowerStream, MIN_BUFFER, Tls, TlsInfo};
 
-/// A stream with the TLS sessions on it. As long as there is none, each method costs one comparison.
+/// A stream with its TLS sessions. Without sessions, each method costs one comparison more than the stream itself.
 pub(crate) struct Transport<S> {
     stream: S,
     sessions: Sessions,
@@ -17,7 +17,7 @@ pub(crate) struct Transport<S> {
 enum Sessions {
     None,
     One(Box<Tls>),
-    /// The outer session, with the proxy, and the inner one, with the server.
+    /// The outer session, with the proxy, and the inner session, with the server.
     Two(Box<[Tls; 2]>),
 }
 
@@ -29,7 +29,7 @@ impl<S> Transport<S> {
         }
     }
 
-    /// Whether bytes go through unchanged, so that [`read_append`](Self::read_append) may be used.
+    /// Whether bytes pass unchanged, so that [`read_append`](Self::read_append) may be used.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.sessions, Sessions::None)
@@ -40,12 +40,12 @@ impl<S> Transport<S> {
         &self.stream
     }
 
-    /// The stream alone. What sessions there are end without a word.
+    /// The stream alone. Its sessions end without `close_notify`.
     pub(crate) fn into_stream(self) -> S {
         self.stream
     }
 
-    /// Adds a session, whose handshake is to be done. There is room for two.
+    /// Adds a session whose handshake is still to be done. At most two are kept.
     pub(crate) fn secure(&mut self, tls: Tls) {
         self.sessions = match std::mem::replace(&mut self.sessions, Sessions::None) {
             Sessions::None => Sessions::One(Box::new(tls)),
@@ -54,7 +54,7 @@ impl<S> Transport<S> {
         };
     }
 
-    /// What the innermost session has agreed on.
+    /// What the innermost session has agreed on; `None` without a session or before the end of its handshake.
     pub(crate) fn info(&self) -> Option<TlsInfo> {
         match &self.sessions {
             Sessions::None => None,
@@ -63,25 +63,25 @@ impl<S> Transport<S> {
         }
     }
 
-    /// Goes on with the handshake of the innermost session; true when there is nothing left to do.
+    /// Continues the handshake of the innermost session. Returns true when it is complete.
     pub(crate) fn handshake<N: Net<Stream = S>>(
         &mut self,
         net: &mut N,
         scratch: &mut [u8],
     ) -> io::Result<bool> {
         let stream = &mut self.stream;
-        let raw = &mut Socket { net, stream };
+        let lower = &mut Socket { net, stream };
         match &mut self.sessions {
             Sessions::None => Ok(true),
-            Sessions::One(tls) => tls.handshake(raw, scratch),
+            Sessions::One(tls) => tls.handshake(lower, scratch),
             Sessions::Two(both) => {
                 let [outer, inner] = &mut **both;
-                inner.handshake(&mut Tunnel { outer, raw }, scratch)
+                inner.handshake(&mut OuterSession { outer, lower }, scratch)
             }
         }
     }
 
-    /// As [`Net::read`]. With TLS, `buf` is at least [`MIN_BUFFER`] long, or twice that for a session in another.
+    /// Like [`Net::read`]. With TLS, `buf` is at least [`MIN_BUFFER`] long, or twice that for a session inside another.
     #[inline]
     pub(crate) fn read<N: Net<Stream = S>>(
         &mut self,
@@ -96,18 +96,18 @@ impl<S> Transport<S> {
 
     fn read_tls<N: Net<Stream = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<usize> {
         let stream = &mut self.stream;
-        let raw = &mut Socket { net, stream };
+        let lower = &mut Socket { net, stream };
         match &mut self.sessions {
-            Sessions::None => raw.read(buf),
-            Sessions::One(tls) => tls.read(raw, buf),
+            Sessions::None => lower.read(buf),
+            Sessions::One(tls) => tls.read(lower, buf),
             Sessions::Two(both) => {
                 let [outer, inner] = &mut **both;
-                inner.read(&mut Tunnel { outer, raw }, buf)
+                inner.read(&mut OuterSession { outer, lower }, buf)
             }
         }
     }
 
-    /// As [`Net::read_append`]; for a plain stream only (`Unsupported` otherwise).
+    /// Like [`Net::read_append`]. Returns `Unsupported` if there is a session.
     #[inline]
     pub(crate) fn read_append<N: Net<Stream = S>>(
         &mut self,
@@ -120,7 +120,7 @@ impl<S> Transport<S> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether a read that returned `n` where there was room for `room` left nothing behind.
+    /// Whether a read that returned `n` bytes with room for `room` has emptied the stream.
     #[inline]
     pub(crate) fn is_drained<N: Net<Stream = S>>(&self, net: &N, n: usize, room: usize) -> bool {
         match &self.sessions {
@@ -130,8 +130,8 @@ impl<S> Transport<S> {
         }
     }
 
-    /// As [`Net::write`]. With TLS, what is not counted may be encrypted already: the caller comes back with the same
-    /// bytes. `scratch` is for the ciphertext, as long as the buffer for reads.
+    /// Like [`Net::write`]. With TLS, uncounted bytes may be encrypted already: the caller must repeat the call with
+    /// the same bytes. `scratch` takes the ciphertext, and is as long as a read buffer.
     #[inline]
     pub(crate) fn write<N: Net<Stream = S>>(
         &mut self,
@@ -157,23 +157,23 @@ impl<S> Transport<S> {
             Sessions::One(tls) => tls.write(&mut Socket { net, stream }, scratch, parts),
             Sessions::Two(both) => {
                 let [outer, inner] = &mut **both;
-                let raw = &mut Socket { net, stream };
-                inner.write(&mut Tunnel { outer, raw }, scratch, parts)
+                let lower = &mut Socket { net, stream };
+                inner.write(&mut OuterSession { outer, lower }, scratch, parts)
             }
         }
     }
 
-    /// Ends the sessions with `close_notify`, as far as there is room for it, and the connection.
+    /// Ends the sessions with `close_notify`, if there is room for it, and closes the connection.
     pub(crate) fn close<N: Net<Stream = S>>(mut self, net: &mut N) {
         let stream = &mut self.stream;
-        let raw = &mut Socket { net, stream };
+        let lower = &mut Socket { net, stream };
         match &mut self.sessions {
             Sessions::None => {}
-            Sessions::One(tls) => tls.close_notify(raw),
+            Sessions::One(tls) => tls.close_notify(lower),
             Sessions::Two(both) => {
                 let [outer, inner] = &mut **both;
-                inner.close_notify(&mut Tunnel { outer, raw });
-                outer.close_notify(raw);
+                inner.close_notify(&mut OuterSession { outer, lower });
+                outer.close_notify(lower);
             }
         }
         net.close(self.stream);
@@ -185,7 +185,7 @@ struct Socket<'a, N: Net> {
     stream: &'a mut N::Stream,
 }
 
-impl<N: Net> Raw for Socket<'_, N> {
+impl<N: Net> LowerStream for Socket<'_, N> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.net.read(self.stream, buf)
     }
@@ -199,23 +199,23 @@ impl<N: Net> Raw for Socket<'_, N> {
     }
 }
 
-/// The session with a proxy, as the stream of the session with the origin.
-struct Tunnel<'a, R> {
+/// The session with the proxy, as the stream below the session with the server.
+struct OuterSession<'a, R> {
     outer: &'a mut Tls,
-    raw: &'a mut R,
+    lower: &'a mut R,
 }
 
-impl<R: Raw> Raw for Tunnel<'_, R> {
+impl<R: LowerStream> LowerStream for OuterSession<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.outer.read(self.raw, buf)
+        self.outer.read(self.lower, buf)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The inner session's ciphertext is in the scratch that there is; proxies that are spoken to in TLS are rare
-        // enough for one of its own.
+        // The caller's scratch buffer holds the ciphertext of the inner session. Proxies with TLS are rare, so a new
+        // buffer is allocated here.
         let mut scratch = vec![0; MIN_BUFFER];
         self.outer
-            .write(self.raw, &mut scratch, &[IoSlice::new(bytes)])
+            .write(self.lower, &mut scratch, &[IoSlice::new(bytes)])
     }
 
     fn is_drained(&self, _n: usize, _room: usize) -> bool {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     AdaptiveTimeout, Answer, BalanceConfig, Call, Client, Config, Error, ErrorKind, FailureClass,
@@ -296,7 +296,7 @@ fn each_host_has_its_own() {
     let resolver = net.resolver(|_, name| {
         let n = name[..1].parse().unwrap();
         let found = Answer::found([[10, 0, 0, n].into()], 3_600_000 * MS);
-        Asked::After(Duration::ZERO, found)
+        ScriptedAnswer::After(Duration::ZERO, found)
     });
     let config = Config {
         host: config(),

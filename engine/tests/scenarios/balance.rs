@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::sim::{Faults, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::sim::{Faults, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BalanceConfig, BreakerConfig, Call, Completion, ErrorKind, HealthCheck, HostClient,
@@ -152,14 +152,14 @@ impl World {
 
 fn refused() -> Faults {
     Faults {
-        refused: Odds::ALWAYS,
+        refused: Probability::ALWAYS,
         ..Faults::default()
     }
 }
 
 fn black_hole() -> Faults {
     Faults {
-        black_hole: Odds::ALWAYS,
+        black_hole: Probability::ALWAYS,
         ..Faults::default()
     }
 }

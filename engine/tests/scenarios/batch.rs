@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer, SimStream};
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer, SimStream};
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, BatchConfig, BatchOrder, Call, Client, Completion, Config, ErrorKind, HostClient,
@@ -281,7 +281,7 @@ fn every_client_has_batches() {
 
     let resolver = net.resolver(|_, _| {
         let found = Answer::found([[10, 0, 0, 1].into()], 3_600_000 * MS);
-        Asked::After(Duration::ZERO, found)
+        ScriptedAnswer::After(Duration::ZERO, found)
     });
     let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
     check(&mut client.call_many(calls("http://one.sim"), input));

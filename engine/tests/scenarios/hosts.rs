@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use courser::net::sim::{
-    Asked, Behaviour, Faults, HttpServer, Link, Odds, Peer, SimNet, SimResolver, SimServer, Trace,
+    Behaviour, Faults, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver,
+    SimServer, Trace,
 };
 use courser::net::{Address, Net as _};
 use courser::{
@@ -38,7 +39,7 @@ fn place(n: u8) -> Address {
 fn silent() -> Link {
     Link {
         faults: Faults {
-            black_hole: Odds::ALWAYS,
+            black_hole: Probability::ALWAYS,
             ..Faults::default()
         },
         ..Link::default()
@@ -69,7 +70,7 @@ fn numbered(net: &SimNet) -> SimResolver {
             .trim_end_matches(".sim")
             .split('.');
         let all = numbers.map(|n| ip(n.parse().unwrap()));
-        Asked::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
+        ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
     })
 }
 
@@ -117,7 +118,7 @@ fn a_name_with_its_last_dot_is_found() {
 /// Answers of the names, by the script; times in milliseconds. And how often each was asked for.
 fn asked_of(
     net: &SimNet,
-    mut script: impl FnMut(&str, usize) -> Asked + 'static,
+    mut script: impl FnMut(&str, usize) -> ScriptedAnswer + 'static,
 ) -> (SimResolver, Rc<RefCell<Vec<String>>>) {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&asked);
@@ -129,9 +130,9 @@ fn asked_of(
     (resolver, asked)
 }
 
-fn found(after: u32, ips: &[u8], ttl: u32) -> Asked {
+fn found(after: u32, ips: &[u8], ttl: u32) -> ScriptedAnswer {
     let ips = ips.iter().map(|n| ip(*n));
-    Asked::After(after * MS, Answer::found(ips, ttl * MS))
+    ScriptedAnswer::After(after * MS, Answer::found(ips, ttl * MS))
 }
 
 fn with_timeouts(resolve: u32, connect: u32) -> Config {
@@ -315,8 +316,8 @@ fn an_old_answer_serves_while_a_new_one_is_fetched() {
 fn a_name_that_fails_fails_its_calls_at_once_and_for_a_while() {
     let net = SimNet::new(1);
     let (resolver, asked) = asked_of(&net, |_, before| match before {
-        0 => Asked::After(30 * MS, Answer::failed(DnsError::NotFound)),
-        _ => Asked::Lost(20 * MS),
+        0 => ScriptedAnswer::After(30 * MS, Answer::failed(DnsError::NotFound)),
+        _ => ScriptedAnswer::Lost(20 * MS),
     });
     let config = with_timeouts(100, 1000);
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
@@ -503,7 +504,7 @@ fn a_call_cancelled_while_its_name_or_its_addresses_are_tried_leaves_nothing() {
 fn a_server_that_redirects_in_circles_meets_the_limit() {
     let net = SimNet::new(1);
     let server = HttpServer::new(Behaviour {
-        redirect: Odds::ALWAYS,
+        redirect: Probability::ALWAYS,
         redirect_to: vec!["http://1.sim".into(), "http://2.sim".into(), String::new()],
         last_hop: u64::MAX,
         ..Behaviour::default()

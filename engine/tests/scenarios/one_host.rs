@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use courser::net::sim::{Faults, HttpServer, Link, Odds, Peer, SimNet, SimServer};
+use courser::net::sim::{Faults, HttpServer, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, PipelineClient, PipelineConfig,
@@ -204,19 +204,19 @@ fn a_get_that_meets_the_close_is_sent_again_and_a_post_is_not() {
 fn addresses_that_refuse_or_swallow_are_passed_over() {
     for faults in [
         Faults {
-            refused: Odds::ALWAYS,
+            refused: Probability::ALWAYS,
             ..Faults::default()
         },
         Faults {
-            unreachable: Odds::ALWAYS,
+            unreachable: Probability::ALWAYS,
             ..Faults::default()
         },
         Faults {
-            black_hole: Odds::ALWAYS,
+            black_hole: Probability::ALWAYS,
             ..Faults::default()
         },
         Faults {
-            no_port: Odds::ALWAYS,
+            no_port: Probability::ALWAYS,
             ..Faults::default()
         },
     ] {
@@ -293,7 +293,7 @@ fn each_silence_ends_by_the_limit_of_its_phase() {
             ..Link::default()
         };
         if silent == "connect" {
-            link.faults.black_hole = Odds::ALWAYS;
+            link.faults.black_hole = Probability::ALWAYS;
         }
         let config = HostConfig {
             timeouts: limits.clone(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{
-    Asked, Faults, Link, Odds, Peer, Random, SimNet, SimResolver, SimServer, Trace,
+    Faults, Link, Peer, Probability, Random, ScriptedAnswer, SimNet, SimResolver, SimServer, Trace,
 };
 use courser::net::{Address, Net as _};
 use courser::{
@@ -166,7 +166,7 @@ fn numbered(net: &SimNet) -> SimResolver {
     net.resolver(|_, name| {
         let number = name.trim_end_matches(".sim").parse().unwrap_or(1);
         let found = Answer::found([[10, 0, 0, number].into()], 3_600_000 * MS);
-        Asked::After(Duration::ZERO, found)
+        ScriptedAnswer::After(Duration::ZERO, found)
     })
 }
 
@@ -420,7 +420,7 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
     let (mut client, log) = client_of(&net, 30, config);
     let silent = Link {
         faults: Faults {
-            black_hole: Odds::ALWAYS,
+            black_hole: Probability::ALWAYS,
             ..Faults::default()
         },
         ..Link::default()
@@ -821,13 +821,13 @@ fn no_rate_of_bytes_is_ever_exceeded() {
 fn run_bytes(seed: u64) {
     let mut random = Random::new(seed);
     let net = SimNet::new(seed);
-    let foul = random.roll(Odds::per_mille(500));
-    let odds = |random: &mut Random, most| Odds::per_mille(random.within(0..=most) as u16);
+    let foul = random.roll(Probability::per_mille(500));
+    let odds = |random: &mut Random, most| Probability::per_mille(random.within(0..=most) as u16);
     for host in 1..=3 {
         let faults = Faults {
             reset: match foul {
                 true => odds(&mut random, 20),
-                false => Odds::NEVER,
+                false => Probability::NEVER,
             },
             short_read: odds(&mut random, 300),
             short_write: odds(&mut random, 300),
@@ -844,7 +844,7 @@ fn run_bytes(seed: u64) {
     }
     let draw = |random: &mut Random| {
         let (count, burst) = (random.within(1..=200_000), random.within(1..=50_000));
-        let some = random.roll(Odds::per_mille(500));
+        let some = random.roll(Probability::per_mille(500));
         some.then(|| rate(5_000 + count as u64, 1000 * MS, burst as u64))
     };
     let own = [draw(&mut random), draw(&mut random)];
@@ -871,7 +871,7 @@ fn run_bytes(seed: u64) {
         };
         let call = Call::new(request, Response::new());
         client.submit(
-            call.timeout(match foul && random.roll(Odds::per_mille(300)) {
+            call.timeout(match foul && random.roll(Probability::per_mille(300)) {
                 true => random.within(1..=3000) as u32 * MS,
                 false => 3_600_000 * MS,
             }),
@@ -956,7 +956,7 @@ fn draw_rate(random: &mut Random) -> Option<Rate> {
     let count = random.within(1..=50) as u64;
     let per = *random.pick(&[100 * MS, 333 * MS, 1000 * MS]);
     random
-        .roll(Odds::per_mille(600))
+        .roll(Probability::per_mille(600))
         .then(|| rate(count, per, burst))
 }
 
@@ -966,10 +966,10 @@ fn run_any(seed: u64) {
     net.set_tracing(false);
     let log = Log::new(&net);
     let kind = random.within(0..=3);
-    let foul = random.roll(Odds::per_mille(600));
+    let foul = random.roll(Probability::per_mille(600));
     let odds = |random: &mut Random, most| match foul {
-        true => Odds::per_mille(random.within(0..=most) as u16),
-        false => Odds::NEVER,
+        true => Probability::per_mille(random.within(0..=most) as u16),
+        false => Probability::NEVER,
     };
     let hosts = [1, 4, 1, 3][kind];
     // The same for all, so that what is sent at a rate arrives at that rate.
@@ -997,13 +997,15 @@ fn run_any(seed: u64) {
     let delay = random.within(1..=400) as u32 * MS;
     let mut config = HostConfig {
         rate: draw_rate(&mut random),
-        min_delay: random.roll(Odds::per_mille(300)).then_some(delay),
+        min_delay: random.roll(Probability::per_mille(300)).then_some(delay),
         max_connections: cap(random.within(1..=6)),
         idle_timeout: *random.pick(&[Duration::ZERO, 100 * MS, 4000 * MS]),
-        concurrency: random.roll(Odds::per_mille(300)).then(|| AimdConfig {
-            initial: cap(random.within(1..=5)),
-            ..AimdConfig::default()
-        }),
+        concurrency: random
+            .roll(Probability::per_mille(300))
+            .then(|| AimdConfig {
+                initial: cap(random.within(1..=5)),
+                ..AimdConfig::default()
+            }),
         min_idle: *random.pick(&[0, 0, 1, 3]),
         ..HostConfig::default()
     };
@@ -1016,7 +1018,7 @@ fn run_any(seed: u64) {
         },
         ..RetryRule::new(on)
     };
-    if random.roll(Odds::per_mille(500)) {
+    if random.roll(Probability::per_mille(500)) {
         config.retry.rules = vec![
             rule(RetryOn::Status(Statuses::none().and(503..=503))),
             rule(RetryOn::Failure(FailureClass::Reset)),
@@ -1063,7 +1065,7 @@ fn run_any(seed: u64) {
         }
     };
     let calls = random.within(1..=60) as u64;
-    let patient = !foul && random.roll(Odds::per_mille(500));
+    let patient = !foul && random.roll(Probability::per_mille(500));
     let (mut ends, mut ids) = (vec![0; calls as usize], Vec::new());
     for tag in 0..calls {
         let site = random.within(1..=usize::from(hosts)) as u8;
@@ -1083,13 +1085,13 @@ fn run_any(seed: u64) {
             true => call.timeout(3_600_000 * MS),
             false => call.timeout(limit),
         }));
-        if random.roll(Odds::per_mille(300)) {
+        if random.roll(Probability::per_mille(300)) {
             let pause = random.within(0..=700) as u32 * MS;
             if let Some(done) = client.wait(pause) {
                 ends[done.tag as usize] += 1;
             }
         }
-        if !patient && random.roll(Odds::per_mille(100)) {
+        if !patient && random.roll(Probability::per_mille(100)) {
             let id = *random.pick(&ids);
             client.cancel(id);
         }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{
-    Asked, Faults, HttpServer, Link, Odds, Peer, SimNet, SimResolver, SimServer, SimStream, Trace,
+    Faults, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, SimServer,
+    SimStream, Trace,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
@@ -40,7 +41,7 @@ fn numbered(net: &SimNet) -> SimResolver {
     net.resolver(|_, name| {
         let numbers = name.trim_end_matches(".sim").split('.');
         let ips = numbers.map(|number| IpAddr::from([10, 0, 0, number.parse().unwrap()]));
-        Asked::After(Duration::ZERO, Answer::found(ips, 3_600_000 * MS))
+        ScriptedAnswer::After(Duration::ZERO, Answer::found(ips, 3_600_000 * MS))
     })
 }
 
@@ -510,7 +511,7 @@ fn a_call_that_nobody_else_may_have_stays_where_it_is() {
     let net = SimNet::new(1);
     let silent = Link {
         faults: Faults {
-            black_hole: Odds::ALWAYS,
+            black_hole: Probability::ALWAYS,
             ..Faults::default()
         },
         ..Link::default()

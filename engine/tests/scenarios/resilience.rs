@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::sim::{Asked, Link, Peer, SimNet, SimServer};
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
@@ -434,7 +434,7 @@ fn a_probe_whose_body_is_dropped_makes_room_for_another() {
 #[test]
 fn a_host_whose_breaker_is_open_is_not_forgotten() {
     let net = SimNet::new(1);
-    let resolver = net.resolver(|_, _| Asked::Never);
+    let resolver = net.resolver(|_, _| ScriptedAnswer::Never);
     let mut config = Config::default();
     config.host.breaker = Some(BreakerConfig {
         open_for: 60_000 * MS,

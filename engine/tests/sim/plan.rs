@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::Address;
-use courser::net::sim::{Asked, Behaviour, Faults, Link, Odds, Random};
+use courser::net::sim::{Behaviour, Faults, Link, Probability, Random, ScriptedAnswer};
 use courser::{
     AdaptiveTimeout, AimdConfig, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
     DnsError, FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig,
@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) pipeline: Option<PipelineConfig>,
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
-    pub(crate) early_wakeups: Odds,
+    pub(crate) early_wakeups: Probability,
     /// What the client tells of is checked. That should make no difference.
     pub(crate) watched: bool,
     /// The client is driven while no call is in flight, too.
@@ -84,11 +84,11 @@ pub(crate) struct Name {
     ips: Vec<IpAddr>,
     latency: RangeInclusive<Duration>,
     ttl: RangeInclusive<Duration>,
-    never: Odds,
-    lost: Odds,
-    fails: Odds,
+    never: Probability,
+    lost: Probability,
+    fails: Probability,
     /// An address is left out of an answer.
-    changes: Odds,
+    changes: Probability,
 }
 
 impl Name {
@@ -99,24 +99,24 @@ impl Name {
             ips: Vec::new(),
             latency: Duration::ZERO..=Duration::ZERO,
             ttl: Duration::ZERO..=Duration::ZERO,
-            never: Odds::NEVER,
-            lost: Odds::NEVER,
-            fails: Odds::NEVER,
-            changes: Odds::NEVER,
+            never: Probability::NEVER,
+            lost: Probability::NEVER,
+            fails: Probability::NEVER,
+            changes: Probability::NEVER,
         }
     }
 
     /// The answer of this time.
-    pub(crate) fn ask(names: &[Self], random: &mut Random, asked: &str) -> Asked {
+    pub(crate) fn ask(names: &[Self], random: &mut Random, asked: &str) -> ScriptedAnswer {
         let Some(name) = names.iter().find(|name| name.name == asked) else {
             panic!("nobody has a reason to ask for {asked}");
         };
         let after = random.duration(&name.latency);
         if random.roll(name.never) {
-            return Asked::Never;
+            return ScriptedAnswer::Never;
         }
         if random.roll(name.lost) {
-            return Asked::Lost(after);
+            return ScriptedAnswer::Lost(after);
         }
         let failures = [
             DnsError::NotFound,
@@ -127,7 +127,7 @@ impl Name {
         if random.roll(name.fails) {
             let mut answer = Answer::failed(random.pick(&failures).clone());
             answer.ttl = random.roll(OFTEN).then(|| random.duration(&name.ttl));
-            return Asked::After(after, answer);
+            return ScriptedAnswer::After(after, answer);
         }
         let mut ips = name.ips[..1].to_vec();
         for ip in &name.ips[1..] {
@@ -135,7 +135,7 @@ impl Name {
                 ips.insert(random.within(0..=ips.len()), *ip);
             }
         }
-        Asked::After(after, Answer::found(ips, random.duration(&name.ttl)))
+        ScriptedAnswer::After(after, Answer::found(ips, random.duration(&name.ttl)))
     }
 }
 
@@ -416,7 +416,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
                         // Of several addresses, all but the first may be dead.
                         match random.within(0..=3) {
                             0 if n > 0 => return None,
-                            1 if n > 0 => place.link.faults.black_hole = Odds::ALWAYS,
+                            1 if n > 0 => place.link.faults.black_hole = Probability::ALWAYS,
                             _ => {}
                         }
                         Some(place)
@@ -432,17 +432,17 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
             never: if foul {
                 sometimes(random, 200)
             } else {
-                Odds::NEVER
+                Probability::NEVER
             },
             lost: if foul {
                 sometimes(random, 200)
             } else {
-                Odds::NEVER
+                Probability::NEVER
             },
             fails: if foul {
                 sometimes(random, 500)
             } else {
-                Odds::NEVER
+                Probability::NEVER
             },
             changes: sometimes(random, 500),
         }));
@@ -472,7 +472,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
         place.behaviour.refuses = if foul {
             seldom(random, 300)
         } else {
-            Odds::NEVER
+            Probability::NEVER
         };
         let scheme = *random.pick(&["http", "socks5", "socks5h"]);
         place.behaviour.socks = scheme != "http";
@@ -936,18 +936,18 @@ fn maybe(random: &mut Random, from_ms: u64, to_ms: u64) -> Option<Duration> {
 }
 
 /// Mostly never; else up to so many times in a thousand.
-fn sometimes(random: &mut Random, up_to: u16) -> Odds {
+fn sometimes(random: &mut Random, up_to: u16) -> Probability {
     if random.roll(OFTEN) {
-        return Odds::NEVER;
+        return Probability::NEVER;
     }
-    Odds::per_mille(random.within(0..=usize::from(up_to)) as u16)
+    Probability::per_mille(random.within(0..=usize::from(up_to)) as u16)
 }
 
 /// Nearly always never.
-fn seldom(random: &mut Random, up_to: u16) -> Odds {
+fn seldom(random: &mut Random, up_to: u16) -> Probability {
     match random.within(0..=3) {
         0 => sometimes(random, up_to),
-        _ => Odds::NEVER,
+        _ => Probability::NEVER,
     }
 }
 
@@ -962,5 +962,5 @@ fn nonzero(n: usize) -> NonZeroUsize {
 /// Between two calls, in milliseconds: a few such runs take a day.
 const HOURS: u64 = 3_600_000;
 
-const OFTEN: Odds = Odds::per_mille(500);
-const RARELY: Odds = Odds::per_mille(120);
+const OFTEN: Probability = Probability::per_mille(500);
+const RARELY: Probability = Probability::per_mille(120);

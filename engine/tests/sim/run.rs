@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Entry, Heard, HttpServer, SimNet, Trace};
+use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
@@ -858,7 +858,7 @@ impl Run<'_> {
         }
     }
 
-    fn heard(&self, id: u64) -> Vec<Heard> {
+    fn heard(&self, id: u64) -> Vec<ReceivedRequest> {
         let all = self.servers.iter().flat_map(|server| {
             let journal = server.journal();
             journal

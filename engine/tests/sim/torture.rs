@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser::HostConfig;
 use courser::net::Address;
-use courser::net::sim::{Behaviour, Failure, Link, Odds};
+use courser::net::sim::{Behaviour, Failure, Link, Probability};
 
 use crate::plan::{Act, Consumer, Mood, Place, Plan, Spec, Upload};
 use crate::run::run;
@@ -93,12 +93,12 @@ fn program(mood: Mood) -> Plan {
             },
             behaviour: Behaviour {
                 body: 0..=4_000,
-                interim: Odds::per_mille(300),
+                interim: Probability::per_mille(300),
                 ..Behaviour::default()
             },
         }],
         descriptors: usize::MAX,
-        early_wakeups: Odds::NEVER,
+        early_wakeups: Probability::NEVER,
         watched: true,
         maintains: true,
         acts: acts.collect(),

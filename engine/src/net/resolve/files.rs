@@ -1,14 +1,14 @@
-//! The system's files: `resolv.conf` (resolv.conf(5)) and `hosts` (hosts(5)). Text in, values out.
+//! Parsers of the system's files `resolv.conf` (resolv.conf(5)) and `hosts` (hosts(5)). The resolver reads the files.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// What `resolv.conf` says.
+/// The content of `resolv.conf`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct ResolvConf {
     pub(super) servers: Vec<SocketAddr>,
-    /// Lower-case, without a last dot. `None` if the file has neither `search` nor `domain`.
+    /// In lower case, without a dot at the end. `None` if the file has neither `search` nor `domain`.
     pub(super) search: Option<Vec<String>>,
     pub(super) ndots: usize,
     pub(super) timeout: Duration,
@@ -31,13 +31,13 @@ impl Default for ResolvConf {
 }
 
 impl ResolvConf {
-    /// Reads the file as the C library does: the last of `search` and `domain` holds, at most three servers are used,
-    /// values are capped, and what is unknown is ignored. Other than there, a `nameserver` without a usable address is
-    /// an error, and so is a file without any: nobody should be asked by mistake.
+    /// Reads the file like the C library: the last `search` or `domain` line counts, at most three servers are used,
+    /// values are capped, and unknown lines are ignored. Unlike the C library, a `nameserver` without a valid address
+    /// is an error, and so is a file without a `nameserver`: no other server shall be asked by mistake.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let mut conf = Self::default();
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            // Comments begin the line; some put them behind the values too.
+            // Comments stand at the start of a line; some files have them after a value, too.
             let Ok(line) = std::str::from_utf8(line) else {
                 continue;
             };
@@ -48,7 +48,7 @@ impl ResolvConf {
                     let value = words.next().unwrap_or_default();
                     let ip = value
                         .parse()
-                        .map_err(|_| format!("line {}: {value:?} is no address", index + 1))?;
+                        .map_err(|_| format!("line {}: {value:?} is not an address", index + 1))?;
                     conf.servers.push(SocketAddr::new(ip, DNS_PORT));
                 }
                 Some("domain") => conf.search = Some(words.take(1).map(domain).collect()),
@@ -63,7 +63,7 @@ impl ResolvConf {
             search.truncate(MAX_SEARCH);
         }
         match conf.servers.is_empty() {
-            true => Err("no nameserver in it".to_owned()),
+            true => Err("the file has no nameserver".to_owned()),
             false => Ok(conf),
         }
     }
@@ -87,13 +87,13 @@ fn domain(word: &str) -> String {
     word.strip_suffix('.').unwrap_or(word).to_ascii_lowercase()
 }
 
-/// The names of a `hosts` file.
+/// The content of a `hosts` file.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+pub(super) struct HostsFile {
     by_name: HashMap<Box<str>, Vec<IpAddr>>,
 }
 
-impl Hosts {
+impl HostsFile {
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut hosts = Self::default();
         for line in text.split(|byte| *byte == b'\n') {
@@ -115,7 +115,7 @@ impl Hosts {
         hosts
     }
 
-    /// The addresses of a name (lower-case).
+    /// The addresses of a name in lower case.
     pub(super) fn get(&self, name: &str) -> Option<&[IpAddr]> {
         let name = name.strip_suffix('.').unwrap_or(name);
         self.by_name.get(name).map(Vec::as_slice)
@@ -125,7 +125,7 @@ impl Hosts {
 const DNS_PORT: u16 = 53;
 /// `MAXNS` of the C library.
 const MAX_SERVERS: usize = 3;
-/// The C library has no limit any more; each costs a question for a name that does not exist.
+/// The C library has no limit any more. Each domain costs one query for a name that does not exist.
 const MAX_SEARCH: usize = 16;
 
 #[cfg(test)]
@@ -160,16 +160,16 @@ mod tests {
         );
         assert_eq!(parse("options ndots:x\nnameserver ::1").unwrap().ndots, 1);
         for (text, error) in [
-            ("", "no nameserver in it"),
-            ("#nameserver 1.1.1.1\n", "no nameserver in it"),
+            ("", "the file has no nameserver"),
+            ("#nameserver 1.1.1.1\n", "the file has no nameserver"),
             (
                 "nameserver 1.1.1.1\nnameserver 1.1.1.300\n",
-                "line 2: \"1.1.1.300\" is no address",
+                "line 2: \"1.1.1.300\" is not an address",
             ),
-            ("nameserver\n", "line 1: \"\" is no address"),
+            ("nameserver\n", "line 1: \"\" is not an address"),
             (
                 "nameserver fe80::1%eth0",
-                "line 1: \"fe80::1%eth0\" is no address",
+                "line 1: \"fe80::1%eth0\" is not an address",
             ),
         ] {
             assert_eq!(parse(text), Err(error.to_owned()), "{text:?}");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn hosts() {
-        let hosts = Hosts::parse(
+        let hosts = HostsFile::parse(
             b"127.0.0.1 localhost\n::1 localhost\n10.0.0.1\tDB.Internal db # both\n10.0.0.1 db\n\
               # 1.1.1.1 off\nnonsense db\nfe80::1%lo db\n10.0.0.2",
         );

@@ -1,8 +1,8 @@
-//! Asking name servers, with the protocol of `hickory-resolver`.
+//! Name lookup by asking name servers, with the protocol code of `hickory-resolver`.
 //!
-//! From that crate we take the question to one server: UDP, and TCP where the answer does not fit. What a C library
-//! does around it is ours: the files, the search list, the next server when one fails (the crate takes SERVFAIL for
-//! an answer), and the two families at once with the resolution delay of RFC 8305 §3.
+//! That crate sends one question to one server: over UDP, or over TCP if the answer is too long. This file does what a
+//! C library does around it: the files, the search list, the choice of the next server after a failure (the crate takes
+//! SERVFAIL for an answer), and A and AAAA questions at the same time, with the resolution delay of RFC 8305 §3.
 
 use std::fs;
 use std::future::{Future, poll_fn};
@@ -27,17 +27,17 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::files::{Hosts, ResolvConf};
+use super::files::{HostsFile, ResolvConf};
 use super::{Answer, DnsError, Reply, Resolver};
 
-/// Asks name servers, on a thread that begins with the first lookup and ends with the resolver.
+/// Asks name servers. Its thread starts with the first lookup and ends with the resolver.
 ///
-/// By default it follows the system: the servers, the search list and the options `ndots`, `timeout`, `attempts` and
-/// `rotate` of `/etc/resolv.conf`, and the names in `/etc/hosts`, both read again when they change. Neither
-/// `nsswitch.conf` nor the environment (`LOCALDOMAIN`, `RES_OPTIONS`) is read; [`SystemResolver`](super::SystemResolver)
-/// does all of that. A `resolv.conf` that is missing, names no server or names one by something that is no address
-/// fails each lookup with [`DnsError::Config`] but for the names in `hosts`; no other server is asked in its place (the
-/// C library would ask 127.0.0.1).
+/// By default it uses the system's configuration: the servers, the search list and the options `ndots`, `timeout`,
+/// `attempts` and `rotate` of `/etc/resolv.conf`, and the names in `/etc/hosts`. Changed files are read again. Not
+/// used: `nsswitch.conf` and the environment (`LOCALDOMAIN`, `RES_OPTIONS`); [`SystemResolver`](super::SystemResolver)
+/// uses these. If `resolv.conf` is missing, has no server, or has a server that is not an IP address, each lookup of a
+/// name that is not in `hosts` fails with [`DnsError::Config`]. No other server is asked instead (the C library would
+/// ask 127.0.0.1).
 ///
 /// ```
 /// use courser::{HickoryResolver, NameServers};
@@ -48,14 +48,14 @@ use super::{Answer, DnsError, Reply, Resolver};
 /// ```
 #[derive(Debug)]
 pub struct HickoryResolver {
-    source: Source,
+    source: ConfigSource,
     max_in_flight: usize,
-    /// How long a question waits for its turn.
-    patience: Duration,
-    worker: Option<Worker>,
+    /// The longest that a question waits until fewer than `max_in_flight` are in flight.
+    max_queue_wait: Duration,
+    lookup_thread: Option<LookupThread>,
 }
 
-/// Name servers, and how they are asked.
+/// Name servers and how to ask them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,23 +70,23 @@ pub struct HickoryResolver {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NameServers {
-    /// The servers, asked in this order; the one that answered last is asked first.
+    /// The servers, in the order in which they are asked. The server that answered last is asked first.
     pub servers: Vec<SocketAddr>,
-    /// Domains that are tried behind a name without a last dot: before the name itself if it has fewer than `ndots`
-    /// dots, after it otherwise. Default none.
+    /// Domains that are appended to a name without a dot at its end: before the name itself is tried if it has fewer
+    /// than `ndots` dots, otherwise after it. Default: none.
     pub search: Vec<String>,
-    /// Default 1.
+    /// The number of dots from which on a name is tried first without the search list. Default 1.
     pub ndots: usize,
-    /// How long one server may take for one question. Default 5 s.
+    /// The longest that one server may take for one question. Default 5 s.
     pub timeout: Duration,
-    /// How often each server is asked before a lookup fails. Default 2.
+    /// How often each server is asked before a lookup fails; at least once. Default 2.
     pub attempts: usize,
-    /// Whether each question begins with another server. Default: no.
+    /// Whether each question starts with the next server. Default: no.
     pub rotate: bool,
 }
 
 impl NameServers {
-    /// These servers, with the defaults of resolv.conf(5).
+    /// Uses these servers, with the defaults of resolv.conf(5).
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         let ResolvConf {
             ndots,
@@ -107,7 +107,7 @@ impl NameServers {
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ConfigSource {
     Files {
         resolv_conf: PathBuf,
         hosts: PathBuf,
@@ -116,35 +116,35 @@ enum Source {
 }
 
 impl HickoryResolver {
-    /// The system's configuration.
+    /// Uses the configuration of the system.
     pub fn system() -> Self {
         Self::with_files("/etc/resolv.conf", "/etc/hosts")
     }
 
-    /// The configuration in other files of these formats.
+    /// Uses other files of these formats.
     pub fn with_files(resolv_conf: impl Into<PathBuf>, hosts: impl Into<PathBuf>) -> Self {
-        Self::new(Source::Files {
+        Self::new(ConfigSource::Files {
             resolv_conf: resolv_conf.into(),
             hosts: hosts.into(),
         })
     }
 
-    /// These servers, and no file.
+    /// Uses these servers and no file.
     pub fn with_servers(servers: NameServers) -> Self {
-        Self::new(Source::Given(servers))
+        Self::new(ConfigSource::Given(servers))
     }
 
-    fn new(source: Source) -> Self {
+    fn new(source: ConfigSource) -> Self {
         Self {
             source,
             max_in_flight: DEFAULT_IN_FLIGHT,
-            patience: PATIENCE,
-            worker: None,
+            max_queue_wait: MAX_QUEUE_WAIT,
+            lookup_thread: None,
         }
     }
 
-    /// Lookups that are under way at once; the others wait for their turn. Each has up to six sockets while its
-    /// servers are slow. Default 256. Has an effect before the first lookup.
+    /// Sets how many lookups are in flight at once, at least 1; further lookups wait. Each has up to six sockets while
+    /// its servers are slow. Default 256. Has no effect after the first lookup.
     pub fn max_in_flight(mut self, lookups: usize) -> Self {
         self.max_in_flight = lookups.max(1);
         self
@@ -153,41 +153,46 @@ impl HickoryResolver {
 
 impl Resolver for HickoryResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
-        if self.worker.is_none() {
-            match Worker::start(self.source.clone(), self.max_in_flight, self.patience) {
-                Ok(worker) => self.worker = Some(worker),
+        if self.lookup_thread.is_none() {
+            match LookupThread::start(self.source.clone(), self.max_in_flight, self.max_queue_wait)
+            {
+                Ok(lookup_thread) => self.lookup_thread = Some(lookup_thread),
                 Err(error) => return reply.answer(resolver_failed(&error)),
             }
         }
-        if let Some(Worker {
+        if let Some(LookupThread {
             questions: Some(questions),
             ..
-        }) = &self.worker
+        }) = &self.lookup_thread
         {
-            // A worker that has ended drops the reply, which is an answer.
+            // A thread that has ended drops the reply, which answers it.
             let _ = questions.send((name.into(), reply));
         }
     }
 }
 
 #[derive(Debug)]
-struct Worker {
-    /// Taken when the worker is to end.
+struct LookupThread {
+    /// `None` once the thread shall end.
     questions: Option<mpsc::UnboundedSender<Question>>,
     thread: Option<JoinHandle<()>>,
 }
 
 type Question = (Box<str>, Reply);
 
-impl Worker {
-    fn start(source: Source, max_in_flight: usize, patience: Duration) -> io::Result<Self> {
+impl LookupThread {
+    fn start(
+        source: ConfigSource,
+        max_in_flight: usize,
+        max_queue_wait: Duration,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (questions, asked) = mpsc::unbounded_channel();
+        let (questions, queue) = mpsc::unbounded_channel();
         let thread = thread::Builder::new()
             .name("courser-dns".to_owned())
-            .spawn(move || runtime.block_on(serve(source, max_in_flight, patience, asked)))?;
+            .spawn(move || runtime.block_on(serve(source, max_in_flight, max_queue_wait, queue)))?;
         Ok(Self {
             questions: Some(questions),
             thread: Some(thread),
@@ -195,7 +200,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for LookupThread {
     /// Lookups in flight end with the runtime, at their next await.
     fn drop(&mut self) {
         self.questions = None;
@@ -205,35 +210,36 @@ impl Drop for Worker {
     }
 }
 
-/// For how long a question waits for its turn: as long as a client waits for the answer, by default.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that a question waits for its start: as long as a client waits for the answer by default.
+const MAX_QUEUE_WAIT: Duration = Duration::from_secs(10);
 
-/// Takes questions until the resolver is dropped.
+/// Answers questions until the resolver is dropped.
 async fn serve(
-    source: Source,
+    source: ConfigSource,
     max_in_flight: usize,
-    patience: Duration,
-    mut asked: mpsc::UnboundedReceiver<Question>,
+    max_queue_wait: Duration,
+    mut queue: mpsc::UnboundedReceiver<Question>,
 ) {
-    let turns = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-    let mut setup = Setup::new(source);
-    while let Some((name, reply)) = asked.recv().await {
-        setup.refresh();
-        if let Some(addresses) = setup.hosts.get(&name) {
+    let permits = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
+    let mut config = CurrentConfig::new(source);
+    while let Some((name, reply)) = queue.recv().await {
+        config.refresh();
+        if let Some(addresses) = config.hosts.get(&name) {
             reply.answer(Answer::found(addresses.iter().copied(), HOSTS_TTL));
             continue;
         }
-        let servers = match &setup.servers {
+        let servers = match &config.servers {
             Ok(servers) => servers.clone(),
             Err(error) => {
                 reply.answer(Answer::failed(error.clone()));
                 continue;
             }
         };
-        let turns = turns.clone();
+        let permits = permits.clone();
         tokio::spawn(async move {
-            // Whoever has waited so long has given up; asking for nobody would keep the others waiting as well.
-            let Ok(Ok(_turn)) = tokio::time::timeout(patience, turns.acquire()).await else {
+            // The caller has given up by now. A lookup without a caller would only delay the others.
+            let Ok(Ok(_permit)) = tokio::time::timeout(max_queue_wait, permits.acquire()).await
+            else {
                 return reply.answer(Answer::failed(DnsError::Timeout));
             };
             let answer = servers.search(&name).await;
@@ -243,56 +249,56 @@ async fn serve(
 }
 
 /// The configuration in use.
-struct Setup {
-    source: Source,
-    /// What the files looked like when they were read.
-    resolv_conf: Option<Stamp>,
-    hosts_file: Option<Stamp>,
+struct CurrentConfig {
+    source: ConfigSource,
+    /// The versions of the files when they were read.
+    resolv_conf: Option<FileVersion>,
+    hosts_file: Option<FileVersion>,
     servers: Result<Arc<Servers>, DnsError>,
-    hosts: Hosts,
+    hosts: HostsFile,
 }
 
-/// Tells that a file is another one than before.
+/// Time of change, length and inode: shows that a file has changed.
 #[derive(Debug, Eq, PartialEq)]
-struct Stamp(Option<(SystemTime, u64, u64)>);
+struct FileVersion(Option<(SystemTime, u64, u64)>);
 
-impl Stamp {
+impl FileVersion {
     fn of(path: &Path) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let stamp = |meta: fs::Metadata| Some((meta.modified().ok()?, meta.len(), meta.ino()));
-        Self(fs::metadata(path).ok().and_then(stamp))
+        let version = |meta: fs::Metadata| Some((meta.modified().ok()?, meta.len(), meta.ino()));
+        Self(fs::metadata(path).ok().and_then(version))
     }
 }
 
-impl Setup {
-    fn new(source: Source) -> Self {
+impl CurrentConfig {
+    fn new(source: ConfigSource) -> Self {
         let servers = match &source {
-            Source::Given(servers) => Servers::new(servers),
-            Source::Files { .. } => Err(DnsError::Unanswered),
+            ConfigSource::Given(servers) => Servers::new(servers),
+            ConfigSource::Files { .. } => Err(DnsError::Unanswered),
         };
         Self {
             source,
             resolv_conf: None,
             hosts_file: None,
             servers,
-            hosts: Hosts::default(),
+            hosts: HostsFile::default(),
         }
     }
 
     /// Reads the files that have changed.
     fn refresh(&mut self) {
-        let Source::Files { resolv_conf, hosts } = &self.source else {
+        let ConfigSource::Files { resolv_conf, hosts } = &self.source else {
             return;
         };
-        let stamp = Some(Stamp::of(hosts));
-        if stamp != self.hosts_file {
-            self.hosts_file = stamp;
-            // As in the C library, names are looked up without a file that cannot be read.
-            self.hosts = Hosts::parse(&fs::read(hosts).unwrap_or_default());
+        let version = Some(FileVersion::of(hosts));
+        if version != self.hosts_file {
+            self.hosts_file = version;
+            // As in the C library, a missing or unreadable file has no names.
+            self.hosts = HostsFile::parse(&fs::read(hosts).unwrap_or_default());
         }
-        let stamp = Some(Stamp::of(resolv_conf));
-        if stamp != self.resolv_conf {
-            self.resolv_conf = stamp;
+        let version = Some(FileVersion::of(resolv_conf));
+        if version != self.resolv_conf {
+            self.resolv_conf = version;
             self.servers = read_resolv_conf(resolv_conf);
         }
     }
@@ -316,7 +322,7 @@ fn read_resolv_conf(path: &Path) -> Result<Arc<Servers>, DnsError> {
     })
 }
 
-/// What the C library searches by default: the host name behind its first dot.
+/// The default search list of the C library: the part of the host name after its first dot.
 fn domain_of_this_host() -> Vec<String> {
     let system = rustix::system::uname();
     let name = system.nodename().to_string_lossy();
@@ -324,14 +330,14 @@ fn domain_of_this_host() -> Vec<String> {
     domain.into_iter().filter(|d| !d.is_empty()).collect()
 }
 
-/// Name servers, ready to be asked.
+/// Name servers, ready for questions.
 struct Servers {
-    /// One resolver for each server, so that the choice among them is ours. Not empty.
+    /// One resolver for each server, so that the server can be chosen here. Not empty.
     each: Vec<TokioResolver>,
-    /// Which one is asked first.
+    /// The server to ask first.
     first: AtomicUsize,
     rotate: bool,
-    /// With a last dot.
+    /// With a dot at the end.
     search: Vec<Name>,
     ndots: usize,
     timeout: Duration,
@@ -366,10 +372,10 @@ impl Servers {
         }))
     }
 
-    /// Tries the name and its search list, as res_search(3) does: the first candidate with addresses is the answer,
-    /// one that does not exist or that the servers fail on leads to the next, and a time-out ends it.
+    /// Tries the name and its search list like res_search(3). The first candidate with addresses is the answer. If a
+    /// candidate does not exist, or the servers fail, the next one is tried. A timeout ends the search.
     async fn search(&self, name: &str) -> Answer {
-        let mut nothing: Option<Answer> = None;
+        let mut failure: Option<Answer> = None;
         for candidate in self.candidates(name) {
             let answer = self.ask(&candidate).await;
             let Err(error) = &answer.addresses else {
@@ -382,15 +388,15 @@ impl Servers {
                 _ => 3,
             };
             let given_up = rank(error) == 3;
-            let told_before = nothing.as_ref().and_then(|a| a.addresses.as_ref().err());
-            if told_before.is_none_or(|before| rank(before) < rank(error)) {
-                nothing = Some(answer);
+            let reported_before = failure.as_ref().and_then(|a| a.addresses.as_ref().err());
+            if reported_before.is_none_or(|before| rank(before) < rank(error)) {
+                failure = Some(answer);
             }
             if given_up {
                 break;
             }
         }
-        nothing.unwrap_or_else(|| Answer::failed(DnsError::InvalidName))
+        failure.unwrap_or_else(|| Answer::failed(DnsError::InvalidName))
     }
 
     fn candidates(&self, name: &str) -> Vec<Name> {
@@ -414,15 +420,15 @@ impl Servers {
         all
     }
 
-    /// The addresses of one absolute name, of both families.
+    /// Asks for both families of addresses of one absolute name.
     async fn ask(&self, name: &Name) -> Answer {
-        let (v4, v6) = both(
+        let (v4, v6) = ask_both_families(
             self.query(name, RecordType::A),
             self.query(name, RecordType::AAAA),
         )
         .await;
-        let found = |half: &Half| matches!(half, Some(Ok(_)));
-        // Addresses of one family alone are no whole answer unless the other is known to be empty.
+        let found = |half: &FamilyAnswer| matches!(half, Some(Ok(_)));
+        // Addresses of one family are a complete answer only if the other family is known to be empty.
         let partial = !(found(&v4) || is_empty(&v4)) || !(found(&v6) || is_empty(&v6));
         match (v6, v4) {
             (Some(Ok(v6)), Some(Ok(v4))) => {
@@ -433,30 +439,30 @@ impl Servers {
                 let bound = if partial { PARTIAL_TTL } else { Duration::MAX };
                 Answer::found(half.addresses, half.ttl.min(bound))
             }
-            (v6, v4) => nothing(v6, v4),
+            (v6, v4) => negative_answer(v6, v4),
         }
     }
 
-    /// One question, to one server after the other until one answers.
-    async fn query(&self, name: &Name, kind: RecordType) -> Result<Records, Nothing> {
+    /// Asks one question to one server after the other until one of them answers.
+    async fn query(&self, name: &Name, kind: RecordType) -> Result<Records, NoRecords> {
         let first = match self.rotate {
             true => self.first.fetch_add(1, Ordering::Relaxed),
             false => self.first.load(Ordering::Relaxed),
         };
-        let mut failure = Nothing::from(DnsError::Timeout);
-        for turn in 0..self.attempts * self.each.len() {
-            let server = (first.wrapping_add(turn)) % self.each.len();
+        let mut failure = NoRecords::from(DnsError::Timeout);
+        for attempt in 0..self.attempts * self.each.len() {
+            let server = (first.wrapping_add(attempt)) % self.each.len();
             let question = self.each[server].lookup(name.clone(), kind);
             let answer = match tokio::time::timeout(self.timeout, question).await {
                 Ok(Ok(lookup)) => Records::of(&lookup, name, kind),
-                Ok(Err(error)) => Err(Nothing::of(error)),
+                Ok(Err(error)) => Err(NoRecords::of(error)),
                 Err(_) => Err(DnsError::Timeout.into()),
             };
             match answer {
-                Err(nothing) if !nothing.error.is_negative() => {
-                    // What a server said is told before that another said nothing.
+                Err(none) if !none.error.is_negative() => {
+                    // An error that a server answered is reported before the silence of another server.
                     if !matches!(failure.error, DnsError::ServerFailure(_)) {
-                        failure = nothing;
+                        failure = none;
                     }
                 }
                 answer => {
@@ -481,7 +487,7 @@ fn one_server(at: SocketAddr, timeout: Duration) -> Result<TokioResolver, NetErr
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     let options: &mut ResolverOpts = builder.options_mut();
     options.timeout = timeout;
-    // Repetition, files and the cache are not its business.
+    // Retries, files and the cache are not its task.
     options.attempts = 0;
     options.use_hosts_file = ResolveHosts::Never;
     options.cache_size = 0;
@@ -496,9 +502,9 @@ struct Records {
 }
 
 impl Records {
-    /// Follows the aliases from `name` (RFC 1034 §3.6.2); what else the answer holds is not asked for. The shortest
-    /// time on the way holds for all.
-    fn of(lookup: &Lookup, name: &Name, kind: RecordType) -> Result<Self, Nothing> {
+    /// Follows the aliases from `name` (RFC 1034 §3.6.2) and ignores all other records. The shortest time to live of
+    /// all used records applies.
+    fn of(lookup: &Lookup, name: &Name, kind: RecordType) -> Result<Self, NoRecords> {
         let mut names = vec![name];
         let mut ttl = u32::MAX;
         let mut at = 0;
@@ -531,12 +537,12 @@ impl Records {
 }
 
 /// A family without addresses.
-struct Nothing {
+struct NoRecords {
     error: DnsError,
     ttl: Option<Duration>,
 }
 
-impl Nothing {
+impl NoRecords {
     fn of(error: NetError) -> Self {
         let failed = match &error {
             NetError::Dns(WireError::NoRecordsFound(none)) => {
@@ -561,57 +567,57 @@ impl Nothing {
     }
 }
 
-impl From<DnsError> for Nothing {
+impl From<DnsError> for NoRecords {
     fn from(error: DnsError) -> Self {
         Self { error, ttl: None }
     }
 }
 
-/// `None`: not known yet.
-type Half = Option<Result<Records, Nothing>>;
+/// `None`: no answer yet.
+type FamilyAnswer = Option<Result<Records, NoRecords>>;
 
-fn is_empty(half: &Half) -> bool {
-    matches!(half, Some(Err(nothing)) if nothing.error.is_negative())
+fn is_empty(half: &FamilyAnswer) -> bool {
+    matches!(half, Some(Err(none)) if none.error.is_negative())
 }
 
-/// What is told of a name that has no address of either family: that the servers failed on one goes before that the
-/// other is empty, since there may be addresses.
-fn nothing(v6: Half, v4: Half) -> Answer {
-    let mut told: Option<Nothing> = None;
-    for nothing in [v4, v6].into_iter().flatten().filter_map(Result::err) {
+/// The answer for a name without addresses in both families. If the servers failed on one family, that failure is
+/// reported, since there may be addresses.
+fn negative_answer(v6: FamilyAnswer, v4: FamilyAnswer) -> Answer {
+    let mut reported: Option<NoRecords> = None;
+    for next in [v4, v6].into_iter().flatten().filter_map(Result::err) {
         let rank = |error: &DnsError| match error {
             DnsError::NotFound => 0,
             DnsError::NoAddresses => 1,
             _ => 2,
         };
-        let ttl = match &told {
-            Some(before) => before.ttl.min(nothing.ttl).or(nothing.ttl).or(before.ttl),
-            None => nothing.ttl,
+        let ttl = match &reported {
+            Some(before) => before.ttl.min(next.ttl).or(next.ttl).or(before.ttl),
+            None => next.ttl,
         };
-        let telling = told
+        let chosen = reported
             .take()
-            .filter(|before| rank(&before.error) >= rank(&nothing.error))
-            .unwrap_or(nothing);
-        told = Some(Nothing { ttl, ..telling });
+            .filter(|before| rank(&before.error) >= rank(&next.error))
+            .unwrap_or(next);
+        reported = Some(NoRecords { ttl, ..chosen });
     }
-    match told {
-        Some(Nothing { error, ttl }) if error.is_negative() => Answer {
+    match reported {
+        Some(NoRecords { error, ttl }) if error.is_negative() => Answer {
             addresses: Err(error),
             ttl,
         },
-        Some(Nothing { error, .. }) => Answer::failed(error),
+        Some(NoRecords { error, .. }) => Answer::failed(error),
         None => Answer::failed(DnsError::Unanswered),
     }
 }
 
-/// Runs both questions at once. Once one has brought addresses, the other gets [`RESOLUTION_DELAY`] more.
-async fn both(
-    v4: impl Future<Output = Result<Records, Nothing>>,
-    v6: impl Future<Output = Result<Records, Nothing>>,
-) -> (Half, Half) {
+/// Runs both questions at the same time. Once one has found addresses, the other has [`RESOLUTION_DELAY`] left.
+async fn ask_both_families(
+    v4: impl Future<Output = Result<Records, NoRecords>>,
+    v6: impl Future<Output = Result<Records, NoRecords>>,
+) -> (FamilyAnswer, FamilyAnswer) {
     let (mut v4, mut v6) = (pin!(v4), pin!(v6));
     let mut delay = pin!(None);
-    let (mut have_v4, mut have_v6): (Half, Half) = (None, None);
+    let (mut have_v4, mut have_v6): (FamilyAnswer, FamilyAnswer) = (None, None);
     poll_fn(|cx| {
         if have_v4.is_none()
             && let Poll::Ready(half) = v4.as_mut().poll(cx)
@@ -623,7 +629,7 @@ async fn both(
         {
             have_v6 = Some(half);
         }
-        let found = |half: &Half| matches!(half, Some(Ok(_)));
+        let found = |half: &FamilyAnswer| matches!(half, Some(Ok(_)));
         if have_v4.is_some() && have_v6.is_some() {
             return Poll::Ready(());
         }
@@ -642,7 +648,7 @@ async fn both(
     (have_v4, have_v6)
 }
 
-/// RFC 2181 §8: the highest bit is not used; a time that has it is none.
+/// Values with the highest bit set count as zero (RFC 2181 §8).
 fn time_to_live(seconds: u32) -> Duration {
     let seconds = if seconds > i32::MAX as u32 {
         0
@@ -658,11 +664,11 @@ fn resolver_failed(error: &io::Error) -> Answer {
     ))
 }
 
-/// RFC 8305 §3.
+/// The time that the slower family has left (RFC 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
-/// How long an answer holds whose other family is missing, so that it gets another chance soon.
+/// Time to live of an answer with one family missing, so that it is soon asked for again.
 const PARTIAL_TTL: Duration = Duration::from_secs(30);
-/// Names in the hosts file have no time of their own; the file is looked at again after that.
+/// Time to live of names in the hosts file, which has none; then the file is checked for changes.
 const HOSTS_TTL: Duration = Duration::from_secs(10);
 const DEFAULT_IN_FLIGHT: usize = 256;
 
@@ -680,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_resolv_conf_is_told_and_hosts_hold() {
+    fn without_resolv_conf_only_names_in_hosts_are_found() {
         let hosts = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/src/net/resolve/testdata/hosts"
@@ -698,18 +704,19 @@ mod tests {
         assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
     }
 
-    /// Names that nobody answers for hold all places; questions do not pile up behind them, to be asked for nobody.
+    /// Unanswered questions hold all permits. Later questions do not queue up behind them, to be asked when no caller
+    /// waits.
     #[test]
-    fn questions_that_wait_too_long_for_their_turn_are_dropped() {
+    fn questions_that_wait_too_long_in_the_queue_are_dropped() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let servers = NameServers {
             timeout: Duration::from_secs(3600),
             ..NameServers::new([silent.local_addr().unwrap()])
         };
         let mut resolver = HickoryResolver::with_servers(servers).max_in_flight(1);
-        resolver.patience = Duration::from_millis(20);
+        resolver.max_queue_wait = Duration::from_millis(20);
         let dead = ask(&mut resolver, "dead.example");
-        silent.recv(&mut [0; 512]).unwrap(); // it has its turn
+        silent.recv(&mut [0; 512]).unwrap(); // this lookup is in flight
         for n in 0..100 {
             let answer = ask(&mut resolver, &format!("n{n}.example"));
             if n % 33 == 0 {
@@ -720,14 +727,14 @@ mod tests {
         silent.set_nonblocking(true).unwrap();
         let mut packet = [0; 512];
         while let Ok(n) = silent.recv(&mut packet) {
-            let asked = String::from_utf8_lossy(&packet[..n]).into_owned();
-            assert!(asked.contains("dead"), "{asked:?}");
+            let question = String::from_utf8_lossy(&packet[..n]).into_owned();
+            assert!(question.contains("dead"), "{question:?}");
         }
     }
 
     #[test]
-    fn dropped_with_lookups_in_flight() {
-        // It takes questions and never answers.
+    fn lookups_in_flight_are_answered_when_the_resolver_is_dropped() {
+        // A server that never answers.
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut resolver = HickoryResolver::with_servers(NameServers {
             timeout: Duration::from_secs(3600),

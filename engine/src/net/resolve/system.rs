@@ -1,4 +1,4 @@
-//! Asking the system's C library (`getaddrinfo`), which blocks: on a few threads.
+//! Name lookup by the system's C library. `getaddrinfo` blocks, so it runs on a few threads.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -8,10 +8,10 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::{Answer, DnsError, Reply, Resolver};
 
-/// Asks the system's `getaddrinfo`, with all that is configured for it: `nsswitch.conf`, mDNS, LDAP, the environment.
+/// Calls the system's `getaddrinfo`, which uses all of its configuration: `nsswitch.conf`, mDNS, LDAP, the environment.
 ///
-/// It tells no time to live, so that [`DnsConfig::default_ttl`](crate::DnsConfig::default_ttl) holds. A lookup cannot
-/// be stopped: when the resolver is dropped, a thread with one under way ends after it; idle ones end at once.
+/// It reports no time to live, so [`DnsConfig::default_ttl`](crate::DnsConfig::default_ttl) applies. A lookup cannot be
+/// stopped: when the resolver is dropped, idle threads end at once, and each of the others ends after its lookup.
 ///
 /// ```
 /// use courser::SystemResolver;
@@ -21,42 +21,42 @@ use super::{Answer, DnsError, Reply, Resolver};
 pub struct SystemResolver {
     max_threads: usize,
     threads: usize,
-    /// Taken when the threads are to end.
+    /// `None` once the threads shall end.
     questions: Option<Sender<Question>>,
-    asked: Receiver<Question>,
-    /// One message for each thread that waits for a question.
-    free: (Sender<()>, Receiver<()>),
+    queue: Receiver<Question>,
+    /// One message for each thread that has become idle.
+    idle_threads: (Sender<()>, Receiver<()>),
 }
 
 type Question = (Box<str>, Reply);
 
 impl SystemResolver {
-    /// With at most 8 threads, which begin as they are needed.
+    /// A resolver with at most 8 threads, which are started when they are needed.
     pub fn new() -> Self {
-        let (questions, asked) = unbounded();
+        let (questions, queue) = unbounded();
         Self {
             max_threads: 8,
             threads: 0,
             questions: Some(questions),
-            asked,
-            free: unbounded(),
+            queue,
+            idle_threads: unbounded(),
         }
     }
 
-    /// Lookups that are under way at once, each on its thread; the others wait for their turn.
+    /// Sets how many lookups run at once, each on its own thread, at least 1. Further lookups wait. Default 8.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = threads.max(1);
         self
     }
 
     fn start_thread(&mut self) -> std::io::Result<()> {
-        let (asked, free) = (self.asked.clone(), self.free.0.clone());
+        let (queue, idle_threads) = (self.queue.clone(), self.idle_threads.0.clone());
         thread::Builder::new()
             .name("courser-dns".to_owned())
             .spawn(move || {
-                while let Ok((name, reply)) = asked.recv() {
-                    reply.answer(ask(&name));
-                    let _ = free.send(());
+                while let Ok((name, reply)) = queue.recv() {
+                    reply.answer(look_up(&name));
+                    let _ = idle_threads.send(());
                 }
             })?;
         self.threads += 1;
@@ -72,7 +72,7 @@ impl Default for SystemResolver {
 
 impl Resolver for SystemResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
-        let waiting = self.free.1.try_recv().is_ok();
+        let waiting = self.idle_threads.1.try_recv().is_ok();
         if !waiting
             && self.threads < self.max_threads
             && let Err(error) = self.start_thread()
@@ -90,8 +90,8 @@ impl Resolver for SystemResolver {
 impl Drop for SystemResolver {
     fn drop(&mut self) {
         self.questions = None;
-        // Dropped unanswered, which is an answer.
-        while self.asked.try_recv().is_ok() {}
+        // Dropping a reply answers it.
+        while self.queue.try_recv().is_ok() {}
     }
 }
 
@@ -104,17 +104,18 @@ impl fmt::Debug for SystemResolver {
     }
 }
 
-fn ask(name: &str) -> Answer {
+fn look_up(name: &str) -> Answer {
     let addresses = match (name, 0).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.map(|at: SocketAddr| at.ip()).collect()),
         Err(error) => {
-            // The standard library gives the text of `gai_strerror` alone: glibc's, musl's, and BSD's.
+            // The standard library gives only the text of `gai_strerror`: that of glibc, musl or BSD.
             let text = error.to_string();
-            let told = |part| text.contains(part);
+            let contains = |part| text.contains(part);
             Err(
-                if told("not known") || told("does not resolve") || told("nor servname") {
+                if contains("not known") || contains("does not resolve") || contains("nor servname")
+                {
                     DnsError::NotFound
-                } else if told("No address associated") || told("has no usable address") {
+                } else if contains("No address associated") || contains("has no usable address") {
                     DnsError::NoAddresses
                 } else {
                     DnsError::Resolver(text.into())

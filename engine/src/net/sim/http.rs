@@ -1,7 +1,7 @@
-//! An HTTP/1.1 server for the simulation: it answers each request with the request's own id, in every framing that
-//! the protocol has, misbehaves as often as told, and keeps a journal of what it heard.
+//! An HTTP/1.1 server for the simulation. It answers each request with the id of the request, in every framing that the
+//! protocol has, misbehaves with given probabilities, and keeps a journal of the requests that it received.
 //!
-//! It reads requests by its own few lines rather than by the engine's parser, so that an error there cannot hide.
+//! It parses requests with its own simple code, so that a fault in the engine's parser cannot hide here.
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
@@ -9,115 +9,115 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::random::{Odds, Random};
+use super::random::{Probability, Random};
 use super::server::{Peer, SimServer};
 
 /// A server that echoes ids. Clones share the journal and the connections: one server may listen at several addresses.
 ///
-/// A request names itself by an `X-Id` header with a decimal number. The answer carries the same `X-Id`, the length
-/// of its body in `X-Body`, what arrived as the request's body in `X-Got` (by [`HttpServer::digest`]), and a body
-/// that follows from id and length alone ([`HttpServer::body`]). So an answer that belongs to another request, and a
-/// body with a byte missing, too many or in the wrong place, can be told, whatever the framing.
+/// A request has an `X-Id` header with a decimal number. The answer has the same `X-Id`, the length of its body in
+/// `X-Body`, a digest of the request's body in `X-Got` (see [`HttpServer::digest`]), and a body that depends only on id
+/// and length ([`HttpServer::body`]). So a test detects the answer to another request, and a body with a missing, added
+/// or misplaced byte, in every framing.
 ///
-/// It is a proxy, too: it answers requests for whole URLs, and behind CONNECT, or behind SOCKS5 if its
-/// [`Behaviour::socks`] says so, it answers in the place of whichever server the tunnel is for.
+/// The server is also a proxy: it answers requests for absolute URLs, and after CONNECT, or after SOCKS5 if
+/// [`Behaviour::socks`] is set, it answers instead of the server that the tunnel is for.
 #[derive(Clone, Debug, Default)]
-pub struct HttpServer(Rc<RefCell<State>>);
+pub struct HttpServer(Rc<RefCell<ServerState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ServerState {
     behaviour: Behaviour,
     connections: BTreeMap<u64, Conversation>,
-    journal: Vec<Heard>,
+    journal: Vec<ReceivedRequest>,
 }
 
-/// One request as the server heard it.
+/// One request that the server received.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Heard {
-    /// When its head was complete.
+pub struct ReceivedRequest {
+    /// When the head was complete.
     pub at: Instant,
-    /// On which connection.
+    /// The connection that the request came on.
     pub connection: u64,
     /// The method.
     pub method: String,
-    /// The target; of a whole URL, the path.
+    /// The target; the path of an absolute URL.
     pub target: String,
-    /// Whom it is for: what the URL says, else `Host`.
+    /// The server that the request is for: from the URL, otherwise from `Host`.
     pub host: String,
     /// The number in `X-Id`; 0 without one.
     pub id: u64,
-    /// Head and body arrived in full.
+    /// Head and body arrived completely.
     pub whole: bool,
 }
 
-/// How the server answers. Default: at once, keep-alive without a limit, bodies up to 200 bytes, no mischief.
+/// How the server answers. Default: at once, keep-alive without a limit, bodies of up to 200 bytes, no faults.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
     /// Time between a request and its answer.
     pub think: RangeInclusive<Duration>,
-    /// Size of answer bodies.
+    /// Size of the bodies of answers.
     pub body: RangeInclusive<usize>,
-    /// Closes a connection that was idle for so long. Default: never.
+    /// Closes a connection that was idle for this long. Default: never.
     pub idle: Option<Duration>,
-    /// Tells `idle` in a `Keep-Alive` header, rounded down to seconds.
-    pub tells_idle: Odds,
+    /// Announces `idle` in a `Keep-Alive` header, rounded down to seconds.
+    pub tells_idle: Probability,
     /// Answers with `Connection: close` and closes.
-    pub close: Odds,
-    /// Closes after an answer without having said so.
-    pub silent_close: Odds,
+    pub close: Probability,
+    /// Closes after an answer without announcing it.
+    pub silent_close: Probability,
     /// Answers as HTTP/1.0, with or without `Connection: keep-alive`.
-    pub http10: Odds,
+    pub http10: Probability,
     /// Sends interim (1xx) responses first.
-    pub interim: Odds,
-    /// Answers before the request's body is in, and closes.
-    pub early: Odds,
-    /// Sends no `100 Continue` although asked to: the client has to send its body unasked.
-    pub mute_expect: Odds,
-    /// Stops reading for a while when a request's head is in.
-    pub deaf: Odds,
+    pub interim: Probability,
+    /// Answers before the body of the request has come, and closes.
+    pub early: Probability,
+    /// Sends no `100 Continue` although the request expects it: the client has to send its body after its wait.
+    pub mute_expect: Probability,
+    /// Stops reading for a while after the head of a request.
+    pub deaf: Probability,
     /// Pauses inside an answer.
-    pub drip: Odds,
-    /// Ends the connection (FIN) inside an answer, where the framing shows it.
-    pub cut: Odds,
+    pub drip: Probability,
+    /// Ends the connection (FIN) inside an answer, where the framing reveals it.
+    pub cut: Probability,
     /// Resets the connection inside an answer.
-    pub reset: Odds,
-    /// Goes silent inside an answer.
-    pub stall: Odds,
-    /// Sends bytes that are no response after an answer.
-    pub surplus: Odds,
-    /// Sends bytes, or an answer to nothing, on a connection that has been idle for a while.
-    pub unasked: Odds,
-    /// Sends an answer to nothing behind an answer, with an `X-Extra` header.
-    pub extra: Odds,
-    /// Sends bytes that are no response instead of an answer.
-    pub garbage: Odds,
-    /// Closes or resets a connection after its first moments, whatever it does by then.
-    pub slam: Odds,
-    /// Ends its side of a connection after an answer, and leaves the other side open.
-    pub half_close: Odds,
-    /// Sends a head of 4,000 bytes and more.
-    pub bloat: Odds,
-    /// Sends interim (1xx) responses without end.
-    pub babble: Odds,
-    /// Sends chunks without end.
-    pub flood: Odds,
-    /// Announces a longer body than it has, and ends or leaves it at that.
-    pub lies: Odds,
+    pub reset: Probability,
+    /// Sends nothing more, inside an answer.
+    pub stall: Probability,
+    /// Sends bytes that are not a response after an answer.
+    pub surplus: Probability,
+    /// Sends bytes, or an answer without a request, on a connection that was idle for a while.
+    pub unasked: Probability,
+    /// Sends an answer without a request directly after an answer, with an `X-Extra` header.
+    pub extra: Probability,
+    /// Sends bytes that are not a response instead of an answer.
+    pub garbage: Probability,
+    /// Closes or resets a connection shortly after its start, whatever happens on it then.
+    pub slam: Probability,
+    /// Ends its sending side of a connection after an answer, and keeps reading.
+    pub half_close: Probability,
+    /// Sends a head of more than 4,000 bytes.
+    pub bloat: Probability,
+    /// Sends endless interim (1xx) responses.
+    pub babble: Probability,
+    /// Sends endless chunks.
+    pub flood: Probability,
+    /// Announces a longer body than it sends, and ends the connection or sends nothing more.
+    pub lies: Probability,
     /// Answers 429, 502, 503 or 504.
-    pub busy: Odds,
-    /// Then it asks for so many seconds of patience, as they are or by a date; `X-Patience` tells them in any case.
-    /// Default: it does not.
+    pub busy: Probability,
+    /// Such an answer has `Retry-After` with so many seconds, as a number or as a date, and `X-Patience` with the
+    /// number. Default: no `Retry-After`.
     pub patience: Option<RangeInclusive<u64>>,
-    /// Expects SOCKS5 on its connections.
+    /// Expects a SOCKS5 handshake on its connections.
     pub socks: bool,
-    /// As a proxy, refuses to connect.
-    pub refuses: Odds,
-    /// Redirects a request whose target ends in a number, to the same target with the next number.
-    pub redirect: Odds,
-    /// On which servers: the beginnings of URLs, like `http://other.sim:81`; an empty one is this server. Default:
-    /// this server.
+    /// As a proxy, refuses to connect to the target.
+    pub refuses: Probability,
+    /// Redirects a request whose target ends in a number to the same target with the next number.
+    pub redirect: Probability,
+    /// The servers to redirect to: the beginnings of URLs, like `http://other.sim:81`; an empty one is this server.
+    /// Default: this server.
     pub redirect_to: Vec<String>,
-    /// The number from which on nothing is redirected. Default 5.
+    /// Numbers from this one on are not redirected. Default 5.
     pub last_hop: u64,
 }
 
@@ -127,33 +127,33 @@ impl Default for Behaviour {
             think: Duration::ZERO..=Duration::ZERO,
             body: 0..=200,
             idle: None,
-            tells_idle: Odds::NEVER,
-            close: Odds::NEVER,
-            silent_close: Odds::NEVER,
-            http10: Odds::NEVER,
-            interim: Odds::NEVER,
-            early: Odds::NEVER,
-            mute_expect: Odds::NEVER,
-            deaf: Odds::NEVER,
-            drip: Odds::NEVER,
-            cut: Odds::NEVER,
-            reset: Odds::NEVER,
-            stall: Odds::NEVER,
-            surplus: Odds::NEVER,
-            unasked: Odds::NEVER,
-            extra: Odds::NEVER,
-            garbage: Odds::NEVER,
-            slam: Odds::NEVER,
-            half_close: Odds::NEVER,
-            bloat: Odds::NEVER,
-            babble: Odds::NEVER,
-            flood: Odds::NEVER,
-            lies: Odds::NEVER,
-            busy: Odds::NEVER,
+            tells_idle: Probability::NEVER,
+            close: Probability::NEVER,
+            silent_close: Probability::NEVER,
+            http10: Probability::NEVER,
+            interim: Probability::NEVER,
+            early: Probability::NEVER,
+            mute_expect: Probability::NEVER,
+            deaf: Probability::NEVER,
+            drip: Probability::NEVER,
+            cut: Probability::NEVER,
+            reset: Probability::NEVER,
+            stall: Probability::NEVER,
+            surplus: Probability::NEVER,
+            unasked: Probability::NEVER,
+            extra: Probability::NEVER,
+            garbage: Probability::NEVER,
+            slam: Probability::NEVER,
+            half_close: Probability::NEVER,
+            bloat: Probability::NEVER,
+            babble: Probability::NEVER,
+            flood: Probability::NEVER,
+            lies: Probability::NEVER,
+            busy: Probability::NEVER,
             patience: None,
             socks: false,
-            refuses: Odds::NEVER,
-            redirect: Odds::NEVER,
+            refuses: Probability::NEVER,
+            redirect: Probability::NEVER,
             redirect_to: vec![String::new()],
             last_hop: 5,
         }
@@ -161,8 +161,8 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// Where to, if this request is redirected.
-    fn redirection(&self, random: &mut Random, request: &Request) -> Option<String> {
+    /// The `Location` of the answer, if this request is redirected.
+    fn redirect_location(&self, random: &mut Random, request: &Request) -> Option<String> {
         if !random.roll(self.redirect) {
             return None;
         }
@@ -177,20 +177,20 @@ impl Behaviour {
 }
 
 impl HttpServer {
-    /// A server that behaves so.
+    /// A server with this behaviour.
     pub fn new(behaviour: Behaviour) -> Self {
-        Self(Rc::new(RefCell::new(State {
+        Self(Rc::new(RefCell::new(ServerState {
             behaviour,
-            ..State::default()
+            ..ServerState::default()
         })))
     }
 
-    /// What it heard so far, in order.
-    pub fn journal(&self) -> Ref<'_, [Heard]> {
+    /// The requests received so far, in order.
+    pub fn journal(&self) -> Ref<'_, [ReceivedRequest]> {
         Ref::map(self.0.borrow(), |state| state.journal.as_slice())
     }
 
-    /// The body of the answer to request `id`, when it is `length` bytes long.
+    /// The body of the answer to request `id` with this length.
     pub fn body(id: u64, length: usize) -> Vec<u8> {
         let mut random = Random::new(id);
         let mut body = Vec::with_capacity(length + 8);
@@ -201,7 +201,7 @@ impl HttpServer {
         body
     }
 
-    /// What `X-Got` says of a request body: its length and its FNV-1a hash.
+    /// The value of `X-Got` for the body of a request: its length and its FNV-1a hash.
     pub fn digest(body: &[u8]) -> String {
         let hash = body.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -217,14 +217,14 @@ impl SimServer for HttpServer {
         let conversation = Conversation::default();
         conversation.watch_idle(peer, idle);
         if peer.random().roll(state.behaviour.slam) {
-            let after = peer.random().duration(&(Duration::ZERO..=FIRST_MOMENTS));
+            let after = peer.random().duration(&(Duration::ZERO..=SLAM_WITHIN));
             peer.timer(after, SLAM);
         }
         state.connections.insert(peer.connection(), conversation);
     }
 
     fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        let State {
+        let ServerState {
             behaviour,
             connections,
             journal,
@@ -241,13 +241,13 @@ impl SimServer for HttpServer {
             return;
         };
         match timer {
-            // The end of a body that has stalled must not look like its proper end.
-            SLAM if conversation.over || peer.random().within(0..=1) == 0 => {
-                conversation.over = true;
+            // The end of a stalled body must not look like its regular end.
+            SLAM if conversation.closed || peer.random().within(0..=1) == 0 => {
+                conversation.closed = true;
                 peer.reset();
             }
             SLAM => conversation.hang_up(peer),
-            ENDLESS => conversation.go_on(peer),
+            ENDLESS => conversation.send_endless_piece(peer),
             _ if conversation.received == timer => conversation.hang_up(peer),
             _ => {}
         }
@@ -258,22 +258,22 @@ impl SimServer for HttpServer {
     }
 }
 
-/// One connection as the server sees it.
+/// One connection, from the server's side.
 #[derive(Debug, Default)]
 struct Conversation {
     buffer: Vec<u8>,
-    /// The request whose body is being awaited.
+    /// The request whose body has not come completely.
     current: Option<Request>,
-    /// How many pieces of data and requests came: the idle timer that was set before the last one is void.
+    /// Counts pieces of data and requests: an idle timer with an older count is void.
     received: u64,
-    /// Closed, or about to be.
-    over: bool,
-    /// What is sent again and again.
+    /// The connection is closed, or about to be.
+    closed: bool,
+    /// A piece that is sent again and again.
     endless: Option<Vec<u8>>,
     socks: Socks,
 }
 
-/// How far the handshake of a SOCKS5 proxy has got (RFC 1928).
+/// The progress of a SOCKS5 handshake (RFC 1928).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Socks {
     #[default]
@@ -284,52 +284,52 @@ enum Socks {
 
 #[derive(Debug)]
 struct Request {
-    /// Its place in the journal.
+    /// Its index in the journal.
     entry: usize,
     id: u64,
     method: String,
     target: String,
     keep_alive: bool,
-    body: Coding,
+    body: BodyFraming,
     got: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Coding {
+enum BodyFraming {
     Length(usize),
     Chunked,
 }
 
 impl Conversation {
-    /// One step on what has arrived; `false` when there is too little for one.
+    /// Processes the next part of what has arrived. Returns `false` if there is too little.
     fn advance(
         &mut self,
         peer: &mut Peer<'_>,
         behaviour: &Behaviour,
-        journal: &mut Vec<Heard>,
+        journal: &mut Vec<ReceivedRequest>,
     ) -> bool {
-        if self.over {
+        if self.closed {
             return false;
         }
         if behaviour.socks && self.socks != Socks::Done {
-            return self.shake_hands(peer, behaviour);
+            return self.socks_handshake(peer, behaviour);
         }
         let Some(mut request) = self.current.take() else {
-            return self.hear(peer, behaviour, journal);
+            return self.receive_request(peer, behaviour, journal);
         };
         if !request.take_body(&mut self.buffer) {
             self.current = Some(request);
             return false;
         }
-        if let Some(heard) = journal.get_mut(request.entry) {
-            heard.whole = true;
+        if let Some(received_request) = journal.get_mut(request.entry) {
+            received_request.whole = true;
         }
         self.answer(peer, behaviour, &request, request.keep_alive);
         true
     }
 
-    /// A step of SOCKS5, without authentication; `false` when there is too little for one.
-    fn shake_hands(&mut self, peer: &mut Peer<'_>, behaviour: &Behaviour) -> bool {
+    /// One step of SOCKS5, without authentication. Returns `false` if there is too little.
+    fn socks_handshake(&mut self, peer: &mut Peer<'_>, behaviour: &Behaviour) -> bool {
         let Some(&second) = self.buffer.get(1) else {
             return false;
         };
@@ -365,7 +365,7 @@ impl Conversation {
         true
     }
 
-    /// Opens a tunnel, or not.
+    /// Answers CONNECT: opens the tunnel or refuses it.
     fn connect(&mut self, peer: &mut Peer<'_>, behaviour: &Behaviour) {
         let think = peer.random().duration(&behaviour.think);
         peer.wait(think);
@@ -377,8 +377,8 @@ impl Conversation {
         peer.send("HTTP/1.1 200 Connected\r\n\r\n");
     }
 
-    /// Sends one more of what has no end.
-    fn go_on(&mut self, peer: &mut Peer<'_>) {
+    /// Sends the endless piece once more.
+    fn send_endless_piece(&mut self, peer: &mut Peer<'_>) {
         if let Some(piece) = &self.endless {
             peer.send(piece.clone());
             let pause = peer.random().duration(&(Duration::ZERO..=ENDLESS_PAUSE));
@@ -386,18 +386,18 @@ impl Conversation {
         }
     }
 
-    /// Takes a head off the buffer.
-    fn hear(
+    /// Parses the head of a request. Returns `false` if it is not complete.
+    fn receive_request(
         &mut self,
         peer: &mut Peer<'_>,
         behaviour: &Behaviour,
-        journal: &mut Vec<Heard>,
+        journal: &mut Vec<ReceivedRequest>,
     ) -> bool {
         let end = self.buffer.windows(4).position(|w| w == b"\r\n\r\n");
         let Some(end) = end.map(|at| at + 4) else {
             return false;
         };
-        // It may have come together with the one before, after whose answer the idle timer was set.
+        // The request may have come together with the one before. The idle timer was set after the answer to that one.
         self.received += 1;
         let head: Vec<u8> = self.buffer.drain(..end).collect();
         let head = String::from_utf8_lossy(&head);
@@ -408,7 +408,7 @@ impl Conversation {
             self.connect(peer, behaviour);
             return true;
         }
-        // Of a whole URL, what a proxy is asked for.
+        // A proxy gets an absolute URL.
         let url = target.strip_prefix("http://");
         let url = url.map(|rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
         let (host, target) = url.unwrap_or((value(&head, "Host").unwrap_or_default(), target));
@@ -417,8 +417,8 @@ impl Conversation {
             .and_then(|id| id.parse().ok())
             .unwrap_or(0);
         let body = match value(&head, "Content-Length") {
-            _ if value(&head, "Transfer-Encoding").is_some() => Coding::Chunked,
-            length => Coding::Length(length.and_then(|n| n.parse().ok()).unwrap_or(0)),
+            _ if value(&head, "Transfer-Encoding").is_some() => BodyFraming::Chunked,
+            length => BodyFraming::Length(length.and_then(|n| n.parse().ok()).unwrap_or(0)),
         };
         let request = Request {
             entry: journal.len(),
@@ -429,7 +429,7 @@ impl Conversation {
             body,
             got: Vec::new(),
         };
-        journal.push(Heard {
+        journal.push(ReceivedRequest {
             at: peer.now(),
             connection: peer.connection(),
             method,
@@ -444,7 +444,7 @@ impl Conversation {
             peer.wait(pause);
             peer.start_reading();
         }
-        let has_body = !matches!(body, Coding::Length(0));
+        let has_body = !matches!(body, BodyFraming::Length(0));
         if has_body && peer.random().roll(behaviour.early) {
             self.answer(peer, behaviour, &request, false);
             return false;
@@ -458,7 +458,7 @@ impl Conversation {
         true
     }
 
-    /// Answers, and ends the connection if the answer says so.
+    /// Answers the request, and ends the connection if the answer says so.
     fn answer(
         &mut self,
         peer: &mut Peer<'_>,
@@ -473,7 +473,7 @@ impl Conversation {
             return self.hang_up(peer);
         }
         if peer.random().roll(behaviour.babble) {
-            return self.never_end(peer, "HTTP/1.1 102 Processing\r\n\r\n");
+            return self.send_endlessly(peer, "HTTP/1.1 102 Processing\r\n\r\n");
         }
         let has_body = request.method != "HEAD";
         if has_body && peer.random().roll(behaviour.flood) {
@@ -482,53 +482,54 @@ impl Conversation {
                 "HTTP/1.1 200 Simulated\r\nX-Id: {id}\r\nX-Body: 0\r\nX-Got: {got}\r\n\
                  Transfer-Encoding: chunked\r\n\r\n"
             ));
-            return self.never_end(peer, "8\r\nendless!\r\n");
+            return self.send_endlessly(peer, "8\r\nendless!\r\n");
         }
         let answer = Answer::draw(peer.random(), behaviour, request, keep_alive);
         let end = answer.send(peer, behaviour);
         match end {
-            End::Whole => {}
-            End::Stalled => return self.over = true,
-            End::Fin => return self.hang_up(peer),
-            End::Reset => {
-                self.over = true;
+            AnswerEnd::Whole => {}
+            AnswerEnd::Stalled => return self.closed = true,
+            AnswerEnd::Fin => return self.hang_up(peer),
+            AnswerEnd::Reset => {
+                self.closed = true;
                 return peer.reset();
             }
         }
-        // Behind a body that ends with the connection, they would be more of the body.
+        // After a body that ends with the connection, these bytes would belong to the body.
         if !answer.until_close && peer.random().roll(behaviour.surplus) {
             peer.send("\0surplus");
         }
-        // Whoever has sent the next request by then cannot tell it from the answer to that. There is no other.
+        // A client that has sent its next request by then takes this for the answer. So the server sends no other
+        // answer.
         if !answer.until_close && peer.random().roll(behaviour.extra) {
-            self.over = true;
+            self.closed = true;
             return peer.send(EXTRA);
         }
         if answer.closes || peer.random().roll(behaviour.silent_close) {
             return self.hang_up(peer);
         }
         if peer.random().roll(behaviour.half_close) {
-            self.over = true;
+            self.closed = true;
             return peer.shutdown();
         }
         if peer.random().roll(behaviour.unasked) {
-            let pause = peer.random().duration(&(Duration::ZERO..=FIRST_MOMENTS));
+            let pause = peer.random().duration(&(Duration::ZERO..=SLAM_WITHIN));
             peer.wait(pause);
             let what = *peer.random().pick(&["\0", EXTRA]);
-            self.over = true;
+            self.closed = true;
             return peer.send(what);
         }
         self.watch_idle(peer, behaviour.idle);
     }
 
-    fn never_end(&mut self, peer: &mut Peer<'_>, piece: &str) {
-        self.over = true;
+    fn send_endlessly(&mut self, peer: &mut Peer<'_>, piece: &str) {
+        self.closed = true;
         self.endless = Some(piece.into());
-        self.go_on(peer);
+        self.send_endless_piece(peer);
     }
 
     fn hang_up(&mut self, peer: &mut Peer<'_>) {
-        self.over = true;
+        self.closed = true;
         peer.close();
     }
 
@@ -540,15 +541,15 @@ impl Conversation {
 }
 
 impl Request {
-    /// Moves what has arrived of the body out of the buffer; `true` once it is whole.
+    /// Moves the bytes of the body out of the buffer. Returns `true` once the body is complete.
     fn take_body(&mut self, buffer: &mut Vec<u8>) -> bool {
         match self.body {
-            Coding::Length(length) => {
+            BodyFraming::Length(length) => {
                 let n = buffer.len().min(length - self.got.len());
                 self.got.extend(buffer.drain(..n));
                 self.got.len() == length
             }
-            Coding::Chunked => {
+            BodyFraming::Chunked => {
                 while let Some((line, size)) = chunk_line(buffer) {
                     let end = line + size + 2;
                     if size == 0 {
@@ -566,22 +567,22 @@ impl Request {
     }
 }
 
-/// An answer, decided in full before its first byte is sent.
+/// An answer, decided completely before its first byte is sent.
 struct Answer {
     interim: usize,
     head: String,
     body: Vec<u8>,
     /// The body goes out as it is, or in chunks.
     chunked: bool,
-    /// Its end is the end of the connection.
+    /// The end of the body is the end of the connection.
     until_close: bool,
     closes: bool,
-    /// The body is longer than that, it says.
+    /// The head announces a longer body than is sent.
     lies: bool,
 }
 
 /// How the sending of an answer ended.
-enum End {
+enum AnswerEnd {
     Whole,
     Stalled,
     Fin,
@@ -595,7 +596,7 @@ impl Answer {
         request: &Request,
         keep_alive: bool,
     ) -> Self {
-        let location = behaviour.redirection(random, request);
+        let location = behaviour.redirect_location(random, request);
         let busy = location.is_none() && random.roll(behaviour.busy);
         let status = match location {
             Some(_) => *random.pick(&[301, 302, 303, 307, 308]),
@@ -668,7 +669,7 @@ impl Answer {
         }
     }
 
-    fn send(&self, peer: &mut Peer<'_>, behaviour: &Behaviour) -> End {
+    fn send(&self, peer: &mut Peer<'_>, behaviour: &Behaviour) -> AnswerEnd {
         let mut bytes = Vec::new();
         for _ in 0..self.interim {
             let status =
@@ -680,12 +681,12 @@ impl Answer {
         }
         bytes.extend_from_slice(self.head.as_bytes());
         if self.chunked {
-            put_chunks(&mut bytes, &self.body, peer.random());
+            push_chunks(&mut bytes, &self.body, peer.random());
         } else {
             bytes.extend_from_slice(&self.body);
         }
         let end = self.draw_end(peer.random(), behaviour);
-        if !matches!(end, End::Whole) && !self.lies {
+        if !matches!(end, AnswerEnd::Whole) && !self.lies {
             let keep = peer.random().within(0..=bytes.len() - 1);
             bytes.truncate(keep);
         }
@@ -700,28 +701,28 @@ impl Answer {
         end
     }
 
-    fn draw_end(&self, random: &mut Random, behaviour: &Behaviour) -> End {
-        // Nobody can tell a close-delimited body that ends early by FIN from a shorter one: that one is reset.
+    fn draw_end(&self, random: &mut Random, behaviour: &Behaviour) -> AnswerEnd {
+        // A body that ends with the connection must not end early by FIN, which looks like a shorter body: it is reset.
         if self.lies {
             return if random.within(0..=1) == 0 {
-                End::Fin
+                AnswerEnd::Fin
             } else {
-                End::Stalled
+                AnswerEnd::Stalled
             };
         }
         if random.roll(behaviour.reset) || (self.until_close && random.roll(behaviour.cut)) {
-            End::Reset
+            AnswerEnd::Reset
         } else if !self.until_close && random.roll(behaviour.cut) {
-            End::Fin
+            AnswerEnd::Fin
         } else if random.roll(behaviour.stall) {
-            End::Stalled
+            AnswerEnd::Stalled
         } else {
-            End::Whole
+            AnswerEnd::Whole
         }
     }
 }
 
-/// Asks for patience, by seconds or by a date after the answer's own.
+/// `Retry-After` with a random time, in seconds or as a date after the `Date` of the answer.
 fn retry_after(random: &mut Random, seconds: &RangeInclusive<u64>) -> String {
     let (first, last) = (*seconds.start() as usize, *seconds.end() as usize);
     let seconds = random.within(first..=last) as u64;
@@ -735,8 +736,8 @@ fn retry_after(random: &mut Random, seconds: &RangeInclusive<u64>) -> String {
     format!("{plain}Date: {now}\r\nRetry-After: {until}\r\n")
 }
 
-/// Chunks of any size, some with an extension, sometimes with a trailer at the end.
-fn put_chunks(bytes: &mut Vec<u8>, mut body: &[u8], random: &mut Random) {
+/// Chunks of any size, some with an extension, sometimes with trailers at the end.
+fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8], random: &mut Random) {
     while !body.is_empty() {
         let (chunk, rest) = body.split_at(random.within(1..=body.len()));
         let extension = *random.pick(&["", "", ";a=b", ";q=\"x;y\""]);
@@ -752,7 +753,7 @@ fn put_chunks(bytes: &mut Vec<u8>, mut body: &[u8], random: &mut Random) {
     );
 }
 
-/// The first value of a header in a head, by its exact name without regard to case.
+/// The value of the first header with this name in a head, ignoring case.
 fn value<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.split("\r\n").skip(1).find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -760,16 +761,16 @@ fn value<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Where the first chunk's data begins, and how long it is.
+/// Where the data of the first chunk begins, and its length.
 fn chunk_line(buffer: &[u8]) -> Option<(usize, usize)> {
     let end = buffer.windows(2).position(|w| w == b"\r\n")?;
     let digits = std::str::from_utf8(&buffer[..end]).ok()?;
     Some((end + 2, usize::from_str_radix(digits, 16).ok()?))
 }
 
-/// Takes the last chunk and the trailers off the buffer, if they are all there.
+/// Removes the last chunk and the trailers from the buffer, if they are complete.
 fn take_trailers(buffer: &mut Vec<u8>, line: usize) -> bool {
-    // The empty line that ends the trailers follows the last chunk's line end, or a trailer's.
+    // The empty line after the trailers follows the line end of the last chunk or of a trailer.
     let end = buffer[line - 2..].windows(4).position(|w| w == b"\r\n\r\n");
     match end {
         Some(at) => {
@@ -780,15 +781,15 @@ fn take_trailers(buffer: &mut Vec<u8>, line: usize) -> bool {
     }
 }
 
-/// An answer that nobody has asked for.
+/// An answer to no request.
 const EXTRA: &str = "HTTP/1.1 408 Request Timeout\r\nX-Extra: 1\r\nContent-Length: 0\r\n\r\n";
 
-/// Timers that are not about idleness.
+/// Timers other than the idle timer.
 const SLAM: u64 = u64::MAX;
 const ENDLESS: u64 = u64::MAX - 1;
 
-/// How soon a connection is slammed, and how late something comes unasked.
-const FIRST_MOMENTS: Duration = Duration::from_millis(500);
+/// The latest time at which a connection is slammed, or at which unasked bytes come.
+const SLAM_WITHIN: Duration = Duration::from_millis(500);
 
-/// The longest pause in what has no end.
+/// The longest pause between endless pieces.
 const ENDLESS_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Names in the simulation: questions are answered at their virtual times, late, wrongly or never.
+//! Name lookup in the simulation: questions are answered at virtual times, late, wrongly or never.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::random::Random;
 use crate::net::resolve::{Answer, Reply, Resolver};
 
-/// What a question to a [`SimResolver`] gets.
+/// The answer of a [`SimResolver`] to one question.
 ///
 /// ```
 /// use std::time::Duration;
-/// use courser::net::sim::{Asked, SimNet};
+/// use courser::net::sim::{ScriptedAnswer, SimNet};
 /// use courser::{Answer, Client, Config, ErrorKind, Response, TimeLimit};
 ///
 /// let ttl = Duration::from_secs(60);
 /// let net = SimNet::new(1);
 /// let resolver = net.resolver(move |random, name| match name {
-///     "mute.sim" => Asked::Never,
-///     _ => Asked::After(
+///     "mute.sim" => ScriptedAnswer::Never,
+///     _ => ScriptedAnswer::After(
 ///         random.duration(&(Duration::ZERO..=Duration::from_millis(50))),
 ///         Answer::found(["10.0.0.1".parse().unwrap()], ttl),
 ///     ),
@@ -30,16 +30,16 @@ use crate::net::resolve::{Answer, Reply, Resolver};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub enum Asked {
-    /// This answer, after that time.
+pub enum ScriptedAnswer {
+    /// This answer, after this time.
     After(Duration, Answer),
-    /// No answer at all, as from a resolver that hangs.
+    /// No answer at all, as from a hanging resolver.
     Never,
-    /// The reply is dropped without an answer after that time, as by a resolver that has ended.
+    /// The reply is dropped without an answer after this time, as by a resolver that has ended.
     Lost(Duration),
 }
 
-/// The resolver of a [`SimNet`](super::SimNet): see [`SimNet::resolver`](super::SimNet::resolver). It only notes the
+/// The resolver of a [`SimNet`](super::SimNet): see [`SimNet::resolver`](super::SimNet::resolver). It only records the
 /// questions; the network answers them at their times.
 #[derive(Debug)]
 pub struct SimResolver(Questions);
@@ -51,41 +51,41 @@ impl Resolver for SimResolver {
     }
 }
 
-/// Questions that the network has not seen yet. Locked for the sake of the type only: a resolver must be `Send`.
+/// Questions that the network has not processed yet. In a lock only because a resolver must be `Send`.
 type Questions = Arc<Mutex<Vec<(String, Reply)>>>;
 
-type Script = Box<dyn FnMut(&mut Random, &str) -> Asked>;
+type Script = Box<dyn FnMut(&mut Random, &str) -> ScriptedAnswer>;
 
-/// The network's side.
-pub(super) struct Names {
+/// The network's side of name lookup.
+pub(super) struct NameService {
     questions: Questions,
     script: Option<Script>,
-    /// Its own sequence: a question more does not change the rest of the network.
+    /// A generator of its own: one question more does not change the rest of the network.
     random: Random,
-    /// Answers on their way, by time and in the order of the questions.
-    due: BTreeMap<(Duration, u64), (String, Reply, Option<Answer>)>,
+    /// Answers on their way, by their times and then in the order of the questions.
+    pending: BTreeMap<(Duration, u64), (String, Reply, Option<Answer>)>,
     asked: u64,
-    never: Vec<(String, Reply)>,
+    unanswered: Vec<(String, Reply)>,
 }
 
-impl Names {
+impl NameService {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             questions: Questions::default(),
             script: None,
             random: Random::new(!seed),
-            due: BTreeMap::new(),
+            pending: BTreeMap::new(),
             asked: 0,
-            never: Vec::new(),
+            unanswered: Vec::new(),
         }
     }
 
-    pub(super) fn serve(&mut self, script: Script) -> SimResolver {
+    pub(super) fn set_script(&mut self, script: Script) -> SimResolver {
         self.script = Some(script);
         SimResolver(Arc::clone(&self.questions))
     }
 
-    /// Decides about the questions that have come in. Time stands still while they do, so none is seen late.
+    /// Decides the answers to new questions. Time does not pass between a question and this call.
     pub(super) fn take_questions(&mut self, now: Duration) {
         let mut questions = self
             .questions
@@ -96,29 +96,29 @@ impl Names {
                 continue;
             };
             let (after, answer) = match script(&mut self.random, &name) {
-                Asked::After(after, answer) => (after, Some(answer)),
-                Asked::Lost(after) => (after, None),
-                Asked::Never => {
-                    self.never.push((name, reply));
+                ScriptedAnswer::After(after, answer) => (after, Some(answer)),
+                ScriptedAnswer::Lost(after) => (after, None),
+                ScriptedAnswer::Never => {
+                    self.unanswered.push((name, reply));
                     continue;
                 }
             };
             self.asked += 1;
-            self.due
+            self.pending
                 .insert((now + after, self.asked), (name, reply, answer));
         }
     }
 
-    pub(super) fn next_due(&self) -> Option<Duration> {
-        self.due.first_key_value().map(|((at, _), _)| *at)
+    pub(super) fn next_answer_at(&self) -> Option<Duration> {
+        self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    pub(super) fn answer_due(&mut self, now: Duration) {
-        while let Some(entry) = self.due.first_entry()
+    pub(super) fn deliver_answers(&mut self, now: Duration) {
+        while let Some(entry) = self.pending.first_entry()
             && entry.key().0 <= now
         {
             let (_, reply, answer) = entry.remove();
-            // A reply that is dropped answers by itself.
+            // Dropping a reply answers it.
             if let Some(answer) = answer {
                 reply.answer(answer);
             }
@@ -126,12 +126,12 @@ impl Names {
     }
 
     pub(super) fn open_questions(&self) -> impl Iterator<Item = &str> {
-        let due = self.due.values().map(|(name, ..)| name.as_str());
-        due.chain(self.never.iter().map(|(name, _)| name.as_str()))
+        let pending = self.pending.values().map(|(name, ..)| name.as_str());
+        pending.chain(self.unanswered.iter().map(|(name, _)| name.as_str()))
     }
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for NameService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.open_questions()).finish()
     }

@@ -1,4 +1,4 @@
-//! The simulation's source of chance: a splitmix64 generator, so that a seed means the same run everywhere.
+//! The random numbers of the simulation: a splitmix64 generator, so that a seed gives the same run everywhere.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 /// A seeded generator of numbers, durations and decisions.
 ///
 /// ```
-/// use courser::net::sim::{Odds, Random};
+/// use courser::net::sim::{Probability, Random};
 ///
 /// let mut random = Random::new(7);
 /// assert_eq!(random.number(), Random::new(7).number());
 /// assert!((10..=20).contains(&random.within(10..=20)));
-/// assert!(!random.roll(Odds::NEVER) && random.roll(Odds::ALWAYS));
+/// assert!(!random.roll(Probability::NEVER) && random.roll(Probability::ALWAYS));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -31,7 +31,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number of the range; its start when the range is empty.
+    /// A number in the range; its start if the range is empty.
     pub fn within(&mut self, range: RangeInclusive<usize>) -> usize {
         let (start, end) = range.into_inner();
         match end.checked_sub(start) {
@@ -41,48 +41,48 @@ impl Random {
         }
     }
 
-    /// A duration of the range, in whole microseconds above its start.
+    /// A duration in the range, in whole microseconds above its start.
     pub fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
         let span = range.end().saturating_sub(*range.start());
         let span = u64::try_from(span.as_micros()).unwrap_or(u64::MAX - 1);
         *range.start() + Duration::from_micros(self.number() % (span + 1))
     }
 
-    /// Whether the thing with these odds happens this time.
-    pub fn roll(&mut self, odds: Odds) -> bool {
-        // Without a draw when it never happens, so that a fault that is off leaves the rest of a run as it was.
-        odds.0 != 0 && self.number() % u64::from(PER) < u64::from(odds.0)
+    /// Decides whether an event with this probability happens.
+    pub fn roll(&mut self, probability: Probability) -> bool {
+        // Nothing is drawn for a probability of zero, so that a disabled fault does not change the rest of a run.
+        probability.0 != 0 && self.number() % u64::from(ONE) < u64::from(probability.0)
     }
 
     /// One of the choices.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is no choice.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         assert!(!choices.is_empty(), "nothing to choose from");
         &choices[self.within(0..=choices.len() - 1)]
     }
 
-    /// A generator of its own, for a part of the run that draws at its own pace.
+    /// An independent generator, for a part of the run that draws at its own pace.
     pub fn fork(&mut self) -> Self {
         Self(self.number())
     }
 }
 
-/// How often something happens, in thousandths. Default: never.
+/// A probability in thousandths. Default: never.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Odds(u16);
+pub struct Probability(u16);
 
-impl Odds {
-    /// It does not happen.
+impl Probability {
+    /// Never.
     pub const NEVER: Self = Self(0);
-    /// It happens each time.
-    pub const ALWAYS: Self = Self(PER);
+    /// Always.
+    pub const ALWAYS: Self = Self(ONE);
 
-    /// So many times in a thousand.
+    /// So many times in a thousand, at most 1,000.
     pub const fn per_mille(n: u16) -> Self {
-        Self(if n < PER { n } else { PER })
+        Self(if n < ONE { n } else { ONE })
     }
 }
 
-const PER: u16 = 1000;
+const ONE: u16 = 1000;

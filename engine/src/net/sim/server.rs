@@ -1,12 +1,13 @@
-//! The far side of a simulated connection: what a server is, and what it can do to a connection.
+//! The server's side of a simulated connection: the trait of servers, and what they can do to a connection.
 
 use std::time::{Duration, Instant};
 
 use super::random::Random;
 
-/// A scripted server. It is told what arrives and answers through the [`Peer`], at once or later in virtual time.
+/// A scripted server. Callbacks pass it what arrives. It answers through the [`Peer`], at once or later in virtual
+/// time.
 ///
-/// The callbacks run inside [`poll`](crate::net::Net::poll): they must not touch the [`SimNet`](super::SimNet).
+/// The callbacks run inside [`poll`](crate::net::Net::poll) and must not use the [`SimNet`](super::SimNet).
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,7 +26,7 @@ use super::random::Random;
 /// }
 /// ```
 pub trait SimServer {
-    /// A connection has come up.
+    /// A connection was established.
     fn on_connect(&mut self, peer: &mut Peer<'_>) {
         let _ = peer;
     }
@@ -38,26 +39,25 @@ pub trait SimServer {
         let _ = (peer, timer);
     }
 
-    /// The connection is over: the client closed it, or the network broke it. Nothing sent from here on arrives.
+    /// The connection is over: the client closed it, or the network reset it. Nothing that is sent from now on arrives.
     fn on_close(&mut self, peer: &mut Peer<'_>) {
         let _ = peer;
     }
 }
 
-/// The server's hold on one connection, during a callback.
+/// The server's access to one connection, during a callback.
 ///
-/// What it does happens in order: [`wait`](Peer::wait) delays everything that is asked for after it, in this callback
-/// and in later ones.
+/// Actions happen in their order. [`wait`](Peer::wait) delays all actions after it, in this callback and in later ones.
 #[derive(Debug)]
 pub struct Peer<'a> {
     pub(super) connection: u64,
     pub(super) now: Instant,
     pub(super) random: &'a mut Random,
-    pub(super) steps: &'a mut Vec<Step>,
+    pub(super) actions: &'a mut Vec<ServerAction>,
 }
 
 impl Peer<'_> {
-    /// Which connection: a number that the simulation never gives again.
+    /// The number of the connection. The simulation uses each number once.
     pub fn connection(&self) -> u64 {
         self.connection
     }
@@ -67,56 +67,56 @@ impl Peer<'_> {
         self.now
     }
 
-    /// The run's source of chance.
+    /// The random numbers of the run.
     pub fn random(&mut self) -> &mut Random {
         self.random
     }
 
     /// Sends bytes.
     pub fn send(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.steps.push(Step::Send(bytes.into()));
+        self.actions.push(ServerAction::Send(bytes.into()));
     }
 
-    /// Does nothing for a while.
+    /// Delays the next actions.
     pub fn wait(&mut self, time: Duration) {
-        self.steps.push(Step::Wait(time));
+        self.actions.push(ServerAction::Wait(time));
     }
 
-    /// Ends the sending side (FIN); what the client sends still arrives.
+    /// Ends the sending side (FIN). Bytes from the client still arrive.
     pub fn shutdown(&mut self) {
-        self.steps.push(Step::Shutdown);
+        self.actions.push(ServerAction::Shutdown);
     }
 
-    /// Closes the connection: the client sees the end of the stream after what was sent, and a reset if it goes on
-    /// sending or if bytes were left unread here.
+    /// Closes the connection. The client reads the end of the stream after the sent bytes, and gets a reset if it sends
+    /// more or if bytes were left unread here.
     pub fn close(&mut self) {
-        self.steps.push(Step::Close);
+        self.actions.push(ServerAction::Close);
     }
 
-    /// Breaks the connection off (RST).
+    /// Resets the connection (RST).
     pub fn reset(&mut self) {
-        self.steps.push(Step::Reset);
+        self.actions.push(ServerAction::Reset);
     }
 
-    /// Stops taking bytes, so that the client's send window fills.
+    /// Stops reading, so that the client's send window fills.
     pub fn stop_reading(&mut self) {
-        self.steps.push(Step::Reading(false));
+        self.actions.push(ServerAction::Reading(false));
     }
 
-    /// Takes bytes again.
+    /// Reads again.
     pub fn start_reading(&mut self) {
-        self.steps.push(Step::Reading(true));
+        self.actions.push(ServerAction::Reading(true));
     }
 
-    /// Calls [`SimServer::on_timer`] after a time, if the connection still stands then.
+    /// Calls [`SimServer::on_timer`] after this time, if the connection is still open then.
     pub fn timer(&mut self, after: Duration, timer: u64) {
-        self.steps.push(Step::Timer(after, timer));
+        self.actions.push(ServerAction::Timer(after, timer));
     }
 }
 
-/// What a server asked for.
+/// An action of a server.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum ServerAction {
     Send(Vec<u8>),
     Wait(Duration),
     Shutdown,

@@ -7,7 +7,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Does what a script says when data arrives, and remembers the data.
+/// Runs a script when data arrives.
 struct Script<F>(F);
 
 impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
@@ -59,7 +59,7 @@ fn read(net: &mut SimNet, stream: &mut SimStream, room: usize) -> io::Result<Vec
     Ok(buf)
 }
 
-/// Reads as the contract of `Net` allows, and no more often, until the end of the stream or an error.
+/// Reads as seldom as the contract of `Net` allows, until the end of the stream or an error.
 fn read_to_end(net: &mut SimNet, stream: &mut SimStream) -> (Vec<u8>, io::Result<()>) {
     let mut all = Vec::new();
     loop {
@@ -99,7 +99,7 @@ fn time_moves_only_in_poll_and_by_hand() {
 }
 
 #[test]
-fn a_wake_ends_one_poll_without_time() {
+fn a_wake_ends_one_poll_and_passes_no_time() {
     let mut net = net_with(Link::default(), |_, _| {});
     let waker = net.waker().unwrap();
     let began = net.now();
@@ -113,7 +113,11 @@ fn a_wake_ends_one_poll_without_time() {
     assert!(poll(&mut net, None).is_empty(), "no deadlock, no event");
     assert_eq!(net.now(), began);
     assert!(poll(&mut net, Some(MS)).is_empty());
-    assert_eq!(net.now() - began, MS, "two wakes before it are one");
+    assert_eq!(
+        net.now() - began,
+        MS,
+        "two wakes before a poll end only one poll"
+    );
 }
 
 #[test]
@@ -135,7 +139,7 @@ fn a_wake_from_a_server_ends_the_poll_that_is_running() {
 
 #[test]
 #[should_panic(expected = "simulation deadlock")]
-fn a_waker_alone_is_nothing_to_wait_for() {
+fn a_waker_alone_does_not_prevent_a_deadlock() {
     let mut net = SimNet::new(1);
     let _waker = net.waker().unwrap();
     poll(&mut net, None);
@@ -156,7 +160,7 @@ fn a_connect_that_succeeds_is_reported_writable() {
 
 #[test]
 fn connects_fail_at_once() {
-    let always = Odds::ALWAYS;
+    let always = Probability::ALWAYS;
     let faults = |no_descriptor, no_buffers, no_port| Faults {
         no_descriptor,
         no_buffers,
@@ -164,10 +168,16 @@ fn connects_fail_at_once() {
         ..Faults::default()
     };
     for (faults, errno) in [
-        (faults(always, Odds::NEVER, Odds::NEVER), Errno::MFILE),
-        (faults(Odds::NEVER, always, Odds::NEVER), Errno::NOBUFS),
         (
-            faults(Odds::NEVER, Odds::NEVER, always),
+            faults(always, Probability::NEVER, Probability::NEVER),
+            Errno::MFILE,
+        ),
+        (
+            faults(Probability::NEVER, always, Probability::NEVER),
+            Errno::NOBUFS,
+        ),
+        (
+            faults(Probability::NEVER, Probability::NEVER, always),
             Errno::ADDRNOTAVAIL,
         ),
     ] {
@@ -191,8 +201,14 @@ fn connects_fail_late() {
         ..Faults::default()
     };
     for (faults, errno) in [
-        (faults(Odds::ALWAYS, Odds::NEVER), Errno::CONNREFUSED),
-        (faults(Odds::NEVER, Odds::ALWAYS), Errno::HOSTUNREACH),
+        (
+            faults(Probability::ALWAYS, Probability::NEVER),
+            Errno::CONNREFUSED,
+        ),
+        (
+            faults(Probability::NEVER, Probability::ALWAYS),
+            Errno::HOSTUNREACH,
+        ),
     ] {
         let mut net = net_with(
             Link {
@@ -209,7 +225,7 @@ fn connects_fail_late() {
 }
 
 #[test]
-fn an_address_without_a_server_refuses() {
+fn connects_to_an_address_without_a_server_are_refused() {
     let mut net = SimNet::new(1);
     let stream = start(&mut net).unwrap();
     poll(&mut net, None);
@@ -228,7 +244,7 @@ fn an_address_without_a_server_refuses() {
 #[test]
 fn a_black_hole_never_answers() {
     let mut link = Link::default();
-    link.faults.black_hole = Odds::ALWAYS;
+    link.faults.black_hole = Probability::ALWAYS;
     let mut net = net_with(link, |_, _| {});
     let stream = start(&mut net).unwrap();
     assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
@@ -237,7 +253,7 @@ fn a_black_hole_never_answers() {
 }
 
 #[test]
-fn descriptors_run_out_and_come_back() {
+fn descriptors_are_limited_and_returned() {
     let mut net = net_with(Link::default(), |_, _| {});
     net.set_descriptors(1);
     let first = start(&mut net).unwrap();
@@ -288,9 +304,9 @@ fn a_cut_short_read_is_followed_by_an_event() {
             ..Link::default()
         };
         link.latency = Duration::ZERO..=3 * MS;
-        link.faults.short_read = Odds::per_mille(500);
-        link.faults.would_block = Odds::per_mille(200);
-        link.faults.spurious = Odds::per_mille(200);
+        link.faults.short_read = Probability::per_mille(500);
+        link.faults.would_block = Probability::per_mille(200);
+        link.faults.spurious = Probability::per_mille(200);
         let mut net = SimNet::new(seed);
         let body: Vec<u8> = (0..=255).collect();
         let reply = body.clone();
@@ -347,8 +363,8 @@ fn a_full_window_blocks_and_a_writable_event_follows() {
 
 #[test]
 fn a_half_close_ends_reading_but_not_writing() {
-    let heard = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&heard);
+    let received = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&received);
     let mut net = net_with(Link::default(), move |peer, data| {
         log.borrow_mut().extend_from_slice(data);
         peer.send("bye");
@@ -360,7 +376,7 @@ fn a_half_close_ends_reading_but_not_writing() {
     assert!(all == b"bye" && end.is_ok());
     write(&mut net, &mut stream, b"2").unwrap();
     assert!(poll(&mut net, Some(10 * MS)).is_empty());
-    assert_eq!(*heard.borrow(), b"12");
+    assert_eq!(*received.borrow(), b"12");
     net.close(stream);
 }
 
@@ -378,7 +394,7 @@ fn data_for_a_closed_server_comes_back_as_a_reset() {
 }
 
 #[test]
-fn a_reset_keeps_unread_data_and_is_told_once_or_drops_it_and_is_told_always() {
+fn a_reset_is_reported_once_and_keeps_data_or_always_and_drops_it() {
     let (mut kept, mut dropped) = (0, 0);
     for seed in 0..50 {
         let mut net = SimNet::new(seed);
@@ -409,7 +425,7 @@ fn a_reset_keeps_unread_data_and_is_told_once_or_drops_it_and_is_told_always() {
 #[test]
 fn a_stall_silences_both_directions() {
     let mut link = Link::default();
-    link.faults.stall = Odds::ALWAYS;
+    link.faults.stall = Probability::ALWAYS;
     let mut net = net_with(link, |_, _| panic!("nothing arrives"));
     let mut stream = connect(&mut net);
     write(&mut net, &mut stream, b"?").unwrap();
@@ -418,9 +434,9 @@ fn a_stall_silences_both_directions() {
 }
 
 #[test]
-fn a_closed_stream_has_no_more_events_and_its_data_still_arrives() {
-    let heard = Rc::new(RefCell::new(0));
-    let log = Rc::clone(&heard);
+fn a_closed_stream_has_no_events_and_its_data_still_arrives() {
+    let received = Rc::new(RefCell::new(0));
+    let log = Rc::clone(&received);
     let mut net = net_with(Link::default(), move |peer, data| {
         *log.borrow_mut() += data.len();
         peer.send("reply");
@@ -429,7 +445,7 @@ fn a_closed_stream_has_no_more_events_and_its_data_still_arrives() {
     write(&mut net, &mut stream, b"12").unwrap();
     net.close(stream);
     assert!(poll(&mut net, Some(10 * MS)).is_empty());
-    assert_eq!(*heard.borrow(), 2);
+    assert_eq!(*received.borrow(), 2);
 }
 
 #[test]
@@ -460,9 +476,9 @@ fn reading_the_end_for_ever_is_a_livelock() {
 }
 
 #[test]
-fn early_wakeups_come_before_the_time_with_nothing() {
+fn early_wakeups_return_without_events() {
     let mut net = SimNet::new(1);
-    net.set_early_wakeups(Odds::ALWAYS);
+    net.set_early_wakeups(Probability::ALWAYS);
     let began = net.now();
     assert!(poll(&mut net, Some(1000 * MS)).is_empty());
     assert!(net.now() - began < 1000 * MS);
@@ -519,16 +535,16 @@ fn the_chosen_call_fails_and_no_other() {
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn the_same_seed_repeats_the_run() {
     let run = |seed| {
         let mut link = Link {
             segment: 1..=50,
             ..Link::default()
         };
         link.latency = Duration::ZERO..=10 * MS;
-        link.faults.short_read = Odds::per_mille(300);
-        link.faults.spurious = Odds::per_mille(300);
-        link.faults.reset = Odds::per_mille(20);
+        link.faults.short_read = Probability::per_mille(300);
+        link.faults.spurious = Probability::per_mille(300);
+        link.faults.reset = Probability::per_mille(20);
         let mut net = SimNet::new(seed);
         net.listen(address(), link, HttpServer::default());
         let mut stream = connect(&mut net);
@@ -548,7 +564,7 @@ fn one_seed_is_one_run() {
     }
 }
 
-/// Sends `request` in one go on a new connection and reads until the server closes.
+/// Sends `request` at once on a new connection and reads until the server closes.
 fn exchange(seed: u64, server: &HttpServer, request: &str) -> String {
     let mut net = SimNet::new(seed);
     net.listen(
@@ -579,14 +595,14 @@ fn the_http_server_reads_requests_in_every_framing() {
          HEAD /d HTTP/1.1\r\nX-Id: 4\r\nConnection: close\r\n\r\n",
     );
     let journal = server.journal();
-    let heard: Vec<_> = journal
+    let received: Vec<_> = journal
         .iter()
-        .map(|heard| {
+        .map(|received| {
             (
-                heard.id,
-                heard.method.as_str(),
-                heard.target.as_str(),
-                heard.whole,
+                received.id,
+                received.method.as_str(),
+                received.target.as_str(),
+                received.whole,
             )
         })
         .collect();
@@ -597,14 +613,14 @@ fn the_http_server_reads_requests_in_every_framing() {
         (4, "HEAD", "/d", true),
     ];
     assert_eq!(
-        heard,
-        all[..heard.len()],
-        "it may close early, but hears in order"
+        received,
+        all[..received.len()],
+        "it may close early, but receives in order"
     );
     let got = format!("X-Got: {}\r\n", HttpServer::digest(b"hello"));
     assert_eq!(
         answer.matches(&got).count(),
-        heard.len().min(3).saturating_sub(1),
+        received.len().min(3).saturating_sub(1),
         "{answer}"
     );
 }
@@ -612,7 +628,7 @@ fn the_http_server_reads_requests_in_every_framing() {
 #[test]
 fn the_http_server_answers_in_every_framing() {
     let server = HttpServer::new(Behaviour {
-        http10: Odds::per_mille(300),
+        http10: Probability::per_mille(300),
         ..Behaviour::default()
     });
     let mut seen = [0; 4];

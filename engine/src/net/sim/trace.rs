@@ -1,4 +1,4 @@
-//! What happened in a run: for looking at a failure, and for comparing two runs of one seed.
+//! The trace of a run: for looking at a failure, and for comparing two runs with one seed.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use crate::net::Address;
 /// One line of a trace.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
-    /// Virtual time since the network was made.
+    /// Virtual time since the network was created.
     pub at: Duration,
-    /// Which connection; they are numbered in the order of the connects.
+    /// The connection. Connections are numbered in the order of the connects.
     pub connection: u64,
     /// What happened.
     pub what: Trace,
@@ -22,7 +22,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What happened to a connection. Error numbers are the system's.
+/// What happened to a connection. Error numbers are those of the system.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Trace {
@@ -30,7 +30,7 @@ pub enum Trace {
     Connect(Address),
     /// A connect failed at once.
     ConnectError(i32),
-    /// `connected` answered: up, not yet, or the error.
+    /// The result of `connected`: established, not yet, or the error.
     Connected(Result<bool, i32>),
     /// A read returned so many bytes, or failed; `None` is `WouldBlock`.
     Read(Option<Result<usize, i32>>),
@@ -47,7 +47,7 @@ pub enum Trace {
     },
     /// The client closed the stream.
     Close,
-    /// The server was given so many bytes.
+    /// So many bytes were passed to the server.
     ServerRead(usize),
     /// The server sent so many bytes.
     ServerWrite(usize),
@@ -57,6 +57,6 @@ pub enum Trace {
     ServerClose,
     /// The server, or the network, reset the connection.
     Reset,
-    /// The network went silent.
+    /// The network stopped delivering.
     Stall,
 }

@@ -1,4 +1,4 @@
-//! The inside of the simulation: the queue of what is to happen, the connections, and the clock.
+//! The state of the simulation: the queue of future events, the connections, and the clock.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::names::Names;
-use super::server::Step;
-use super::{Entry, Failure, Link, Odds, Peer, Random, SimServer, Trace};
+use super::names::NameService;
+use super::server::ServerAction;
+use super::{Entry, Failure, Link, Peer, Probability, Random, SimServer, Trace};
 use crate::net::{Address, Event, Token};
 
 pub(super) struct World {
@@ -20,32 +20,32 @@ pub(super) struct World {
     /// Virtual time since `start`.
     pub(super) elapsed: Duration,
     random: Random,
-    /// What the client draws: its own sequence, so that a draw more there does not change the network.
+    /// Random numbers that the client draws, from a generator of their own: one draw more does not change the network.
     pub(super) jitter: Random,
-    queue: BinaryHeap<Reverse<Due>>,
-    /// Orders what is due at the same time.
+    queue: BinaryHeap<Reverse<Scheduled>>,
+    /// Orders events with the same time.
     scheduled: u64,
     hosts: BTreeMap<Address, Host>,
-    pub(super) names: Names,
+    pub(super) names: NameService,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
-    /// Connections with an edge that no poll has reported yet.
+    /// Connections with readiness that no poll has reported yet.
     ready: VecDeque<u64>,
-    /// Set by wakers, cleared by the poll that it ends.
+    /// Set by wakers; cleared by the poll that it ends.
     pub(super) woken: Arc<AtomicBool>,
     pub(super) descriptors: usize,
-    pub(super) early_wakeups: Odds,
+    pub(super) early_wakeups: Probability,
     pub(super) failing: Option<(u64, Failure)>,
     pub(super) calls: u64,
     pub(super) open: usize,
     pub(super) peak: usize,
     pub(super) trace: Vec<Entry>,
     pub(super) tracing: bool,
-    /// `calls` when the last poll was made.
+    /// The value of `calls` at the last poll.
     calls_before: u64,
-    /// Polls in a row that reported nothing and moved no time.
+    /// Polls in a row that reported nothing while no time passed.
     fruitless: u32,
-    /// Polls in a row that moved no time, whatever they reported.
+    /// Polls in a row while no time passed, whatever they reported.
     timeless: u32,
 }
 
@@ -62,7 +62,7 @@ impl World {
             elapsed: Duration::ZERO,
             jitter: random.fork(),
             random,
-            names: Names::new(seed),
+            names: NameService::new(seed),
             queue: BinaryHeap::new(),
             scheduled: 0,
             hosts: BTreeMap::new(),
@@ -71,7 +71,7 @@ impl World {
             ready: VecDeque::new(),
             woken: Arc::default(),
             descriptors: usize::MAX,
-            early_wakeups: Odds::NEVER,
+            early_wakeups: Probability::NEVER,
             failing: None,
             calls: 0,
             open: 0,
@@ -96,16 +96,16 @@ impl World {
     pub(super) fn advance(&mut self, time: Duration) {
         self.names.take_questions(self.elapsed);
         let end = self.elapsed + time;
-        while let Some(at) = self.next_due()
+        while let Some(at) = self.next_event_at()
             && at <= end
         {
             self.elapsed = self.elapsed.max(at);
-            self.run_due();
+            self.run_events();
         }
         self.elapsed = end;
     }
 
-    // ---- The client's calls
+    // ---- calls of the client
 
     pub(super) fn connect(&mut self, token: Token, to: &Address) -> io::Result<u64> {
         let id = self.next_connection;
@@ -114,7 +114,7 @@ impl World {
         let link = self.hosts.get(to).map(|host| Rc::clone(&host.link));
         let listening = link.is_some();
         let link = link.unwrap_or_default();
-        if let Some(error) = self.refuse_at_once(to, &link, listening) {
+        if let Some(error) = self.immediate_error(to, &link, listening) {
             self.log(id, Trace::ConnectError(error.raw_os_error()));
             return Err(error.into());
         }
@@ -132,19 +132,19 @@ impl World {
         } else if self.random.roll(faults.unreachable) {
             let round_trip = back - self.elapsed;
             let at = self.elapsed + 3 * round_trip;
-            self.schedule(at, id, What::ConnectEnd(Err(Errno::HOSTUNREACH)));
+            self.schedule(at, id, SimEvent::ConnectEnd(Err(Errno::HOSTUNREACH)));
         } else if !listening || self.random.roll(faults.refused) {
-            self.schedule(back, id, What::ConnectEnd(Err(Errno::CONNREFUSED)));
+            self.schedule(back, id, SimEvent::ConnectEnd(Err(Errno::CONNREFUSED)));
         } else {
-            self.schedule(there, id, What::Accept);
-            self.schedule(back, id, What::ConnectEnd(Ok(())));
+            self.schedule(there, id, SimEvent::Accept);
+            self.schedule(back, id, SimEvent::ConnectEnd(Ok(())));
         }
         self.maybe_spurious(id);
         Ok(id)
     }
 
-    /// The errors that a connect returns itself.
-    fn refuse_at_once(&mut self, to: &Address, link: &Link, listening: bool) -> Option<Errno> {
+    /// The errors that the call of connect itself returns.
+    fn immediate_error(&mut self, to: &Address, link: &Link, listening: bool) -> Option<Errno> {
         let failure = self.next_call();
         let random = &mut self.random;
         let faults = &link.faults;
@@ -171,17 +171,17 @@ impl World {
         let failure = self.next_call();
         let connection = self.connections.get_mut(&id).expect(OPEN);
         let answer = match (connection.stage, failure) {
-            (Stage::Connecting, _) => Ok(false),
+            (ConnectStage::Connecting, _) => Ok(false),
             (_, Some(Failure::NotNow)) => {
-                self.event_soon(id, Edge::WRITABLE);
+                self.event_soon(id, Readiness::WRITABLE);
                 Ok(false)
             }
-            (Stage::Up, Some(Failure::Error)) => {
-                self.break_off(id);
+            (ConnectStage::Up, Some(Failure::Error)) => {
+                self.reset_both_sides(id);
                 Err(Errno::CONNREFUSED)
             }
-            (Stage::Failed(error), _) => Err(error),
-            (Stage::Up, _) => match connection.take_error() {
+            (ConnectStage::Failed(error), _) => Err(error),
+            (ConnectStage::Up, _) => match connection.take_error() {
                 Some(error) => Err(error),
                 None => Ok(true),
             },
@@ -193,7 +193,7 @@ impl World {
     pub(super) fn read(&mut self, id: u64, buf: &mut [u8]) -> io::Result<usize> {
         let failure = self.next_call();
         let result = self.try_read(id, buf, failure);
-        self.log(id, Trace::Read(traced(result)));
+        self.log(id, Trace::Read(trace_result(result)));
         Ok(result?)
     }
 
@@ -205,11 +205,11 @@ impl World {
     ) -> Result<usize, Errno> {
         let random = &mut self.random;
         let connection = self.connections.get_mut(&id).expect(OPEN);
-        if connection.stage == Stage::Connecting || connection.hidden {
+        if connection.stage == ConnectStage::Connecting || connection.read_blocked {
             return Err(Errno::AGAIN);
         }
         if failure == Some(Failure::Error) {
-            self.break_off(id);
+            self.reset_both_sides(id);
             return Err(Errno::CONNRESET);
         }
         if buf.is_empty() {
@@ -221,9 +221,9 @@ impl World {
         }
         let faults = &connection.link.faults;
         let mut n = there.min(buf.len());
-        // After an event with `closed` the client may rely on finding the end without another event.
-        let patient = !connection.told_closed;
-        if patient && (failure == Some(Failure::NotNow) || random.roll(faults.would_block)) {
+        // After an event with `closed`, the client may rely on reading up to the end without another event.
+        let may_defer = !connection.closed_reported;
+        if may_defer && (failure == Some(Failure::NotNow) || random.roll(faults.would_block)) {
             n = 0;
         } else if failure == Some(Failure::OneByte) {
             n = 1;
@@ -233,10 +233,10 @@ impl World {
         for (to, from) in buf.iter_mut().zip(connection.inbound.drain(..n)) {
             *to = from;
         }
-        // A short read says that nothing more is there: so be it until the next event.
-        if patient && n < buf.len() && n < there {
-            connection.hidden = true;
-            self.event_soon(id, Edge::READABLE);
+        // A short read means that nothing more is there, so this must hold until the next event.
+        if may_defer && n < buf.len() && n < there {
+            connection.read_blocked = true;
+            self.event_soon(id, Readiness::READABLE);
         }
         if n == 0 { Err(Errno::AGAIN) } else { Ok(n) }
     }
@@ -244,7 +244,7 @@ impl World {
     pub(super) fn write(&mut self, id: u64, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let failure = self.next_call();
         let result = self.try_write(id, parts, failure);
-        self.log(id, Trace::Write(traced(result)));
+        self.log(id, Trace::Write(trace_result(result)));
         Ok(result?)
     }
 
@@ -256,14 +256,14 @@ impl World {
     ) -> Result<usize, Errno> {
         let random = &mut self.random;
         let connection = self.connections.get_mut(&id).expect(OPEN);
-        if connection.stage == Stage::Connecting {
+        if connection.stage == ConnectStage::Connecting {
             return Err(Errno::AGAIN);
         }
         if let Some(error) = connection.write_error() {
             return Err(error);
         }
         if failure == Some(Failure::Error) {
-            self.break_off(id);
+            self.reset_both_sides(id);
             return Err(Errno::CONNRESET);
         }
         let asked: usize = parts.iter().map(|part| part.len()).sum();
@@ -283,14 +283,14 @@ impl World {
         connection.unread += n;
         connection.wants_room = n < asked;
         if n < room {
-            self.event_soon(id, Edge::WRITABLE);
+            self.event_soon(id, Readiness::WRITABLE);
         }
         let bytes: Vec<u8> = parts
             .iter()
             .flat_map(|part| part.iter().copied())
             .take(n)
             .collect();
-        self.send_segments(id, &bytes, &link, Way::ToServer);
+        self.send_segments(id, &bytes, &link, Direction::ToServer);
         if n == 0 { Err(Errno::AGAIN) } else { Ok(n) }
     }
 
@@ -299,30 +299,35 @@ impl World {
         self.open -= 1;
         let connection = self.connections.get_mut(&id).expect(OPEN);
         connection.client_open = false;
-        connection.edge = Edge::default();
-        if connection.silent || !matches!(connection.stage, Stage::Connecting | Stage::Up) {
+        connection.readiness = Readiness::default();
+        if connection.silent
+            || !matches!(
+                connection.stage,
+                ConnectStage::Connecting | ConnectStage::Up
+            )
+        {
             self.connections.remove(&id);
         } else {
-            self.travel(id, Way::ToServer, What::ServerLoses);
+            self.send_through(id, Direction::ToServer, SimEvent::ServerGetsClose);
         }
         self.ready.retain(|ready| *ready != id);
     }
 
-    /// Counts a call, and says how it is to fail if it is the chosen one.
+    /// Counts a call. Returns how it is to fail, if it is the chosen one.
     fn next_call(&mut self) -> Option<Failure> {
         let nth = self.calls;
         self.calls += 1;
         assert!(
             self.calls - self.calls_before < STUCK_CALLS,
             "simulation livelock: {}",
-            self.scene()
+            self.describe()
         );
         self.failing
             .filter(|(chosen, _)| *chosen == nth)
             .map(|(_, failure)| failure)
     }
 
-    // ---- Time
+    // ---- time
 
     pub(super) fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) {
         let began = self.elapsed;
@@ -331,13 +336,13 @@ impl World {
         let mut until = timeout.map(|timeout| began.saturating_add(timeout));
         let mut steps = 0;
         loop {
-            self.run_due();
+            self.run_events();
             if self.woken.swap(false, Ordering::Acquire) || !self.ready.is_empty() {
                 break;
             }
-            let next = self.next_due();
+            let next = self.next_event_at();
             let wait_ends = match (next, until) {
-                (None, None) => panic!("simulation deadlock: {}", self.scene()),
+                (None, None) => panic!("simulation deadlock: {}", self.describe()),
                 (Some(next), None) => next,
                 (None, Some(until)) => until,
                 (Some(next), Some(until)) => next.min(until),
@@ -347,7 +352,11 @@ impl World {
                 until = Some(early.min(wait_ends));
             }
             steps += 1;
-            assert!(steps < STUCK_STEPS, "simulation livelock: {}", self.scene());
+            assert!(
+                steps < STUCK_STEPS,
+                "simulation livelock: {}",
+                self.describe()
+            );
             self.elapsed = self
                 .elapsed
                 .max(until.map_or(wait_ends, |until| until.min(wait_ends)));
@@ -365,11 +374,11 @@ impl World {
         assert!(
             self.fruitless < STUCK_POLLS && self.timeless < STUCK_TIME,
             "simulation livelock: {}",
-            self.scene()
+            self.describe()
         );
     }
 
-    /// Hands out the edges: in any order, and not always all of them, as a full event buffer would.
+    /// Reports readiness: in any order, and sometimes not all of it, as with a full event buffer.
     fn report(&mut self, events: &mut Vec<Event>) {
         let waiting = self.ready.len();
         if waiting == 0 {
@@ -381,7 +390,7 @@ impl World {
             0 => self.random.within(1..=waiting),
             _ => waiting,
         };
-        // epoll tells the whole state with each edge, kqueue the edge alone.
+        // epoll reports the whole state with each edge, kqueue the edge alone.
         let whole_state = self.random.roll(EVEN);
         for id in self.ready.drain(..count) {
             let Some(connection) = self.connections.get_mut(&id) else {
@@ -409,95 +418,97 @@ impl World {
             events.push(event);
             if self.random.roll(connection.link.faults.spurious) {
                 let at = self.elapsed + self.random.duration(&(Duration::ZERO..=SOON));
-                let edge = *self.random.pick(&[Edge::READABLE, Edge::WRITABLE]);
+                let readiness = *self
+                    .random
+                    .pick(&[Readiness::READABLE, Readiness::WRITABLE]);
                 push(
                     &mut self.queue,
                     &mut self.scheduled,
                     at,
                     id,
-                    What::Edge(edge),
+                    SimEvent::Readiness(readiness),
                 );
             }
         }
     }
 
-    fn next_due(&self) -> Option<Duration> {
+    fn next_event_at(&self) -> Option<Duration> {
         let next = self.queue.peek().map(|Reverse(due)| due.at);
-        next.into_iter().chain(self.names.next_due()).min()
+        next.into_iter().chain(self.names.next_answer_at()).min()
     }
 
-    fn run_due(&mut self) {
-        self.names.answer_due(self.elapsed);
+    fn run_events(&mut self) {
+        self.names.deliver_answers(self.elapsed);
         while let Some(Reverse(due)) = self.queue.peek()
             && due.at <= self.elapsed
             && let Some(Reverse(due)) = self.queue.pop()
         {
-            self.happen(due.connection, due.what);
+            self.apply_event(due.connection, due.what);
         }
     }
 
-    fn schedule(&mut self, at: Duration, id: u64, what: What) {
+    fn schedule(&mut self, at: Duration, id: u64, what: SimEvent) {
         push(&mut self.queue, &mut self.scheduled, at, id, what);
     }
 
-    fn event_soon(&mut self, id: u64, edge: Edge) {
+    fn event_soon(&mut self, id: u64, readiness: Readiness) {
         let at = self.elapsed + self.random.duration(&(Duration::ZERO..=SOON));
-        self.schedule(at, id, What::Edge(edge));
+        self.schedule(at, id, SimEvent::Readiness(readiness));
     }
 
     fn maybe_spurious(&mut self, id: u64) {
-        let odds = self
+        let probability = self
             .connections
             .get(&id)
-            .map_or(Odds::NEVER, |c| c.link.faults.spurious);
-        if self.random.roll(odds) {
-            self.event_soon(id, Edge::WRITABLE);
+            .map_or(Probability::NEVER, |c| c.link.faults.spurious);
+        if self.random.roll(probability) {
+            self.event_soon(id, Readiness::WRITABLE);
         }
     }
 
-    // ---- What happens
+    // ---- events
 
-    fn happen(&mut self, id: u64, what: What) {
+    fn apply_event(&mut self, id: u64, what: SimEvent) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.silent && what.travels() {
+        if connection.silent && what.crosses_network() {
             return;
         }
         match what {
-            What::Accept => self.serve(id, |server, peer| server.on_connect(peer)),
-            What::ConnectEnd(Ok(())) => {
-                connection.stage = Stage::Up;
-                self.raise(id, Edge::WRITABLE);
+            SimEvent::Accept => self.run_callback(id, |server, peer| server.on_connect(peer)),
+            SimEvent::ConnectEnd(Ok(())) => {
+                connection.stage = ConnectStage::Up;
+                self.add_readiness(id, Readiness::WRITABLE);
             }
-            What::ConnectEnd(Err(error)) => {
-                connection.stage = Stage::Failed(error);
-                self.raise(id, Edge::CLOSED);
+            SimEvent::ConnectEnd(Err(error)) => {
+                connection.stage = ConnectStage::Failed(error);
+                self.add_readiness(id, Readiness::CLOSED);
             }
-            What::ServerGets(bytes) => self.server_gets(id, bytes),
-            What::ServerLoses => self.server_loses(id),
-            What::ClientGets(bytes) => {
-                if connection.broken == Broken::No {
+            SimEvent::ServerGets(bytes) => self.server_gets(id, bytes),
+            SimEvent::ServerGetsClose => self.server_gets_close(id),
+            SimEvent::ClientGets(bytes) => {
+                if connection.broken == ResetState::No {
                     connection.inbound.extend(bytes);
-                    self.raise(id, Edge::READABLE);
+                    self.add_readiness(id, Readiness::READABLE);
                 }
             }
-            What::ClientFin => {
-                if connection.broken == Broken::No {
+            SimEvent::ClientFin => {
+                if connection.broken == ResetState::No {
                     connection.fin = true;
-                    self.raise(id, Edge::CLOSED);
+                    self.add_readiness(id, Readiness::CLOSED);
                 }
             }
-            What::ClientReset => self.client_reset(id),
-            What::Acknowledged(n) => {
+            SimEvent::ClientReset => self.client_reset(id),
+            SimEvent::Acknowledged(n) => {
                 connection.unread -= n;
                 if connection.wants_room {
                     connection.wants_room = false;
-                    self.raise(id, Edge::WRITABLE);
+                    self.add_readiness(id, Readiness::WRITABLE);
                 }
             }
-            What::Edge(edge) => self.raise(id, edge),
-            What::Step(step) => self.server_does(id, step),
+            SimEvent::Readiness(readiness) => self.add_readiness(id, readiness),
+            SimEvent::ServerAction(step) => self.apply_action(id, step),
         }
     }
 
@@ -506,21 +517,21 @@ impl World {
             return;
         };
         match connection.server {
-            Server::Gone => self.travel(id, Way::ToClient, What::ClientReset),
-            Server::Deaf => connection.parked.extend(bytes),
-            Server::Reads => {
+            ServerState::Gone => self.send_through(id, Direction::ToClient, SimEvent::ClientReset),
+            ServerState::Paused => connection.held_back.extend(bytes),
+            ServerState::Reads => {
                 self.log(id, Trace::ServerRead(bytes.len()));
-                self.travel(id, Way::ToClient, What::Acknowledged(bytes.len()));
-                self.serve(id, |server, peer| server.on_data(peer, &bytes));
+                self.send_through(id, Direction::ToClient, SimEvent::Acknowledged(bytes.len()));
+                self.run_callback(id, |server, peer| server.on_data(peer, &bytes));
             }
         }
     }
 
-    /// The server learns that the connection is over.
-    fn server_loses(&mut self, id: u64) {
-        self.serve(id, |server, peer| server.on_close(peer));
+    /// Notifies the server that the connection is over.
+    fn server_gets_close(&mut self, id: u64) {
+        self.run_callback(id, |server, peer| server.on_close(peer));
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.server = Server::Gone;
+            connection.server = ServerState::Gone;
             if !connection.client_open {
                 self.connections.remove(&id);
             }
@@ -532,29 +543,29 @@ impl World {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.broken != Broken::No {
+        if connection.broken != ResetState::No {
             return;
         }
         connection.broken = match () {
-            // All data was there before the end of the stream: nothing is lost, writing fails.
-            () if connection.fin => Broken::Told,
-            () if keep => Broken::TellOnce,
+            // All data came before the end of the stream: nothing is lost, and writing fails.
+            () if connection.fin => ResetState::Reported,
+            () if keep => ResetState::ReportOnce,
             () => {
                 connection.inbound.clear();
-                Broken::TellAlways
+                ResetState::ReportAlways
             }
         };
         self.log(id, Trace::Reset);
-        self.raise(id, Edge::CLOSED);
+        self.add_readiness(id, Readiness::CLOSED);
     }
 
-    /// Runs a callback of the server and schedules what it asks for.
-    fn serve(&mut self, id: u64, callback: impl FnOnce(&mut dyn SimServer, &mut Peer<'_>)) {
+    /// Runs a callback of the server and schedules its actions.
+    fn run_callback(&mut self, id: u64, callback: impl FnOnce(&mut dyn SimServer, &mut Peer<'_>)) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.server == Server::Gone {
+        if connection.server == ServerState::Gone {
             return;
         }
         let Some(host) = self.hosts.get_mut(&connection.to) else {
@@ -567,15 +578,15 @@ impl World {
                 connection: id,
                 now,
                 random: &mut self.random,
-                steps: &mut steps,
+                actions: &mut steps,
             },
         );
         let mut at = connection.server_free_at.max(self.elapsed);
         for step in steps {
             match step {
-                Step::Wait(time) => at += time,
-                Step::Timer(after, _) => {
-                    let what = What::Step(step);
+                ServerAction::Wait(time) => at += time,
+                ServerAction::Timer(after, _) => {
+                    let what = SimEvent::ServerAction(step);
                     push(&mut self.queue, &mut self.scheduled, at + after, id, what);
                 }
                 _ => push(
@@ -583,63 +594,65 @@ impl World {
                     &mut self.scheduled,
                     at,
                     id,
-                    What::Step(step),
+                    SimEvent::ServerAction(step),
                 ),
             }
         }
         connection.server_free_at = at;
     }
 
-    fn server_does(&mut self, id: u64, step: Step) {
+    fn apply_action(&mut self, id: u64, step: ServerAction) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.server == Server::Gone {
+        if connection.server == ServerState::Gone {
             return;
         }
         let may_send = !connection.server_shut;
         match step {
-            Step::Send(bytes) if may_send => {
+            ServerAction::Send(bytes) if may_send => {
                 let link = Rc::clone(&connection.link);
                 self.log(id, Trace::ServerWrite(bytes.len()));
-                self.send_segments(id, &bytes, &link, Way::ToClient);
+                self.send_segments(id, &bytes, &link, Direction::ToClient);
             }
-            Step::Shutdown if may_send => {
+            ServerAction::Shutdown if may_send => {
                 connection.server_shut = true;
                 self.log(id, Trace::ServerShutdown);
-                self.travel(id, Way::ToClient, What::ClientFin);
+                self.send_through(id, Direction::ToClient, SimEvent::ClientFin);
             }
-            Step::Send(_) | Step::Shutdown | Step::Wait(_) => {}
-            Step::Close if connection.parked.is_empty() => {
-                connection.server = Server::Gone;
+            ServerAction::Send(_) | ServerAction::Shutdown | ServerAction::Wait(_) => {}
+            ServerAction::Close if connection.held_back.is_empty() => {
+                connection.server = ServerState::Gone;
                 self.log(id, Trace::ServerClose);
                 if may_send {
-                    self.travel(id, Way::ToClient, What::ClientFin);
+                    self.send_through(id, Direction::ToClient, SimEvent::ClientFin);
                 }
             }
-            Step::Close | Step::Reset => {
-                connection.server = Server::Gone;
-                self.travel(id, Way::ToClient, What::ClientReset);
+            ServerAction::Close | ServerAction::Reset => {
+                connection.server = ServerState::Gone;
+                self.send_through(id, Direction::ToClient, SimEvent::ClientReset);
             }
-            Step::Reading(false) => connection.server = Server::Deaf,
-            Step::Reading(true) => {
-                connection.server = Server::Reads;
-                let parked = std::mem::take(&mut connection.parked);
-                if !parked.is_empty() {
-                    self.server_gets(id, parked);
+            ServerAction::Reading(false) => connection.server = ServerState::Paused,
+            ServerAction::Reading(true) => {
+                connection.server = ServerState::Reads;
+                let held_back = std::mem::take(&mut connection.held_back);
+                if !held_back.is_empty() {
+                    self.server_gets(id, held_back);
                 }
             }
-            Step::Timer(_, timer) => self.serve(id, |server, peer| server.on_timer(peer, timer)),
+            ServerAction::Timer(_, timer) => {
+                self.run_callback(id, |server, peer| server.on_timer(peer, timer))
+            }
         }
     }
 
-    // ---- The way between
+    // ---- the network
 
-    /// Cuts bytes into segments and sends them; each may be the one that goes wrong.
-    fn send_segments(&mut self, id: u64, mut bytes: &[u8], link: &Link, way: Way) {
+    /// Splits bytes into segments and sends them. Each may be the one with a fault.
+    fn send_segments(&mut self, id: u64, mut bytes: &[u8], link: &Link, direction: Direction) {
         while !bytes.is_empty() {
             if self.random.roll(link.faults.reset) {
-                return self.break_off(id);
+                return self.reset_both_sides(id);
             }
             if self.random.roll(link.faults.stall) {
                 return self.stall(id);
@@ -649,24 +662,24 @@ impl World {
                 .within(link.segment.clone())
                 .clamp(1, bytes.len());
             let (segment, rest) = bytes.split_at(n);
-            let what = match way {
-                Way::ToClient => What::ClientGets(segment.to_vec()),
-                Way::ToServer => What::ServerGets(segment.to_vec()),
+            let what = match direction {
+                Direction::ToClient => SimEvent::ClientGets(segment.to_vec()),
+                Direction::ToServer => SimEvent::ServerGets(segment.to_vec()),
             };
-            self.travel(id, way, what);
+            self.send_through(id, direction, what);
             bytes = rest;
         }
     }
 
-    /// Lets something arrive at the other side after the link's latency, in order.
-    fn travel(&mut self, id: u64, way: Way, what: What) {
+    /// Lets an event arrive at the other side after the latency of the link, in order.
+    fn send_through(&mut self, id: u64, direction: Direction, what: SimEvent) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let at = self.elapsed + self.random.duration(&connection.link.latency);
-        let last = match way {
-            Way::ToClient => &mut connection.to_client_at,
-            Way::ToServer => &mut connection.to_server_at,
+        let last = match direction {
+            Direction::ToClient => &mut connection.to_client_at,
+            Direction::ToServer => &mut connection.to_server_at,
         };
         *last = at.max(*last);
         let at = *last;
@@ -674,12 +687,12 @@ impl World {
     }
 
     /// Resets the connection for both sides.
-    fn break_off(&mut self, id: u64) {
-        self.travel(id, Way::ToClient, What::ClientReset);
-        self.travel(id, Way::ToServer, What::ServerLoses);
+    fn reset_both_sides(&mut self, id: u64) {
+        self.send_through(id, Direction::ToClient, SimEvent::ClientReset);
+        self.send_through(id, Direction::ToServer, SimEvent::ServerGetsClose);
     }
 
-    /// From here on nothing arrives on either side.
+    /// From now on, nothing arrives on either side.
     fn stall(&mut self, id: u64) {
         self.log(id, Trace::Stall);
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -687,21 +700,21 @@ impl World {
         }
     }
 
-    fn raise(&mut self, id: u64, edge: Edge) {
+    fn add_readiness(&mut self, id: u64, readiness: Readiness) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         if !connection.client_open {
             return;
         }
-        if !connection.edge.any() {
+        if !connection.readiness.any() {
             self.ready.push_back(id);
         }
-        connection.edge.merge(edge);
-        connection.hidden &= !edge.readable;
+        connection.readiness.merge(readiness);
+        connection.read_blocked &= !readiness.readable;
     }
 
-    // ---- For people
+    // ---- trace and panics
 
     fn log(&mut self, connection: u64, what: Trace) {
         let at = self.elapsed;
@@ -714,24 +727,24 @@ impl World {
         }
     }
 
-    /// What the panics show: what is open and what happened last.
-    fn scene(&self) -> String {
+    /// The text of the panics: the open connections and the last entries of the trace.
+    fn describe(&self) -> String {
         use std::fmt::Write as _;
-        let mut scene = format!("nothing left to happen at {:?}\n", self.elapsed);
+        let mut text = format!("nothing left to happen at {:?}\n", self.elapsed);
         for (id, connection) in self.connections.iter().filter(|(_, c)| c.client_open) {
             let _ = writeln!(
-                scene,
+                text,
                 "  open: #{id} to {}, {:?}",
                 connection.to, connection.stage
             );
         }
         for name in self.names.open_questions() {
-            let _ = writeln!(scene, "  asked: {name}");
+            let _ = writeln!(text, "  asked: {name}");
         }
-        for entry in &self.trace[self.trace.len().saturating_sub(SCENE_LINES)..] {
-            let _ = writeln!(scene, "  {entry}");
+        for entry in &self.trace[self.trace.len().saturating_sub(SHOWN_ENTRIES)..] {
+            let _ = writeln!(text, "  {entry}");
         }
-        scene
+        text
     }
 }
 
@@ -739,35 +752,35 @@ struct Connection {
     to: Address,
     token: Token,
     link: Rc<Link>,
-    stage: Stage,
-    /// The stream has not been closed by the client.
+    stage: ConnectStage,
+    /// The client has not closed the stream.
     client_open: bool,
 
-    // What the client's side of the socket holds.
+    // The client's socket.
     inbound: VecDeque<u8>,
-    /// Reads say `WouldBlock` until the next readable event, because one was cut short.
-    hidden: bool,
+    /// Reads return `WouldBlock` until the next readable event, because one was cut short.
+    read_blocked: bool,
     fin: bool,
-    broken: Broken,
-    edge: Edge,
-    /// An event with `closed` has been reported.
-    told_closed: bool,
+    broken: ResetState,
+    readiness: Readiness,
+    /// An event with `closed` was reported.
+    closed_reported: bool,
     /// Bytes written that the server has not taken yet.
     unread: usize,
-    /// A write found too little room: a writable event is owed.
+    /// A write found too little room: a writable event must follow.
     wants_room: bool,
 
-    // The way between.
+    // The network.
     /// Nothing arrives any more.
     silent: bool,
     to_client_at: Duration,
     to_server_at: Duration,
 
     // The server's side.
-    server: Server,
+    server: ServerState,
     server_shut: bool,
-    parked: Vec<u8>,
-    /// When what the server was told to do before is done.
+    held_back: Vec<u8>,
+    /// When the earlier actions of the server are done.
     server_free_at: Duration,
 }
 
@@ -777,67 +790,69 @@ impl Connection {
             to,
             token,
             link,
-            stage: Stage::Connecting,
+            stage: ConnectStage::Connecting,
             client_open: true,
             inbound: VecDeque::new(),
-            hidden: false,
+            read_blocked: false,
             fin: false,
-            broken: Broken::No,
-            edge: Edge::default(),
-            told_closed: false,
+            broken: ResetState::No,
+            readiness: Readiness::default(),
+            closed_reported: false,
             unread: 0,
             wants_room: false,
             silent: false,
             to_client_at: now,
             to_server_at: now,
-            server: Server::Reads,
+            server: ServerState::Reads,
             server_shut: false,
-            parked: Vec::new(),
+            held_back: Vec::new(),
             server_free_at: now,
         }
     }
 
-    /// The event for the edges that have gathered.
+    /// The event for the collected readiness.
     fn report(&mut self, whole_state: bool) -> Event {
-        let edge = std::mem::take(&mut self.edge);
-        let over = self.fin || self.broken != Broken::No || matches!(self.stage, Stage::Failed(_));
-        let room = self.stage == Stage::Up && self.unread < self.link.window;
+        let readiness = std::mem::take(&mut self.readiness);
+        let over = self.fin
+            || self.broken != ResetState::No
+            || matches!(self.stage, ConnectStage::Failed(_));
+        let room = self.stage == ConnectStage::Up && self.unread < self.link.window;
         if over {
-            self.told_closed = true;
-            self.hidden = false;
+            self.closed_reported = true;
+            self.read_blocked = false;
         }
         Event {
             token: self.token,
-            readable: edge.readable || over || (whole_state && !self.inbound.is_empty()),
-            writable: edge.writable || (whole_state && room),
+            readable: readiness.readable || over || (whole_state && !self.inbound.is_empty()),
+            writable: readiness.writable || (whole_state && room),
             closed: over,
         }
     }
 
-    /// What a read says when there is no data.
+    /// The result of a read without data.
     fn read_end(&mut self) -> Result<usize, Errno> {
         match self.take_error() {
             Some(error) => Err(error),
-            None if self.fin || self.broken == Broken::Told => Ok(0),
-            None if matches!(self.stage, Stage::Failed(_)) => Err(Errno::NOTCONN),
+            None if self.fin || self.broken == ResetState::Reported => Ok(0),
+            None if matches!(self.stage, ConnectStage::Failed(_)) => Err(Errno::NOTCONN),
             None => Err(Errno::AGAIN),
         }
     }
 
     fn write_error(&mut self) -> Option<Errno> {
         match self.broken {
-            Broken::Told => Some(Errno::PIPE),
-            _ if matches!(self.stage, Stage::Failed(_)) => Some(Errno::PIPE),
+            ResetState::Reported => Some(Errno::PIPE),
+            _ if matches!(self.stage, ConnectStage::Failed(_)) => Some(Errno::PIPE),
             _ => self.take_error(),
         }
     }
 
     fn take_error(&mut self) -> Option<Errno> {
         match self.broken {
-            Broken::No | Broken::Told => None,
-            Broken::TellAlways => Some(Errno::CONNRESET),
-            Broken::TellOnce => {
-                self.broken = Broken::Told;
+            ResetState::No | ResetState::Reported => None,
+            ResetState::ReportAlways => Some(Errno::CONNRESET),
+            ResetState::ReportOnce => {
+                self.broken = ResetState::Reported;
                 Some(Errno::CONNRESET)
             }
         }
@@ -845,44 +860,44 @@ impl Connection {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+enum ConnectStage {
     Connecting,
     Up,
     Failed(Errno),
 }
 
-/// How far a reset has got.
+/// The state of a reset, as the client's socket shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Broken {
+enum ResetState {
     No,
-    /// As on Linux: unread data stays, and the error goes to the first call that meets it. After that, reads see an
+    /// As on Linux: unread data stays, and the first call that meets the error returns it. After that, reads return an
     /// ordinary end of the stream.
-    TellOnce,
-    /// As elsewhere: unread data is gone, and every call fails.
-    TellAlways,
-    Told,
+    ReportOnce,
+    /// As on other systems: unread data is lost, and every call fails.
+    ReportAlways,
+    Reported,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Server {
+enum ServerState {
     Reads,
-    Deaf,
+    Paused,
     Gone,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Direction {
     ToClient,
     ToServer,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Edge {
+struct Readiness {
     readable: bool,
     writable: bool,
 }
 
-impl Edge {
+impl Readiness {
     const READABLE: Self = Self {
         readable: true,
         writable: false,
@@ -891,7 +906,7 @@ impl Edge {
         readable: false,
         writable: true,
     };
-    /// `closed` itself is told by the state of the connection.
+    /// The state of the connection decides `closed` itself.
     const CLOSED: Self = Self {
         readable: true,
         writable: true,
@@ -907,64 +922,64 @@ impl Edge {
     }
 }
 
-enum What {
+enum SimEvent {
     Accept,
     ConnectEnd(Result<(), Errno>),
     ServerGets(Vec<u8>),
-    ServerLoses,
+    ServerGetsClose,
     ClientGets(Vec<u8>),
     ClientFin,
     ClientReset,
     Acknowledged(usize),
-    Edge(Edge),
-    Step(Step),
+    Readiness(Readiness),
+    ServerAction(ServerAction),
 }
 
-impl What {
-    /// Whether it crosses the network; the rest happens on one side.
-    fn travels(&self) -> bool {
-        !matches!(self, Self::Edge(_) | Self::Step(_))
+impl SimEvent {
+    /// Whether the event crosses the network; the others happen on one side.
+    fn crosses_network(&self) -> bool {
+        !matches!(self, Self::Readiness(_) | Self::ServerAction(_))
     }
 }
 
-/// Something that happens at a time. Ordered by that time, then by when it was scheduled.
-struct Due {
+/// An event at a time. Ordered by time, then by when it was scheduled.
+struct Scheduled {
     at: Duration,
     order: u64,
     connection: u64,
-    what: What,
+    what: SimEvent,
 }
 
-impl PartialEq for Due {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order
     }
 }
 
-impl Eq for Due {}
+impl Eq for Scheduled {}
 
-impl PartialOrd for Due {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for Scheduled {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }
 }
 
 fn push(
-    queue: &mut BinaryHeap<Reverse<Due>>,
+    queue: &mut BinaryHeap<Reverse<Scheduled>>,
     scheduled: &mut u64,
     at: Duration,
     connection: u64,
-    what: What,
+    what: SimEvent,
 ) {
     let order = *scheduled;
     *scheduled += 1;
-    queue.push(Reverse(Due {
+    queue.push(Reverse(Scheduled {
         at,
         order,
         connection,
@@ -972,7 +987,7 @@ fn push(
     }));
 }
 
-fn traced(result: Result<usize, Errno>) -> Option<Result<usize, i32>> {
+fn trace_result(result: Result<usize, Errno>) -> Option<Result<usize, i32>> {
     match result {
         Ok(n) => Some(Ok(n)),
         Err(Errno::AGAIN) => None,
@@ -980,19 +995,19 @@ fn traced(result: Result<usize, Errno>) -> Option<Result<usize, i32>> {
     }
 }
 
-/// Why looking up a stream's connection cannot fail: it is removed only after `close`, which consumes the stream.
+/// A stream always has a connection: `close`, which consumes the stream, is the only call that removes it.
 const OPEN: &str = "a stream that is not closed has a connection";
-/// Whichever: the contract allows both.
-const EVEN: Odds = Odds::per_mille(500);
-/// How long the network takes to make good for a call that it cut short.
+/// For choices between two kinds of behaviour that the contract allows.
+const EVEN: Probability = Probability::per_mille(500);
+/// The longest delay of the event after a call that was cut short.
 const SOON: Duration = Duration::from_millis(2);
-/// Calls without a poll between them: the client goes round in circles.
+/// Calls without a poll between them; more mean an endless loop of the client.
 const STUCK_CALLS: u64 = 200_000;
-/// Polls in a row with nothing reported and no time passed: the client spins.
+/// Polls in a row without events and without time passing; more mean that the client spins.
 const STUCK_POLLS: u32 = 20_000;
-/// Polls in a row while time stands still: the client and the servers keep each other busy.
+/// Polls in a row while no time passes; more mean that client and servers keep one another busy.
 const STUCK_TIME: u32 = 100_000;
-/// Things that may happen during one poll without an event for the client: the servers run for ever.
+/// Events during one poll without one for the client; more mean that the servers run endlessly.
 const STUCK_STEPS: u32 = 10_000_000;
-/// Lines of the trace that a panic shows.
-const SCENE_LINES: usize = 40;
+/// Entries of the trace that a panic shows.
+const SHOWN_ENTRIES: usize = 40;

@@ -1,4 +1,4 @@
-//! The user's choices about TLS, and the identity that they make once for many connections.
+//! The TLS options that a user sets, and the identity that is built from them once for many connections.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use super::fault::is_authority_as_server;
 use super::{ALPN, parse_name};
 use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 
-/// What a TLS connection trusts, offers and asks for.
+/// What a TLS client trusts, offers and sends.
 ///
 /// ```
 /// use courser::{TlsConfig, TlsVersion};
@@ -42,31 +42,32 @@ use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
-    /// Which authorities are trusted, beside `extra_roots`. Default: Mozilla's, as compiled in.
+    /// Which certificate authorities are trusted, in addition to `extra_roots`. Default: Mozilla's, compiled in.
     pub roots: TlsRoots,
-    /// Certificates that are trusted as well: of authorities, or of servers themselves, self-signed ones too. Default:
-    /// none.
+    /// Further trusted certificates: of authorities, or of servers themselves, also self-signed ones. Default: none.
     pub extra_roots: Vec<PemOrDer>,
-    /// What we show when a server asks who we are. Default: nothing.
+    /// The client's certificate, for servers that ask for one. Default: none.
     pub client: Option<ClientCertificate>,
-    /// Certificate revocation lists. With any, every certificate of a chain must be covered by one that is up to
-    /// date, unless `allow_unknown_revocation`, and self-signed ones of authorities pass no more. Default: none.
+    /// Certificate revocation lists. If there are any, every certificate of a chain must be covered by a list that is
+    /// up to date, unless `allow_unknown_revocation` is set. Self-signed certificates of authorities are then not
+    /// accepted. Default: none.
     pub crls: Vec<PemOrDer>,
-    /// Certificates that no list in `crls` covers pass. Default: no.
+    /// Accept certificates that no list in `crls` covers. Default: no.
     pub allow_unknown_revocation: bool,
-    /// The name that is sent as SNI and that the certificate must be for, in place of the host's. Default: none.
+    /// The name that is sent as SNI and that the certificate must be for, instead of the name of the host. Default:
+    /// none.
     pub server_name: Option<String>,
-    /// Accept any certificate. Whoever is on the way can then read and change everything. Default: no.
+    /// Accept any certificate. Anyone between client and server can then read and change everything. Default: no.
     pub insecure: bool,
     /// The lowest version offered. Default: TLS 1.2.
     pub min_version: TlsVersion,
     /// The highest version offered. Default: TLS 1.3.
     pub max_version: TlsVersion,
-    /// How many sessions are remembered, to shorten later handshakes with the same name; up to eight for one name,
-    /// the oldest name goes first. 0 remembers none. Each has the server's ticket and certificates: some kilobytes, and
-    /// 128 KiB at worst. Default 1024.
+    /// How many sessions are remembered for shorter handshakes with the same name later: up to eight for one name; the
+    /// oldest name is dropped first. 0 remembers none. A session holds the server's ticket and certificates: some
+    /// kilobytes, at most 128 KiB. Default 1024.
     pub resumption: usize,
-    /// Write the keys of all sessions to the file that the environment names in `SSLKEYLOGFILE`, if it names one.
+    /// Write the keys of all sessions to the file that the environment variable `SSLKEYLOGFILE` names, if it is set.
     /// Default: no.
     pub key_log: bool,
 }
@@ -90,11 +91,11 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
-    /// Reads all files, checks everything, and makes the identity that connections share.
+    /// Reads all files, checks the options, and builds the identity that connections share.
     ///
     /// # Errors
-    /// For the first file that cannot be read or does not hold what it should, and for versions and names that
-    /// make no sense; the error names the part and the file.
+    /// The first file that cannot be read or has other content than expected, or versions and names that are not valid.
+    /// The error has the part of the configuration and the file.
     pub fn build(&self) -> Result<TlsIdentity, TlsConfigError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -171,7 +172,7 @@ impl TlsConfig {
         for source in &self.crls {
             builder = builder.with_crls(source.crls()?);
         }
-        // A list that is out of date hides what was revoked since.
+        // An outdated list does not have what was revoked since.
         builder = builder.enforce_revocation_expiration();
         if self.allow_unknown_revocation {
             builder = builder.allow_unknown_revocation_status();
@@ -187,7 +188,7 @@ impl TlsConfig {
             return Ok(chains);
         }
         let given = given.into_iter().map(|(certificate, _)| certificate);
-        Ok(Arc::new(GivenOrChained {
+        Ok(Arc::new(TrustedOrChained {
             given: given.collect(),
             chains,
         }))
@@ -215,17 +216,17 @@ impl TlsConfig {
     }
 }
 
-/// Certificate authorities to trust.
+/// A set of certificate authorities to trust.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TlsRoots {
     /// Mozilla's list, as it was when the crate `webpki-roots` was released.
     #[default]
     WebPki,
-    /// Those of the operating system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    /// The authorities of the operating system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
     #[cfg(feature = "native-roots")]
     Native,
-    /// None but [`TlsConfig::extra_roots`].
+    /// No authorities but [`TlsConfig::extra_roots`].
     None,
 }
 
@@ -248,17 +249,16 @@ impl fmt::Display for TlsVersion {
     }
 }
 
-/// A certificate of ours with its private key.
+/// The client's certificate with its private key.
 #[derive(Clone, Debug)]
 pub struct ClientCertificate {
-    /// Our certificate, and after it those that lead to its authority.
+    /// The certificate of the client, followed by those that lead to its authority.
     pub chain: PemOrDer,
-    /// The private key: PKCS#8, PKCS#1 or SEC1, not encrypted. It can be the file that holds the chain.
+    /// The private key: PKCS#8, PKCS#1 or SEC1, not encrypted. It may be in the same file as the chain.
     pub key: PemOrDer,
 }
 
-/// Certificates, a key or revocation lists: PEM, where several can follow one another, or one item in DER. Which
-/// of the two is seen by the content.
+/// Certificates, a key or revocation lists: one or more items in PEM, or one item in DER. The content shows which.
 ///
 /// ```
 /// use courser::{PemOrDer, TlsConfig, TlsRoots};
@@ -273,7 +273,7 @@ pub struct ClientCertificate {
 /// ```
 #[derive(Clone)]
 pub enum PemOrDer {
-    /// The content of a file, which is read by [`TlsConfig::build`].
+    /// A file, which [`TlsConfig::build`] reads.
     File(PathBuf),
     /// The content itself.
     Bytes(Vec<u8>),
@@ -297,7 +297,7 @@ impl PemOrDer {
         let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
         match (is_pem, bytes.first()) {
             (true, _) => Ok(Content::Pem(bytes)),
-            // Everything in DER that we read is a SEQUENCE.
+            // Every item in DER that is read here is a SEQUENCE.
             (false, Some(0x30)) => Ok(Content::Der(bytes)),
             (false, _) => Err(TlsConfigError::new(
                 part,
@@ -354,7 +354,7 @@ impl PemOrDer {
     }
 }
 
-/// Bytes are not shown: they may be a private key.
+/// Does not show the bytes, which may be a private key.
 impl fmt::Debug for PemOrDer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -381,8 +381,8 @@ enum Content {
     Der(Vec<u8>),
 }
 
-/// A [`TlsConfig`] that was read and checked, with the sessions that it remembers. Cheap to clone. Two are equal only
-/// if one is a clone of the other: a connection of one is never used for the other.
+/// A [`TlsConfig`] that was read and checked, with the sessions that it remembers. Cheap to clone. Two identities are
+/// equal only if one is a clone of the other: a connection of one identity is never used for another.
 ///
 /// ```
 /// let identity = courser::TlsConfig::default().build()?;
@@ -403,7 +403,7 @@ impl TlsIdentity {
         self.0.client.clone()
     }
 
-    /// Which no other has while this one lives.
+    /// A number that no other identity has while this one exists.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
@@ -435,15 +435,15 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
-/// Trusts a chain that ends in a root, and a certificate that was given itself. WebPKI alone refuses the latter if it
-/// says to be an authority's, as self-signed ones usually do.
+/// Accepts a chain that ends in a root, and a certificate that is itself in `extra_roots`. WebPKI alone refuses the
+/// latter if it is marked as that of an authority, as self-signed certificates usually are.
 #[derive(Debug)]
-struct GivenOrChained {
+struct TrustedOrChained {
     given: Vec<CertificateDer<'static>>,
     chains: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for GivenOrChained {
+impl ServerCertVerifier for TrustedOrChained {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -460,7 +460,7 @@ impl ServerCertVerifier for GivenOrChained {
             now,
         );
         match by_chain {
-            // Its validity in time is checked before this error; its name would be after it.
+            // Before this error, the validity in time was checked; the name was not checked yet.
             Err(rustls::Error::InvalidCertificate(error))
                 if is_authority_as_server(&error) && self.given.contains(end_entity) =>
             {
@@ -494,7 +494,7 @@ impl ServerCertVerifier for GivenOrChained {
     }
 }
 
-/// Checks no certificate, but still that the peer holds the key of the one it shows, so that a broken peer is seen.
+/// Checks no certificate, only that the peer has the key of its certificate, so that a broken peer is detected.
 #[derive(Debug)]
 struct AcceptAny(Arc<CryptoProvider>);
 
@@ -517,7 +517,7 @@ impl ServerCertVerifier for AcceptAny {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        checkable(verify_tls12_signature(message, cert, signed, algorithms))
+        accept_unreadable_key(verify_tls12_signature(message, cert, signed, algorithms))
     }
 
     fn verify_tls13_signature(
@@ -527,7 +527,7 @@ impl ServerCertVerifier for AcceptAny {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        checkable(verify_tls13_signature(message, cert, signed, algorithms))
+        accept_unreadable_key(verify_tls13_signature(message, cert, signed, algorithms))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -535,8 +535,8 @@ impl ServerCertVerifier for AcceptAny {
     }
 }
 
-/// A signature that is wrong is an error; a certificate whose key cannot be read at all (an old X.509 version) is not.
-fn checkable(
+/// Makes a wrong signature an error, and accepts a certificate whose key cannot be read (an old X.509 version).
+fn accept_unreadable_key(
     verified: Result<HandshakeSignatureValid, rustls::Error>,
 ) -> Result<HandshakeSignatureValid, rustls::Error> {
     match verified {
@@ -549,7 +549,7 @@ fn checkable(
     }
 }
 
-/// A root that is on the system and cannot be used is left out; a file that cannot be read is an error.
+/// Unusable roots of the system are ignored; a file that cannot be read is an error.
 #[cfg(feature = "native-roots")]
 fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
     let loaded = rustls_native_certs::load_native_certs();
@@ -566,7 +566,7 @@ fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
     }
 }
 
-/// rustls goes on without a log when it cannot open the file; whoever asks for one should hear of it.
+/// rustls continues without a log if it cannot open the file. Here this is an error.
 fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
     if let Some(path) = std::env::var_os("SSLKEYLOGFILE").map(PathBuf::from) {
         use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! The errors of rustls, sorted by what a user can do about them: [`TlsFault`].
+//! Converts the errors of rustls to [`TlsFault`], which separates them by what a user can do about them.
 
 use std::time::Duration;
 
@@ -7,16 +7,18 @@ use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehav
 
 use crate::error::{TlsAlert, TlsFault};
 
-/// The fault that an error of rustls stands for. `heard`: a record of the peer was accepted before. `handshaking`: the session was not yet up.
-pub(super) fn from_rustls(error: Error, heard: bool, handshaking: bool) -> TlsFault {
+/// `record_accepted`: a record of the peer was accepted before. `handshaking`: the handshake was not complete.
+pub(super) fn from_rustls(error: Error, record_accepted: bool, handshaking: bool) -> TlsFault {
     match error {
         Error::InvalidCertificate(error) => from_certificate(error),
-        Error::InvalidMessage(_) if !heard => TlsFault::NotTls,
+        Error::InvalidMessage(_) if !record_accepted => TlsFault::NotTls,
         Error::NoCertificatesPresented => {
-            TlsFault::BadCertificate("the server has presented none".to_owned())
+            TlsFault::BadCertificate("the server has sent no certificate".to_owned())
         }
         Error::InvalidCertRevocationList(_) => TlsFault::BadCertificate(error.to_string()),
-        Error::PeerIncompatible(why) => TlsFault::ProtocolMismatch(words(&format!("{why:?}"))),
+        Error::PeerIncompatible(why) => {
+            TlsFault::ProtocolMismatch(split_words(&format!("{why:?}")))
+        }
         Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
             TlsFault::Alpn
         }
@@ -31,8 +33,8 @@ pub(super) fn from_rustls(error: Error, heard: bool, handshaking: bool) -> TlsFa
             alert => TlsFault::Alert(TlsAlert(alert.into())),
         },
         Error::AlertReceived(alert) => TlsFault::Alert(TlsAlert(alert.into())),
-        Error::InvalidMessage(why) => TlsFault::BadRecord(words(&format!("{why:?}"))),
-        Error::PeerMisbehaved(why) => TlsFault::BadRecord(words(&format!("{why:?}"))),
+        Error::InvalidMessage(why) => TlsFault::BadRecord(split_words(&format!("{why:?}"))),
+        Error::PeerMisbehaved(why) => TlsFault::BadRecord(split_words(&format!("{why:?}"))),
         Error::DecryptError => TlsFault::BadRecord("a record cannot be decrypted".to_owned()),
         Error::PeerSentOversizedRecord
         | Error::InappropriateMessage { .. }
@@ -47,13 +49,13 @@ fn from_certificate(error: CertificateError) -> TlsFault {
             ago: Duration::ZERO,
         },
         CertificateError::ExpiredContext { time, not_after } => TlsFault::Expired {
-            ago: between(not_after, time),
+            ago: time_between(not_after, time),
         },
         CertificateError::NotValidYet => TlsFault::NotYetValid {
             ahead: Duration::ZERO,
         },
         CertificateError::NotValidYetContext { time, not_before } => TlsFault::NotYetValid {
-            ahead: between(time, not_before),
+            ahead: time_between(time, not_before),
         },
         CertificateError::NotValidForName => TlsFault::WrongName {
             expected: String::new(),
@@ -74,17 +76,17 @@ fn from_certificate(error: CertificateError) -> TlsFault {
         },
         CertificateError::ExpiredRevocationListContext { time, next_update } => {
             TlsFault::CrlExpired {
-                ago: between(next_update, time),
+                ago: time_between(next_update, time),
             }
         }
         error if is_authority_as_server(&error) => TlsFault::BadCertificate(
-            "it is self-signed or an authority's, and not itself among those trusted".to_owned(),
+            "it is self-signed or that of an authority, and is not itself trusted".to_owned(),
         ),
         error => TlsFault::BadCertificate(error.to_string()),
     }
 }
 
-/// Whether the server showed a certificate that says to be an authority's.
+/// Whether the server sent a certificate that is marked as that of an authority.
 pub(super) fn is_authority_as_server(error: &CertificateError) -> bool {
     let CertificateError::Other(OtherError(error)) = error else {
         return false;
@@ -92,11 +94,11 @@ pub(super) fn is_authority_as_server(error: &CertificateError) -> bool {
     matches!(error.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-fn between(earlier: UnixTime, later: UnixTime) -> Duration {
+fn time_between(earlier: UnixTime, later: UnixTime) -> Duration {
     Duration::from_secs(later.as_secs().saturating_sub(earlier.as_secs()))
 }
 
-/// `DnsName("example.com")` as the verifier writes it, without its wrapping.
+/// Removes the wrapping in `DnsName("example.com")`, the form in which the verifier shows names.
 fn plain_name(name: &str) -> String {
     let inner = name
         .split_once('(')
@@ -105,8 +107,8 @@ fn plain_name(name: &str) -> String {
     inner.trim_matches('"').to_owned()
 }
 
-/// `NoCipherSuitesInCommon` as `no cipher suites in common`: the names of rustls's variants say what happened.
-fn words(name: &str) -> String {
+/// `NoCipherSuitesInCommon` as `no cipher suites in common`: the names of rustls's variants describe the fault.
+fn split_words(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 8);
     let mut before_was_lower = false;
     for letter in name.chars() {
@@ -127,7 +129,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn faults_read_well() {
+    fn texts_of_faults() {
         for (fault, text) in [
             (
                 TlsFault::Expired {

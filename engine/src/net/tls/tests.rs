@@ -1,4 +1,5 @@
-//! Sessions in memory, with rustls's server as the peer, over a wire that gives and takes as few bytes as it is told.
+//! TLS sessions in memory, with rustls's server as the peer. The wire between them reads and writes as few bytes at a
+//! time as a test sets.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -23,11 +24,11 @@ use crate::error::{TlsAlert, TlsPart};
 struct Wire {
     to_client: VecDeque<u8>,
     to_server: Vec<u8>,
-    /// How many bytes one read of the client gives at most.
+    /// The most bytes that one read of the client returns.
     read_step: usize,
-    /// How many bytes one write of the client takes at most.
+    /// The most bytes that one write of the client takes.
     write_step: usize,
-    /// How many bytes the client may write before the wire is full.
+    /// The most bytes that the client may write until the server reads.
     room: usize,
     /// The server has closed its side.
     eof: bool,
@@ -50,7 +51,7 @@ impl Wire {
     }
 }
 
-impl Raw for Wire {
+impl LowerStream for Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.reads += 1;
         if self.to_client.is_empty() {
@@ -76,7 +77,7 @@ impl Raw for Wire {
         Ok(n)
     }
 
-    /// A wire with a step may have more whatever the count.
+    /// With a step set, a short read does not mean that the wire is empty.
     fn is_drained(&self, n: usize, room: usize) -> bool {
         n < room.min(self.read_step)
     }
@@ -156,7 +157,7 @@ impl Leaf {
         clients: Option<&Authority>,
     ) -> ServerConfig {
         let mut provider = ring::default_provider();
-        // One cipher for all, so that `Forger` needs to know one.
+        // One cipher suite for all tests, so that `Forger` has to know only one.
         provider
             .cipher_suites
             .retain(|suite| format!("{:?}", suite.suite()).contains("CHACHA20"));
@@ -184,7 +185,7 @@ impl Leaf {
     }
 }
 
-/// Trusts that authority alone.
+/// A configuration that trusts only this authority.
 fn trusting(authority: &Authority) -> TlsConfig {
     TlsConfig {
         roots: TlsRoots::None,
@@ -218,7 +219,7 @@ impl Pair {
         }
     }
 
-    /// A pair that is good for everything but the handshake.
+    /// A pair with its handshake done.
     fn ready() -> Self {
         Self::ready_with(rustls::ALL_VERSIONS)
     }
@@ -234,11 +235,11 @@ impl Pair {
         pair
     }
 
-    /// Lets the server read, think and write.
+    /// Lets the server read, process and write.
     fn serve(&mut self) {
         let mut input = &self.wire.to_server[..];
         while !input.is_empty() {
-            // With plaintext waiting, the server takes no more.
+            // While plaintext waits, rustls's server takes no more.
             if self.server.read_tls(&mut input).is_err() {
                 break;
             }
@@ -282,8 +283,8 @@ impl Pair {
         self.tls.write(&mut self.wire, &mut self.buf, &slices)
     }
 
-    /// What the server has received.
-    fn heard(&mut self) -> Vec<u8> {
+    /// The plaintext that the server has received.
+    fn received(&mut self) -> Vec<u8> {
         let mut plain = Vec::new();
         loop {
             self.serve();
@@ -295,7 +296,7 @@ impl Pair {
         }
     }
 
-    fn say(&mut self, plain: &[u8]) {
+    fn send(&mut self, plain: &[u8]) {
         self.server.writer().write_all(plain).unwrap();
         self.serve();
     }
@@ -309,7 +310,7 @@ fn is_blocked<T>(result: &io::Result<T>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Bytes that differ at every offset that matters.
+/// Bytes without a short period.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
 }
@@ -324,8 +325,8 @@ fn both_versions_carry_bytes_both_ways() {
     ] {
         let mut pair = Pair::ready_with(&[version]);
         assert_eq!(pair.write(&[b"GET / ", b"HTTP/1.1\r\n"]).unwrap(), 16);
-        assert_eq!(pair.heard(), b"GET / HTTP/1.1\r\n");
-        pair.say(b"HTTP/1.1 200 OK\r\n");
+        assert_eq!(pair.received(), b"GET / HTTP/1.1\r\n");
+        pair.send(b"HTTP/1.1 200 OK\r\n");
         assert_eq!(pair.read().unwrap(), b"HTTP/1.1 200 OK\r\n");
         assert!(pair.tls.is_drained());
         assert!(is_blocked(&pair.read()));
@@ -368,7 +369,7 @@ fn a_name_can_be_an_address_have_a_dot_or_be_another() {
 }
 
 #[test]
-fn each_bad_certificate_has_its_fault() {
+fn each_bad_certificate_has_its_own_fault() {
     let authority = Authority::new("authority");
     let other = Authority::new("other");
     let trust = trusting(&authority);
@@ -424,9 +425,9 @@ fn each_bad_certificate_has_its_fault() {
     ));
 }
 
-/// As `openssl req -x509` makes them: authorities of themselves.
+/// A certificate like those of `openssl req -x509`: its own authority.
 #[test]
-fn a_self_signed_certificate_is_trusted_if_it_is_given() {
+fn a_self_signed_certificate_is_trusted_if_configured() {
     let self_signed = |last_year| {
         let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -462,7 +463,7 @@ fn a_self_signed_certificate_is_trusted_if_it_is_given() {
         panic!()
     };
     assert!(why.contains("self-signed"), "{why}");
-    // Nobody can revoke it.
+    // Nothing can revoke this certificate.
     let authority = Authority::new("authority");
     let with_lists = TlsConfig {
         crls: vec![authority.crl(&[], 4000)],
@@ -475,7 +476,7 @@ fn a_self_signed_certificate_is_trusted_if_it_is_given() {
 }
 
 #[test]
-fn the_server_hears_why_its_certificate_is_refused() {
+fn a_refused_certificate_sends_an_alert() {
     let authority = Authority::new("authority");
     let leaf = Authority::new("other").leaf(&["a.example"], |_| ());
     let mut pair = Pair::new(
@@ -491,7 +492,7 @@ fn the_server_hears_why_its_certificate_is_refused() {
             rustls::AlertDescription::UnknownCA
         ))
     );
-    // And every further call says the same.
+    // Every further call returns the same fault.
     assert_eq!(fault_of(pair.read().unwrap_err()), TlsFault::UnknownIssuer);
     assert_eq!(
         fault_of(pair.write(&[b"x"]).unwrap_err()),
@@ -500,7 +501,7 @@ fn the_server_hears_why_its_certificate_is_refused() {
 }
 
 #[test]
-fn revocation_lists_are_heeded() {
+fn revocation_lists_are_applied() {
     let authority = Authority::new("authority");
     let leaf = authority.leaf(&["a.example"], |_| ());
     let outcome = |crls: Vec<PemOrDer>, allow_unknown_revocation| {
@@ -624,7 +625,7 @@ fn the_client_shows_its_certificate() {
         pair.handshake().unwrap();
         assert_eq!(pair.server.peer_certificates(), Some(&own.chain[..]));
     }
-    // Without one, TLS 1.2 fails in the handshake, and TLS 1.3 after it (RFC 8446 §4.4.2.4).
+    // Without a certificate, TLS 1.2 fails during the handshake, and TLS 1.3 after it (RFC 8446 §4.4.2.4).
     let without = trusting(&authority).build().unwrap();
     let server = leaf.server_with(&[&version::TLS12], Some(&authority));
     let fault = Pair::new(&without, server, "a.example").fault();
@@ -637,7 +638,7 @@ fn the_client_shows_its_certificate() {
 }
 
 #[test]
-fn sessions_are_resumed_unless_told_not_to() {
+fn sessions_are_resumed_unless_disabled() {
     let authority = Authority::new("authority");
     let leaf = authority.leaf(&["a.example"], |_| ());
     for version in [&version::TLS12, &version::TLS13] {
@@ -647,7 +648,7 @@ fn sessions_are_resumed_unless_told_not_to() {
             let mut pair = Pair::shared(identity, &server, "a.example");
             pair.handshake().unwrap();
             pair.write(&[b"x"]).unwrap();
-            assert_eq!(pair.heard(), b"x");
+            assert_eq!(pair.received(), b"x");
             assert!(is_blocked(&pair.read())); // takes the tickets
             let resumed = pair.tls.info().unwrap().resumed;
             let kind = pair.server.handshake_kind();
@@ -669,7 +670,7 @@ fn sessions_are_resumed_unless_told_not_to() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_apart() {
+fn bytes_that_are_not_tls() {
     let identity = TlsConfig::default().build().unwrap();
     let outcome = |answer: &[u8], step| {
         let mut tls = Tls::new(&identity, "a.example").unwrap();
@@ -696,7 +697,7 @@ fn what_is_no_tls_is_told_apart() {
             outcome(b"\x16\x03\x03\x00\x40", step),
             TlsFault::HandshakeEof
         );
-        // TLS, but no server's hello.
+        // A TLS record that is not a ServerHello.
         let alert = outcome(b"\x15\x03\x03\x00\x02\x02\x28", step);
         assert_eq!(alert, TlsFault::Alert(TlsAlert(40)));
         let early = outcome(b"\x17\x03\x03\x00\x02ab", step);
@@ -709,7 +710,7 @@ fn what_is_no_tls_is_told_apart() {
     }
 }
 
-/// A message of the handshake may be longer than the buffer: that is an end, not a loop.
+/// A handshake message that is longer than the buffer ends the session and causes no endless loop.
 #[test]
 fn a_message_too_large_for_the_buffer_ends_the_session() {
     let identity = TlsConfig::default().build().unwrap();
@@ -729,7 +730,7 @@ fn a_message_too_large_for_the_buffer_ends_the_session() {
 }
 
 #[test]
-fn an_alert_is_found_behind_a_write_that_fails() {
+fn an_alert_is_read_after_a_failed_write() {
     let identity = TlsConfig::default().build().unwrap();
     let mut tls = Tls::new(&identity, "a.example").unwrap();
     let mut wire = Wire::new();
@@ -765,13 +766,13 @@ fn a_handshake_at_every_pace() {
             pair.wire.room = usize::MAX;
             pair.wire.write_step = usize::MAX;
             assert_eq!(pair.write(&[b"hello"]).unwrap(), 5);
-            assert_eq!(pair.heard(), b"hello");
+            assert_eq!(pair.received(), b"hello");
         }
     }
 }
 
 #[test]
-fn a_million_bytes_come_whole_however_they_are_cut() {
+fn a_million_bytes_arrive_in_any_segmentation() {
     let sent = pattern(1_000_000);
     for version in [&version::TLS12, &version::TLS13] {
         for (step, record) in [
@@ -793,7 +794,7 @@ fn a_million_bytes_come_whole_however_they_are_cut() {
             };
             let mut got = Vec::new();
             for piece in sent[..length].chunks(record) {
-                pair.say(piece);
+                pair.send(piece);
                 if pair.wire.to_client.len() < 200_000 {
                     continue;
                 }
@@ -819,19 +820,19 @@ fn a_million_bytes_come_whole_however_they_are_cut() {
     }
 }
 
-/// After a read that says so, no other call to the system is needed; and one that does not is followed by another.
+/// After a read that has drained the stream, no further read is needed; after any other read, there is one.
 #[test]
 fn drained_means_that_nothing_is_left() {
     let mut pair = Pair::ready();
     assert!(is_blocked(&pair.read())); // takes the tickets
-    pair.say(b"one");
+    pair.send(b"one");
     pair.wire.reads = 0;
     assert_eq!(pair.read().unwrap(), b"one");
     assert!(pair.tls.is_drained());
     assert_eq!(pair.wire.reads, 1);
     let long = pattern(200_000);
-    pair.say(&long[..60_000]);
-    pair.say(&long[60_000..120_000]);
+    pair.send(&long[..60_000]);
+    pair.send(&long[60_000..120_000]);
     let mut got = Vec::new();
     loop {
         got.extend(pair.read().unwrap());
@@ -840,8 +841,8 @@ fn drained_means_that_nothing_is_left() {
         }
     }
     assert_eq!(got, &long[..120_000]);
-    // The end came along with the last bytes: the read that gives them does not call itself the last.
-    pair.say(b"last");
+    // The end came with the last bytes: the read that returns these bytes must not report an empty stream.
+    pair.send(b"last");
     pair.server.send_close_notify();
     pair.serve();
     assert_eq!(pair.read().unwrap(), b"last");
@@ -857,13 +858,13 @@ fn a_write_counts_whole_records_only() {
     assert!(is_blocked(&pair.write(&[b"request", b" body"])));
     assert!(is_blocked(&pair.write(&[b"request", b" body"])));
     assert_eq!(pair.wire.room, 0);
-    assert_eq!(pair.heard(), b"");
+    assert_eq!(pair.received(), b"");
     pair.wire.room = usize::MAX;
     assert_eq!(
         pair.write(&[b"request", b" body", b" and more"]).unwrap(),
         21
     );
-    assert_eq!(pair.heard(), b"request body and more");
+    assert_eq!(pair.received(), b"request body and more");
     assert_eq!(pair.tls.out.bytes.capacity(), 0);
 }
 
@@ -904,8 +905,8 @@ fn a_large_write_at_every_pace() {
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
                 }
                 if room > 1000 || pair.wire.to_server.len() > 10_000 || done == body.len() {
-                    got.extend(pair.heard());
-                    // All that is counted has arrived.
+                    got.extend(pair.received());
+                    // All counted plaintext has arrived.
                     assert!(got.len() >= done);
                 }
                 if done == body.len() {
@@ -918,13 +919,13 @@ fn a_large_write_at_every_pace() {
     }
 }
 
-/// One write of the system for as many records as there is buffer for.
+/// One write for as many records as the buffer holds.
 #[test]
 fn records_go_out_together() {
     let mut pair = Pair::ready();
     let body = pattern(64 * 1024);
     struct Counting<'a>(&'a mut Wire, usize);
-    impl Raw for Counting<'_> {
+    impl LowerStream for Counting<'_> {
         fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
             self.0.read(buf)
         }
@@ -939,11 +940,11 @@ fn records_go_out_together() {
         .write(&mut raw, &mut pair.buf, &[IoSlice::new(&body)])
         .unwrap();
     assert_eq!((n, raw.1), (body.len(), 1));
-    assert_eq!(pair.heard(), body);
+    assert_eq!(pair.received(), body);
 }
 
 #[test]
-fn a_write_error_is_told_after_what_was_counted() {
+fn a_write_error_is_returned_after_counted_bytes() {
     let mut pair = Pair::ready();
     let body = pattern(40_000);
     pair.wire.room = 20_000;
@@ -951,7 +952,7 @@ fn a_write_error_is_told_after_what_was_counted() {
     pair.wire.broken = true;
     let error = pair.write(&[&body[MAX_PLAINTEXT..]]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-    // A caller that does not come back with its bytes is refused, not crossed.
+    // A caller that does not repeat its bytes gets an error.
     pair.wire.broken = false;
     pair.wire.room = usize::MAX;
     let error = pair.write(&[b"another"]).unwrap_err();
@@ -964,7 +965,7 @@ fn a_write_error_is_told_after_what_was_counted() {
 fn the_end_is_clean_only_with_close_notify() {
     for version in [&version::TLS12, &version::TLS13] {
         let mut pair = Pair::ready_with(&[version]);
-        pair.say(b"all");
+        pair.send(b"all");
         pair.server.send_close_notify();
         pair.serve();
         pair.wire.eof = true;
@@ -973,7 +974,7 @@ fn the_end_is_clean_only_with_close_notify() {
         assert_eq!(pair.read().unwrap(), b"");
 
         let mut pair = Pair::ready_with(&[version]);
-        pair.say(b"some");
+        pair.send(b"some");
         pair.wire.eof = true;
         assert_eq!(pair.read().unwrap(), b"some");
         let error = pair.read().unwrap_err();
@@ -982,7 +983,7 @@ fn the_end_is_clean_only_with_close_notify() {
 
         // In the middle of a record.
         let mut pair = Pair::ready_with(&[version]);
-        pair.say(b"some");
+        pair.send(b"some");
         pair.wire.to_client.pop_back();
         pair.wire.eof = true;
         assert_eq!(fault_of(pair.read().unwrap_err()), TlsFault::Truncated);
@@ -990,14 +991,14 @@ fn the_end_is_clean_only_with_close_notify() {
 }
 
 #[test]
-fn the_peer_hears_of_our_end() {
+fn closing_sends_close_notify() {
     for version in [&version::TLS12, &version::TLS13] {
         let mut pair = Pair::ready_with(&[version]);
         pair.tls.close_notify(&mut pair.wire);
         pair.serve();
         let state = pair.server.process_new_packets().unwrap();
         assert!(state.peer_has_closed());
-        // Not before the handshake, not twice, not behind half a record.
+        // Not before the handshake, not twice, and not after an incomplete record.
         let n = pair.wire.to_server.len();
         pair.tls.close_notify(&mut pair.wire);
         assert_eq!(pair.wire.to_server.len(), n);
@@ -1011,12 +1012,12 @@ fn the_peer_hears_of_our_end() {
 }
 
 #[test]
-fn a_record_that_was_tampered_with_ends_the_session_behind_what_came_before() {
+fn a_tampered_record_ends_the_session_after_the_data_before_it() {
     for version in [&version::TLS12, &version::TLS13] {
         let mut pair = Pair::ready_with(&[version]);
-        pair.say(b"good");
+        pair.send(b"good");
         let before = pair.wire.to_client.len();
-        pair.say(b"changed");
+        pair.send(b"changed");
         pair.wire.to_client[before + 10] ^= 1;
         assert_eq!(pair.read().unwrap(), b"good");
         assert!(!pair.tls.is_drained());
@@ -1032,8 +1033,8 @@ fn a_record_that_was_tampered_with_ends_the_session_behind_what_came_before() {
     }
 }
 
-/// A server that asks for a renegotiation is told no (RFC 5246 §7.4.1.1), and the session goes on; one that does not
-/// stop asking is left.
+/// A request for renegotiation is refused (RFC 5246 §7.4.1.1), and the session continues. A server that keeps asking
+/// ends the session.
 #[test]
 fn renegotiation_is_refused() {
     let mut pair = Pair::ready_with(&[&version::TLS12]);
@@ -1051,34 +1052,34 @@ fn renegotiation_is_refused() {
     assert!(matches!(fault_of(fault.unwrap()), TlsFault::BadRecord(_)));
 }
 
-/// The answer to a request for new keys goes before the next write, and the session goes on with them.
+/// The answer to a KeyUpdate goes before the next write, and the session continues with the new keys.
 #[test]
-fn keys_are_updated() {
+fn key_updates_are_answered() {
     let mut pair = Pair::ready_with(&[&version::TLS13]);
     for round in 0..5 {
         pair.server.refresh_traffic_keys().unwrap();
-        pair.say(b"under new keys");
+        pair.send(b"under new keys");
         assert_eq!(pair.read().unwrap(), b"under new keys");
         assert_eq!(
             pair.write(&[b"as ", b"are these"]).unwrap(),
             12,
             "round {round}"
         );
-        assert_eq!(pair.heard(), b"as are these");
+        assert_eq!(pair.received(), b"as are these");
         assert_eq!(pair.server_error, None);
     }
-    // With the answer waiting behind a wire that is full.
+    // The answer waits because the wire is full.
     pair.server.refresh_traffic_keys().unwrap();
-    pair.say(b"again");
+    pair.send(b"again");
     pair.wire.room = 5;
     assert_eq!(pair.read().unwrap(), b"again");
     assert!(is_blocked(&pair.write(&[b"late"])));
     pair.wire.room = usize::MAX;
     assert_eq!(pair.write(&[b"late"]).unwrap(), 4);
-    assert_eq!(pair.heard(), b"late");
+    assert_eq!(pair.received(), b"late");
 }
 
-/// A message of the handshake may come in pieces, with our own writes between them.
+/// A handshake message may come in pieces, with writes of the client between them.
 #[test]
 fn a_ticket_in_pieces_does_not_stop_a_write() {
     let mut pair = Pair::ready_with(&[&version::TLS13]);
@@ -1104,7 +1105,7 @@ fn a_ticket_in_pieces_does_not_stop_a_write() {
 #[test]
 fn alerts_after_the_handshake() {
     for version in [&version::TLS12, &version::TLS13] {
-        // A fatal alert, behind data.
+        // A fatal alert after data.
         let mut pair = Pair::ready_with(&[version]);
         let mut peer = Forger::take(&mut pair);
         peer.send(&mut pair, 23, b"data");
@@ -1112,7 +1113,7 @@ fn alerts_after_the_handshake() {
         assert_eq!(pair.read().unwrap(), b"data");
         let fault = fault_of(pair.read().unwrap_err());
         assert_eq!(fault, TlsFault::Alert(TlsAlert(80)));
-        // What follows close_notify is not for us.
+        // Bytes after close_notify are ignored.
         let mut pair = Pair::ready_with(&[version]);
         let mut peer = Forger::take(&mut pair);
         peer.send(&mut pair, 21, &[1, 0]);
@@ -1122,7 +1123,7 @@ fn alerts_after_the_handshake() {
     }
 }
 
-/// A peer that sends records without anything in them is left after some of them.
+/// Too many empty records end the session.
 #[test]
 fn empty_records_without_end_are_refused() {
     let mut pair = Pair::ready();
@@ -1134,9 +1135,9 @@ fn empty_records_without_end_are_refused() {
     assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
 }
 
-/// What a server says of its own accord, with the end of its handshake, is there for the first read.
+/// Data that the server sends together with the end of its handshake is returned by the first read.
 #[test]
-fn data_behind_the_handshake_is_kept() {
+fn data_sent_with_the_handshake_is_kept() {
     let authority = Authority::new("authority");
     let mut server = authority
         .leaf(&["a.example"], |_| ())
@@ -1145,17 +1146,17 @@ fn data_behind_the_handshake_is_kept() {
     let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
     assert!(!pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
     pair.serve();
-    pair.say(&pattern(30_000)); // before our Finished, as a TLS 1.3 server may
+    pair.send(&pattern(30_000)); // before the client's Finished, which TLS 1.3 allows
     assert!(pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
     assert!(!pair.tls.is_drained());
     assert_eq!(pair.write(&[b"x"]).unwrap(), 1);
-    assert_eq!(pair.heard(), b"x");
+    assert_eq!(pair.received(), b"x");
     assert_eq!(pair.read().unwrap(), pattern(30_000));
     assert!(is_blocked(&pair.read()));
-    assert_eq!(pair.tls.early.capacity(), 0);
+    assert_eq!(pair.tls.early_plaintext.capacity(), 0);
 }
 
-/// What an idle session costs, by the memory of this process; prints it. Run alone:
+/// Measures and prints the memory of an idle session. Run alone:
 /// `cargo test -p courser --lib -- --ignored --nocapture an_idle_session_is_small`.
 #[test]
 #[ignore = "measures the memory of the whole process"]
@@ -1180,8 +1181,8 @@ fn an_idle_session_is_small() {
             let mut pair = Pair::shared(&identity, &server, "a.example");
             pair.handshake().unwrap();
             pair.write(&[b"GET / HTTP/1.1\r\n\r\n"]).unwrap();
-            pair.heard();
-            pair.say(&pattern(20_000));
+            pair.received();
+            pair.send(&pattern(20_000));
             while pair.read().is_ok() {}
             Box::new(pair.tls)
         };
@@ -1194,18 +1195,18 @@ fn an_idle_session_is_small() {
         let fixed = size_of::<Tls>();
         println!("{version:?}: {each} bytes, {fixed} of them the session's own structure");
         assert!(each <= 24 * 1024);
-        kept.push(sessions); // freed memory would hide what the next ones cost
+        kept.push(sessions); // freed memory would hide the memory of the next sessions
     }
 }
 
-/// Encrypts what no rustls server would send, with the keys of one.
+/// Encrypts records that no rustls server would send, with the keys of such a server.
 struct Forger {
     seal: Box<dyn rustls::crypto::cipher::MessageEncrypter>,
     sequence: u64,
 }
 
 impl Forger {
-    /// Takes the place of the pair's server.
+    /// Replaces the server of the pair.
     fn take(pair: &mut Pair) -> Self {
         use rustls::{ConnectionTrafficSecrets, SupportedCipherSuite};
         let idle = ServerConnection::new(Arc::new(
@@ -1239,7 +1240,7 @@ impl Forger {
 
 // ---- what the environment says
 
-/// Runs a test of this file again, in a process with that variable. True in that process.
+/// Runs a test of this file again in a process with this environment variable. True in that process.
 fn with_variable(test: &str, name: &str, value: &std::path::Path) -> bool {
     const CHILD: &str = "COURSER_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
@@ -1283,7 +1284,7 @@ mod native_roots {
 
     use super::*;
 
-    /// A configuration that trusts what the system trusts.
+    /// A configuration that trusts the authorities of the system.
     fn native() -> TlsConfig {
         TlsConfig {
             roots: TlsRoots::Native,
@@ -1291,7 +1292,7 @@ mod native_roots {
         }
     }
 
-    /// Everything is in one process: the authority's certificate goes to the file before it is read.
+    /// The test is its own process: it writes the certificate to the file before the file is read.
     #[test]
     fn the_system_s_authorities_are_trusted() {
         let path = std::env::temp_dir().join(format!("courser-roots-{}.pem", std::process::id()));

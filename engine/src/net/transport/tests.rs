@@ -1,4 +1,4 @@
-//! Transports over a network in memory, with one and two TLS servers at its end.
+//! Transports over a network in memory, with one or two TLS servers at its end.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use super::*;
 use crate::net::tls::{GOOD_BUFFER, PemOrDer, TlsConfig, TlsIdentity, TlsRoots};
 use crate::net::{Address, Event, SocketOptions, Token};
 
-/// One pipe; a stream is nothing but the right to use it.
+/// A pipe in memory. The stream type is `()`.
 #[derive(Clone, Default)]
 struct Memory(Rc<RefCell<Pipe>>);
 
@@ -23,9 +23,9 @@ struct Memory(Rc<RefCell<Pipe>>);
 struct Pipe {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
-    /// The most that one call reads or writes; 0 is without limit.
+    /// The most bytes that one call reads or writes; 0 means no limit.
     step: usize,
-    /// Room for writes until it is renewed; `None` is without limit.
+    /// Bytes that may be written until the test renews it; `None` means no limit.
     room: Option<usize>,
     closed: bool,
 }
@@ -103,7 +103,7 @@ impl Net for Memory {
     }
 }
 
-/// A name, an identity that trusts its certificate, and its server.
+/// For a host name: an identity that trusts its certificate, and its server.
 fn side(name: &str) -> (TlsIdentity, ServerConnection) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -124,7 +124,7 @@ fn side(name: &str) -> (TlsIdentity, ServerConnection) {
     (config.build().unwrap(), server)
 }
 
-/// Moves ciphertext into a server, and returns the plaintext that came out.
+/// Passes ciphertext to a server and returns the plaintext.
 fn feed(server: &mut ServerConnection, mut input: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     loop {
@@ -146,10 +146,10 @@ fn drain(server: &mut ServerConnection, output: &mut Vec<u8>) {
     }
 }
 
-/// The peers of a transport: a proxy that speaks TLS, and the origin behind it; or one of them.
+/// The peers of a transport: a proxy with TLS and the server after it, or one of them.
 struct Peers {
     net: Memory,
-    /// Outermost first.
+    /// The outermost first.
     servers: Vec<ServerConnection>,
     plain: Vec<u8>,
 }
@@ -172,7 +172,7 @@ impl Peers {
         pipe.room = pipe.room.map(|_| ROOM);
     }
 
-    fn say(&mut self, plain: &[u8]) {
+    fn send(&mut self, plain: &[u8]) {
         match self.servers.last_mut() {
             Some(server) => server.writer().write_all(plain).unwrap(),
             None => self.net.0.borrow_mut().to_client.extend(plain),
@@ -190,7 +190,7 @@ impl Peers {
 
 const ROOM: usize = 5000;
 
-/// A transport with that many sessions, their handshakes done.
+/// A transport with so many sessions, whose handshakes are done.
 fn open(sessions: usize, step: usize, room: Option<usize>) -> (Transport<()>, Peers, Vec<u8>) {
     let net = Memory::default();
     net.0.borrow_mut().step = step;
@@ -246,13 +246,13 @@ fn bytes_go_through_every_shape_at_every_pace() {
             assert!(peers.plain == body, "{sessions} sessions, step {step}");
             let (mut got, mut drained) = (Vec::new(), 0);
             for piece in body.chunks(40_000) {
-                peers.say(piece);
+                peers.send(piece);
                 loop {
                     match transport.read(&mut peers.net, &mut buf) {
                         Ok(n) => {
                             assert_ne!(n, 0);
                             got.extend_from_slice(&buf[..n]);
-                            // A network with a step does not keep the contract about short reads.
+                            // With a step set, this network breaks the contract about short reads.
                             if step == 0 && transport.is_drained(&peers.net, n, buf.len()) {
                                 assert!(peers.net.0.borrow().to_client.is_empty());
                                 drained += 1;
@@ -272,7 +272,7 @@ fn bytes_go_through_every_shape_at_every_pace() {
 }
 
 #[test]
-fn closing_tells_every_peer() {
+fn closing_sends_close_notify_to_every_peer() {
     for sessions in 0..=2 {
         let (transport, mut peers, _) = open(sessions, 0, None);
         transport.close(&mut peers.net);
@@ -295,9 +295,9 @@ fn there_are_at_most_two_sessions() {
 }
 
 #[test]
-fn only_plain_bytes_are_appended() {
+fn read_append_needs_a_plain_stream() {
     let (mut transport, mut peers, _) = open(0, 0, None);
-    peers.say(b"plain");
+    peers.send(b"plain");
     let mut body = Vec::with_capacity(10);
     assert_eq!(transport.read_append(&mut peers.net, &mut body).unwrap(), 5);
     assert_eq!(body, b"plain");

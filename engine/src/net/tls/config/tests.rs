@@ -1,4 +1,4 @@
-//! What is wrong with a configuration is told by part and by file.
+//! Errors of the configuration name the part and the file.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use rcgen::{CertificateParams, KeyPair};
 
 use super::*;
 
-/// A certificate that signs itself, and its key.
-fn own() -> (String, KeyPair) {
+/// A self-signed certificate and its key.
+fn self_signed() -> (String, KeyPair) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
     (params.self_signed(&key).unwrap().pem(), key)
@@ -23,7 +23,7 @@ fn error(edit: impl FnOnce(&mut TlsConfig)) -> TlsConfigError {
     config.build().unwrap_err()
 }
 
-fn told(error: &TlsConfigError, part: TlsPart, text: &str) {
+fn assert_error(error: &TlsConfigError, part: TlsPart, text: &str) {
     assert_eq!(error.part(), part);
     let shown = error.to_string();
     assert!(shown.starts_with(&part.to_string()), "{shown}");
@@ -37,36 +37,36 @@ const ENCRYPTED: &str =
     "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAMCAQA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
 
 #[test]
-fn roots_that_are_none() {
-    let (_, key) = own();
+fn invalid_roots() {
+    let (_, key) = self_signed();
     let key = key.serialize_pem();
     for (content, text) in [
-        ("", "there is none in it"),
-        ("neither PEM nor DER", "there is none in it"),
-        (&*key, "there is none in it"),
+        ("", "nothing found"),
+        ("neither PEM nor DER", "nothing found"),
+        (&*key, "nothing found"),
         (BROKEN, ""),
         (NO_CERTIFICATE, ""),
-        // The beginning of something in DER.
+        // The beginning of a DER item.
         ("0\u{3}", ""),
     ] {
         let error = error(|config| config.extra_roots = vec![bytes(content)]);
-        told(&error, TlsPart::Roots, text);
+        assert_error(&error, TlsPart::Roots, text);
         assert_eq!(error.path(), None);
     }
     let nothing_to_trust = error(|config| config.roots = TlsRoots::None);
-    told(&nothing_to_trust, TlsPart::Roots, "");
+    assert_error(&nothing_to_trust, TlsPart::Roots, "");
 }
 
-/// A good certificate does not hide a bad one, wherever it stands.
+/// A valid certificate does not hide an invalid one, at any position.
 #[test]
-fn every_root_is_looked_at() {
-    let (good, _) = own();
+fn every_root_is_checked() {
+    let (good, _) = self_signed();
     for content in [
         format!("{good}{NO_CERTIFICATE}"),
         format!("{NO_CERTIFICATE}{good}"),
     ] {
         let error = error(|config| config.extra_roots = vec![bytes(&content)]);
-        told(&error, TlsPart::Roots, "");
+        assert_error(&error, TlsPart::Roots, "");
     }
     let config = TlsConfig {
         roots: TlsRoots::None,
@@ -77,9 +77,9 @@ fn every_root_is_looked_at() {
 }
 
 #[test]
-fn a_file_is_named() {
+fn errors_name_the_file() {
     let missing = PathBuf::from("/no/such/file.pem");
-    let (chain, key) = own();
+    let (chain, key) = self_signed();
     let file = || PemOrDer::File(missing.clone());
     let with = |chain, key| Some(ClientCertificate { chain, key });
     for (error, part) in [
@@ -97,7 +97,7 @@ fn a_file_is_named() {
             TlsPart::ClientKey,
         ),
     ] {
-        told(&error, part, "/no/such/file.pem");
+        assert_error(&error, part, "/no/such/file.pem");
         assert_eq!(error.path(), Some(&*missing));
         let source = std::error::Error::source(&error).unwrap();
         let source = source.downcast_ref::<io::Error>().unwrap();
@@ -106,23 +106,23 @@ fn a_file_is_named() {
 }
 
 #[test]
-fn keys_that_are_none_or_not_the_certificate_s() {
-    let (chain, key) = own();
-    let (_, other) = own();
+fn invalid_keys_and_keys_of_other_certificates() {
+    let (chain, key) = self_signed();
+    let (_, other) = self_signed();
     let with = |key: PemOrDer| {
         let chain = bytes(&chain);
         move |config: &mut TlsConfig| config.client = Some(ClientCertificate { chain, key })
     };
     for (content, text) in [
-        ("", "there is none in it"),
-        (&*chain, "there is none in it"),
+        ("", "nothing found"),
+        (&*chain, "nothing found"),
         (ENCRYPTED, "encrypted keys cannot be read"),
         ("0\u{3}", ""),
     ] {
-        told(&error(with(bytes(content))), TlsPart::ClientKey, text);
+        assert_error(&error(with(bytes(content))), TlsPart::ClientKey, text);
     }
     let mismatch = error(with(bytes(&other.serialize_pem())));
-    told(&mismatch, TlsPart::ClientCertificate, "");
+    assert_error(&mismatch, TlsPart::ClientCertificate, "");
     // In DER, and in one file with the chain.
     for key in [
         PemOrDer::Bytes(key.serialize_der()),
@@ -135,35 +135,35 @@ fn keys_that_are_none_or_not_the_certificate_s() {
 }
 
 #[test]
-fn lists_that_are_none() {
-    let (chain, _) = own();
-    for (content, text) in [("", "there is none in it"), (&*chain, ""), (NO_LIST, "")] {
+fn invalid_revocation_lists() {
+    let (chain, _) = self_signed();
+    for (content, text) in [("", "nothing found"), (&*chain, ""), (NO_LIST, "")] {
         let error = error(|config| config.crls = vec![bytes(content)]);
-        told(&error, TlsPart::Crl, text);
+        assert_error(&error, TlsPart::Crl, text);
     }
 }
 
 #[test]
-fn versions_and_names_that_make_no_sense() {
+fn invalid_versions_and_names() {
     let upside_down = error(|config| {
         config.min_version = TlsVersion::V1_3;
         config.max_version = TlsVersion::V1_2;
     });
-    told(
+    assert_error(
         &upside_down,
         TlsPart::Versions,
         "the lowest is above the highest",
     );
     for name in ["", "a b", "a..b", "[::1", "x\0y"] {
         let error = error(|config| config.server_name = Some(name.to_owned()));
-        told(&error, TlsPart::ServerName, "neither a DNS name nor");
+        assert_error(&error, TlsPart::ServerName, "neither a DNS name nor");
     }
 }
 
-/// Neither an error nor `Debug` shows a key.
+/// Neither errors nor `Debug` show a key.
 #[test]
 fn keys_are_not_shown() {
-    let (chain, key) = own();
+    let (chain, key) = self_signed();
     let secret = key.serialize_pem();
     let config = TlsConfig {
         client: Some(ClientCertificate {
