@@ -1,8 +1,8 @@
-//! How long to wait for the first byte of an answer, by how long answers have taken of late.
+//! How long to wait for the first byte of an answer, learned from the latencies of recent answers.
 
 use std::time::{Duration, Instant};
 
-/// A time limit that follows what is usual: the 95th percentile of the latest latencies times a factor, within bounds.
+/// A limit that follows the usual latency: the 95th percentile of recent latencies times a factor, within bounds.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 ///
 /// let mut limit = AdaptiveTimeout { min_samples: 10, ..AdaptiveTimeout::default() }.start();
 /// let now = Instant::now();
-/// assert_eq!(limit.timeout(), Duration::from_secs(30)); // nothing is known yet
+/// assert_eq!(limit.timeout(), Duration::from_secs(30)); // no latency is known yet
 /// for _ in 0..10 {
 ///     limit.record(now, Duration::from_millis(200));
 /// }
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// assert!(timeout >= Duration::from_millis(600) && timeout <= Duration::from_millis(700));
 /// ```
 ///
-/// In a client, for each host, so that a call that is stuck is tried again rather than waited for:
+/// In a client, for each host, so that a call that gets no answer is tried again and does not wait longer:
 ///
 /// ```
 /// # fn example(upstream: courser::Upstream) -> Result<(), courser::Error> {
@@ -37,15 +37,15 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveTimeout {
-    /// What the percentile is multiplied with; at least 1. Default 3.
+    /// The percentile is multiplied by this; at least 1. Default 3.
     pub factor: f64,
-    /// The least that the limit becomes. Default 250 ms.
+    /// The shortest limit. Default 250 ms.
     pub min: Duration,
-    /// The most, and what holds until enough is known. Default 30 s.
+    /// The longest limit, and the limit until enough latencies are known. Default 30 s.
     pub max: Duration,
     /// How many latencies are enough. Default 20.
     pub min_samples: u32,
-    /// After so much time, what was seen counts half. Default 30 s.
+    /// After this time, a latency counts half. Default 30 s.
     pub half_life: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for AdaptiveTimeout {
 }
 
 impl AdaptiveTimeout {
-    /// The limit of one host, of which nothing is known.
+    /// The state of one host, without any latency.
     pub fn start(self) -> Latencies {
         Latencies {
             rules: self,
@@ -74,20 +74,20 @@ impl AdaptiveTimeout {
     }
 }
 
-/// The latencies of one host, those of late counting most. They are kept in steps of an eighth, in less than a kibibyte.
+/// The latencies of one host; recent ones count most. Stored in steps of an eighth, in less than 1 KiB.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     rules: AdaptiveTimeout,
     counts: Box<[u16; BUCKETS]>,
     sum: u32,
-    /// Up to `min_samples`.
+    /// Latencies recorded, at most `min_samples`.
     seen: u32,
     halved_at: Option<Instant>,
 }
 
 impl Latencies {
-    /// Takes note of how long an answer's first byte took. One that did not come within the limit counts as having taken
-    /// as long as the limit: so the limit grows when a server has become slower than it.
+    /// Records how long the first byte of an answer took. An answer that did not come within the limit is recorded with
+    /// the limit, so that the limit grows if the server has become slower.
     pub fn record(&mut self, now: Instant, latency: Duration) {
         let halved_at = *self.halved_at.get_or_insert(now);
         let since = now.saturating_duration_since(halved_at);
@@ -106,7 +106,7 @@ impl Latencies {
         self.seen = self.seen.saturating_add(1).min(self.rules.min_samples);
     }
 
-    /// The present limit.
+    /// The current limit.
     pub fn timeout(&self) -> Duration {
         let Some(usual) = self.percentile(95) else {
             return self.rules.max;
@@ -116,8 +116,8 @@ impl Latencies {
         limit.max(self.rules.min).min(self.rules.max)
     }
 
-    /// What so many percent of the latencies did not exceed, rounded up by an eighth at most; `None` while too few are
-    /// known.
+    /// The latency that `percent` percent of the latencies do not exceed, rounded up by at most an eighth; `None` while
+    /// too few are known.
     pub fn percentile(&self, percent: u32) -> Option<Duration> {
         if self.seen < self.rules.min_samples || self.sum == 0 {
             return None;
@@ -144,7 +144,7 @@ impl Latencies {
     }
 }
 
-/// Eight for each power of two of microseconds, from 8 on; before that, one for each.
+/// The bucket of a latency: eight for each power of two of microseconds from 8 on, and one for each microsecond below.
 fn bucket(latency: Duration) -> usize {
     let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
     if micros < 8 {
@@ -155,7 +155,7 @@ fn bucket(latency: Duration) -> usize {
     ((power - 2) * 8 + eighth) as usize
 }
 
-/// The longest latency in a bucket, and a little more.
+/// The end of a bucket: a little more than its longest latency.
 fn upper_end(bucket: usize) -> Duration {
     let micros = match bucket as u64 {
         small @ 0..8 => small + 1,
@@ -164,7 +164,7 @@ fn upper_end(bucket: usize) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Up to an hour and more.
+/// Enough for more than an hour.
 const BUCKETS: usize = 30 * 8;
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
         };
         let fast = run(&mut limit, ms(200));
         assert!(fast >= ms(600) && fast <= ms(700), "{fast:?}");
-        // Slower than the limit: it grows until answers come in time.
+        // Slower than the limit: the limit grows until answers come in time.
         let slow = run(&mut limit, ms(2000));
         assert!(slow >= ms(2000), "{slow:?}");
         run(&mut limit, ms(20));
@@ -229,7 +229,7 @@ mod tests {
             limit.record(start + Duration::from_secs(300), ms(300));
         }
         assert!(limit.timeout() < ms(1100), "{:?}", limit.timeout());
-        // After a long pause one answer is not enough to change everything at once.
+        // After a long pause, one answer does not change the limit much.
         let mut limit = AdaptiveTimeout::default().start();
         for _ in 0..1000 {
             limit.record(start, ms(1000));

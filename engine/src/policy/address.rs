@@ -1,6 +1,6 @@
-//! Which addresses may be connected to: the guard against requests that are steered into one's own network.
+//! Which addresses may be connected to: protects against requests that are directed into the user's own network.
 //!
-//! The policy judges the address given to connect, whatever name or literal it came from, in each of the forms that
+//! The policy checks the address that is given to connect, whatever name or literal it came from, in each form that
 //! IPv6 has for an IPv4 address.
 
 use std::fmt;
@@ -8,11 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Which addresses may be connected to. Everything by default.
+/// Which addresses may be connected to. By default all of them.
 ///
-/// The last rule that matches an address decides, then the base ([`allow_all`](Self::allow_all) or
+/// The last rule that matches an address decides; without one, the base decides ([`allow_all`](Self::allow_all) or
 /// [`deny_private`](Self::deny_private)). A hook can only refuse what the rules allow. An IPv6 address that stands for
-/// an IPv4 one must be allowed as both.
+/// an IPv4 address must be allowed in both forms.
 ///
 /// ```
 /// use courser::AddressPolicy;
@@ -31,17 +31,18 @@ pub struct AddressPolicy {
     hook: Option<AddressHook>,
 }
 
-/// Has a say in which addresses may be connected to.
+/// Decides whether an address may be connected to.
 pub type AddressHook = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 impl AddressPolicy {
-    /// Every address.
+    /// Allows all addresses.
     pub fn allow_all() -> Self {
         Self::default()
     }
 
-    /// Only addresses of the public internet: no loopback, private, shared (CGNAT), link-local, site-local, multicast,
-    /// broadcast, unspecified, documentation, benchmarking or reserved ones, and none of a cloud's metadata service.
+    /// Allows only addresses of the public internet: no loopback, private, shared (CGNAT), link-local, site-local,
+    /// multicast, broadcast, unspecified, documentation, benchmarking or reserved addresses, and no metadata services
+    /// of clouds.
     pub fn deny_private() -> Self {
         Self {
             deny_private: true,
@@ -49,19 +50,19 @@ impl AddressPolicy {
         }
     }
 
-    /// Allows a network, whatever was said before.
+    /// Allows a network; overrides earlier rules.
     pub fn allow(mut self, network: Network) -> Self {
         self.rules.push((network, true));
         self
     }
 
-    /// Refuses a network, whatever was said before.
+    /// Refuses a network; overrides earlier rules.
     pub fn deny(mut self, network: Network) -> Self {
         self.rules.push((network, false));
         self
     }
 
-    /// Asks `hook` about each address that the rules allow.
+    /// Calls `hook` for each address that the rules allow.
     pub fn hook(mut self, hook: AddressHook) -> Self {
         self.hook = Some(hook);
         self
@@ -96,7 +97,7 @@ impl fmt::Debug for AddressPolicy {
     }
 }
 
-/// The addresses that begin with the same bits: `10.0.0.0/8`, `fc00::/7`; an address alone is a network of one.
+/// The addresses with the same first bits: `10.0.0.0/8`, `fc00::/7`. A single address is a network of one.
 ///
 /// ```
 /// let network: courser::Network = "192.168.0.0/16".parse()?;
@@ -111,7 +112,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// The addresses that share the first `prefix` bits with `ip`; `None` if it has fewer bits.
+    /// The addresses whose first `prefix` bits are those of `ip`; `None` if `ip` has fewer bits.
     pub const fn new(ip: IpAddr, prefix: u8) -> Option<Self> {
         let bits = match ip {
             IpAddr::V4(_) => 32,
@@ -123,7 +124,7 @@ impl Network {
         Some(Self { ip, prefix })
     }
 
-    /// Whether `ip` is one of them. An IPv4 address is in no IPv6 network, and the other way round.
+    /// Whether `ip` is in the network. IPv4 addresses are in no IPv6 network, and IPv6 addresses in no IPv4 network.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.ip, ip) {
             (IpAddr::V4(net), IpAddr::V4(ip)) => {
@@ -166,7 +167,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The text is no [`Network`].
+/// The text is not a [`Network`].
 ///
 /// ```
 /// let error = "10.0.0.0/x".parse::<courser::Network>().unwrap_err();
@@ -183,8 +184,8 @@ impl fmt::Display for BadNetwork {
 
 impl std::error::Error for BadNetwork {}
 
-/// Whether a form is globally reachable by the IANA special-purpose registries (RFC 6890). Of a form that only stands
-/// for an IPv4 address, that address decides.
+/// Whether an address is globally reachable according to the IANA special-purpose registries (RFC 6890). An IPv6
+/// address that only stands for an IPv4 address is judged by that address.
 fn is_public(ip: IpAddr) -> bool {
     let within = |nets: &[Network]| nets.iter().any(|net| net.contains(ip));
     match ip {
@@ -194,7 +195,7 @@ fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 addresses that an IPv6 one stands for, or leads to.
+/// The IPv4 addresses that an IPv6 address stands for, or leads to.
 fn embedded(ip: IpAddr) -> [Option<Ipv4Addr>; 2] {
     let IpAddr::V6(v6) = ip else {
         return [None; 2];
@@ -208,10 +209,10 @@ fn embedded(ip: IpAddr) -> [Option<Ipv4Addr>; 2] {
     } else if SIX_TO_FOUR.contains(ip) {
         [v4(80), None]
     } else if TEREDO.contains(ip) {
-        // The server, and the client with its bits turned over (RFC 4380 §4).
+        // The server, and the client, whose bits are inverted (RFC 4380 §4).
         [v4(64), Some(Ipv4Addr::from_bits(!(bits as u32)))]
     } else if matches!(v6.segments(), [.., 0 | 0x200, 0x5efe, _, _]) {
-        // ISATAP, behind any prefix (RFC 5214 §6.1).
+        // ISATAP, with any prefix (RFC 5214 §6.1).
         [v4(0), None]
     } else {
         [None; 2]
@@ -223,7 +224,7 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Network {
     Network { ip, prefix }
 }
 
-/// The network of those first segments.
+/// The network with these first segments.
 const fn v6<const N: usize>(first: [u16; N], prefix: u8) -> Network {
     let mut all = [0; 8];
     let mut at = 0;
@@ -259,8 +260,8 @@ const NOT_PUBLIC_V4: [Network; 18] = [
 
 const GLOBAL_V6: Network = v6([0x2000], 3);
 
-/// Parts of [`GLOBAL_V6`]. All others, such as fc00::/7 with AWS's metadata fd00:ec2::254, fe80::/10, fec0::/10 and
-/// ff00::/8, are not in it.
+/// Parts of [`GLOBAL_V6`] that are not public. All other special networks, such as fc00::/7 with AWS's metadata
+/// fd00:ec2::254, fe80::/10, fec0::/10 and ff00::/8, are outside of it.
 const NOT_PUBLIC_V6: [Network; 5] = [
     v6([0x2001, 0x0002, 0], 48), // benchmarking (RFC 5180)
     v6([0x2001, 0x0010], 28),    // ORCHID, given up (RFC 4843)
@@ -269,7 +270,7 @@ const NOT_PUBLIC_V6: [Network; 5] = [
     v6([0x2001, 0x0100], 24),    // unassigned rest of the protocol assignments 2001::/23 (RFC 2928)
 ];
 
-/// An IPv4 address with a prefix before it.
+/// An IPv4 address after a prefix.
 const LAST_32_BITS: [Network; 4] = [
     v6([0, 0, 0, 0, 0, 0xffff], 96), // mapped (RFC 4291 §2.5.5.2)
     v6([], 96),                      // compatible, given up (RFC 4291 §2.5.5.1)
@@ -277,7 +278,7 @@ const LAST_32_BITS: [Network; 4] = [
     v6([0x64, 0xff9b], 96),          // NAT64 (RFC 6052 §2.1)
 ];
 
-/// NAT64 within one network (RFC 8215): never public, and commonly with the IPv4 address in the last bits.
+/// NAT64 within one network (RFC 8215): never public, and usually with the IPv4 address in the last bits.
 const NAT64_LOCAL: Network = v6([0x64, 0xff9b, 1], 48);
 const SIX_TO_FOUR: Network = v6([0x2002], 16);
 const TEREDO: Network = v6([0x2001, 0], 32);
@@ -358,7 +359,7 @@ mod tests {
             "2002:7f00:1::1",
             "2002:a9fe:a9fe::",
             "2002:c0a8:101::1",
-            // The server is 10.0.0.1; the client is.
+            // The server is 10.0.0.1; the client is not refused.
             "2001:0:a00:1:0:0:f7f7:f7f7",
             "2001:0:808:808:0:0:f5ff:fffe",
             "2600::5efe:10.0.0.1",
@@ -417,12 +418,12 @@ mod tests {
         assert!(allows(&policy, "10.9.9.9"));
         assert!(!allows(&policy, "8.8.8.8"));
         assert!(!allows(&policy, "192.168.0.1"));
-        // Every form of an address is ruled like it.
+        // Rules apply to every form of an address.
         assert!(allows(&policy, "::ffff:10.8.0.1"));
         assert!(!allows(&policy, "::ffff:8.8.8.8"));
         assert!(!allows(&policy, "64:ff9b::8.8.8.8"));
         assert!(!allows(&policy, "2002:808:808::1"));
-        // An allowed IPv6 network does not let through what it embeds.
+        // An allowed IPv6 network does not allow the addresses embedded in it.
         let nat64 = AddressPolicy::deny_private().allow(net("64:ff9b::/96"));
         assert!(!allows(&nat64, "64:ff9b::127.0.0.1"));
         assert!(allows(

@@ -1,5 +1,5 @@
-//! How many requests a host may have at a time, by how it copes with them: one more when it answers as it should, so
-//! many times fewer when it says that it is too much, or when it becomes slow (AIMD, as TCP's congestion window).
+//! The limit on the requests in flight to a host, learned from its answers (AIMD, like TCP's congestion window). Good
+//! answers add to the limit. Answers that report overload, or slow answers, multiply it by a factor below 1.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -24,20 +24,20 @@ use super::Statuses;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AimdConfig {
-    /// The limit at first. Default 4.
+    /// The first limit. Default 4.
     pub initial: NonZeroUsize,
-    /// The least that it becomes. Default 1.
+    /// The lowest limit. Default 1.
     pub min: NonZeroUsize,
-    /// The most. Default 256.
+    /// The highest limit. Default 256.
     pub max: NonZeroUsize,
-    /// How much is added while as many answers as the limit come that are good. Default 1.
+    /// How much is added to the limit for each `limit` good answers. Default 1.
     pub increase: f64,
-    /// What it is multiplied with when the host has too much to do; from 0 to 1. Default 0.5.
+    /// The limit is multiplied by this on overload; from 0 to 1. Default 0.5.
     pub decrease: f64,
-    /// Answers that say so. Default 429 and 503.
+    /// Statuses that report overload. Default 429 and 503.
     pub statuses: Statuses,
-    /// An answer whose first byte takes longer says so as well, and so does one for which a call had no time left.
-    /// Default none: the time does not matter.
+    /// An answer whose first byte takes longer counts as overload, too, and so does a call that ended at its deadline.
+    /// Default: none, the time does not matter.
     pub latency: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ impl Default for AimdConfig {
     }
 }
 
-/// How a request ended, as far as the limit is concerned.
+/// What the end of a request says about the load of the host.
 ///
 /// ```
 /// use courser::{Aimd, AimdConfig, Load};
@@ -66,15 +66,15 @@ impl Default for AimdConfig {
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Load {
-    /// The host can have more.
+    /// The host can take more.
     Fine,
-    /// It has too much to do.
+    /// The host is overloaded.
     TooMuch,
-    /// It says nothing: the call was cancelled, or the host was not reached.
+    /// Nothing is known: the call was cancelled, or the host was not reached.
     Unknown,
 }
 
-/// The limit of one host. It has no clock: times are given.
+/// The limit of one host. Has no clock: callers pass the time.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ pub enum Load {
 ///     limit.record(began, began + Duration::from_millis(10), 4, Load::Fine);
 /// }
 /// assert_eq!(limit.limit(), 5);
-/// // However many requests of the same time fare badly, it is one mishap.
+/// // Requests that were in flight together lower the limit only once.
 /// for _ in 0..5 {
 ///     limit.record(began, began + Duration::from_millis(20), 5, Load::TooMuch);
 /// }
@@ -98,12 +98,12 @@ pub struct Aimd {
     config: AimdConfig,
     /// Invariant: from `config.min` to `config.max`, or `config.min` if that is more.
     limit: f64,
-    /// When it was lowered last. Requests that had begun before tell of the time before.
+    /// When the limit was lowered last. Requests that began before are about the time before.
     lowered_at: Option<Instant>,
 }
 
 impl Aimd {
-    /// The limit of a host of which nothing is known.
+    /// The limit of a host without any answers.
     pub fn new(config: AimdConfig) -> Self {
         let mut limit = Self {
             limit: config.initial.get() as f64,
@@ -114,18 +114,18 @@ impl Aimd {
         limit
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &AimdConfig {
         &self.config
     }
 
     /// How many requests may be in flight.
     pub fn limit(&self) -> usize {
-        // Parts that were added up may be short of the whole by what is rounded off.
+        // The sum of fractions may be below the whole number by a rounding error.
         (self.limit + 1e-6) as usize
     }
 
-    /// What an answer says, by its status and by how long its first byte took.
+    /// What an answer says about the load, from its status and from the time to its first byte.
     pub fn judge(&self, status: u16, latency: Option<Duration>) -> Load {
         let slow = latency
             .zip(self.config.latency)
@@ -137,20 +137,20 @@ impl Aimd {
         }
     }
 
-    /// Takes note of how a request ended that began at `began`, while `in_flight` requests were in flight, this one
-    /// included; true if the limit has changed.
+    /// Records the end of a request that began at `began`, while `in_flight` requests were in flight, this one
+    /// included. True if the limit has changed.
     pub fn record(&mut self, began: Instant, now: Instant, in_flight: usize, load: Load) -> bool {
         let before = self.limit();
         match load {
             Load::Unknown => {}
             Load::TooMuch => {
-                // Those that were under way together tell of the same moment.
+                // Requests that were in flight together are about the same moment.
                 if self.lowered_at.is_none_or(|lowered_at| began >= lowered_at) {
                     self.limit *= self.config.decrease.clamp(0.0, 1.0);
                     self.lowered_at = Some(now);
                 }
             }
-            // A host that is asked for little says nothing about more.
+            // The answers of a host with few requests do not show that the host can take more.
             Load::Fine if in_flight.saturating_mul(2) >= before => {
                 self.limit += self.config.increase.max(0.0) / before.max(1) as f64;
             }
@@ -162,7 +162,7 @@ impl Aimd {
 
     fn keep_within(&mut self) {
         let (min, max) = (self.config.min.get(), self.config.max.get());
-        // Not `clamp`, which panics if they are the wrong way round. What is no number becomes the least.
+        // Not `clamp`, which panics if the bounds are reversed. NaN becomes the lower bound.
         self.limit = self.limit.min(max as f64).max(min as f64);
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         now += 10 * MS;
         assert!(limit.record(began, now, 20, Load::TooMuch));
         assert_eq!(limit.limit(), 10);
-        // The others of that time change nothing, one that began after it does.
+        // The other requests of that time change nothing; one that began later does.
         assert!(!limit.record(began, now + MS, 19, Load::TooMuch));
         assert!(limit.record(now, now + MS, 10, Load::TooMuch));
         assert_eq!(limit.limit(), 5);
@@ -241,8 +241,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the configuration and the answers: within its bounds, a step up is a part of one, and of the
-        /// requests of one time only one lowers it.
+        /// For all configurations and answers: the limit stays within its bounds, a step up is a fraction, and only one
+        /// of the requests of one time lowers the limit.
         #[test]
         fn within_its_bounds_by_its_steps(
             (initial, min, max) in (1usize..100, 1usize..100, 1usize..100),
@@ -289,7 +289,7 @@ mod tests {
             }
         }
 
-        /// Numbers beyond all reason do no harm.
+        /// Any numbers are safe.
         #[test]
         fn any_numbers(increase in any::<f64>(), decrease in any::<f64>(), bad in any::<bool>()) {
             let config = AimdConfig { increase, decrease, ..AimdConfig::default() };

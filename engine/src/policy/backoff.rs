@@ -1,9 +1,9 @@
-//! How long to wait before the next attempt: exponential back-off with full jitter, or what the server says in
-//! `Retry-After` (RFC 9110 §10.2.3).
+//! How long to wait before the next attempt: exponential back-off with full jitter, or the time in `Retry-After` (RFC
+//! 9110 §10.2.3). The retry policy decides whether there is a next attempt.
 
 use std::time::{Duration, SystemTime};
 
-/// Exponential back-off with full jitter: a random time between nothing and a bound that grows with each attempt, so that
+/// Exponential back-off with full jitter: a random time between zero and a bound that grows with each attempt, so that
 /// clients that failed together do not come back together.
 ///
 /// ```
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 /// use courser::Backoff;
 ///
 /// let backoff = Backoff { initial: Duration::from_millis(100), factor: 2.0, max: Duration::from_secs(1) };
-/// // The bounds are 100, 200, 400, 800, 1000, 1000, ... milliseconds; half of a bound for a random number in the middle.
+/// // The bounds are 100, 200, 400, 800, 1000, 1000, ... milliseconds; a random number in the middle gives half of a bound.
 /// assert_eq!(backoff.bound(4), Duration::from_millis(800));
 /// assert_eq!(backoff.bound(5), Duration::from_secs(1));
 /// let half = backoff.delay(4, u64::MAX / 2);
@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 pub struct Backoff {
     /// The bound of the first wait. Default 100 ms.
     pub initial: Duration,
-    /// By how much the bound grows with each further wait; below 1 counts as 1. Default 2.
+    /// The factor by which the bound grows with each further wait; below 1 counts as 1. Default 2.
     pub factor: f64,
     /// The largest bound. Default 10 s.
     pub max: Duration,
@@ -45,14 +45,14 @@ impl Backoff {
         max: Duration::ZERO,
     };
 
-    /// The longest that the wait with this number can be; the first is 1.
+    /// The longest possible wait number `wait`; the first is 1.
     pub fn bound(&self, wait: u32) -> Duration {
         if self.initial.is_zero() {
             return Duration::ZERO;
         }
         let growth = self.factor.max(1.0).powf(f64::from(wait.saturating_sub(1)));
         let bound = self.initial.as_secs_f64() * growth;
-        // Also where it has grown beyond all numbers.
+        // Also correct if the growth is infinite.
         if bound < self.max.as_secs_f64() {
             Duration::from_secs_f64(bound)
         } else {
@@ -60,7 +60,7 @@ impl Backoff {
         }
     }
 
-    /// The wait with this number; the first is 1. `random` is any number, evenly distributed.
+    /// The wait number `wait`; the first is 1. `random` is a uniformly distributed number.
     pub fn delay(&self, wait: u32, random: u64) -> Duration {
         let bound = self.bound(wait).as_nanos();
         let nanos = (bound * u128::from(random)) >> 64;
@@ -68,8 +68,8 @@ impl Backoff {
     }
 }
 
-/// What `Retry-After` says: seconds, or how long it is from `now` until a date. `now` is best what the answer's own `Date`
-/// says, since clocks differ; without it, dates say nothing. `None` for anything else; zero for a date that has passed.
+/// Parses `Retry-After`: seconds, or the time from `now` until a date. `now` should be the `Date` of the same answer,
+/// since clocks differ; without it, dates give `None`. A date in the past gives zero. Anything else gives `None`.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -84,14 +84,14 @@ impl Backoff {
 pub fn retry_after(value: &[u8], now: Option<SystemTime>) -> Option<Duration> {
     let text = std::str::from_utf8(value.trim_ascii()).ok()?;
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than can be counted is for ever; the caller has a cap.
+        // A number that is too large means for ever; the caller limits it.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = httpdate::parse_http_date(text).ok()?;
     Some(until.duration_since(now?).unwrap_or_default())
 }
 
-/// What `Date` says (RFC 9110 §5.6.7).
+/// Parses `Date` (RFC 9110 §5.6.7).
 pub(crate) fn date(value: &[u8]) -> Option<SystemTime> {
     let text = std::str::from_utf8(value.trim_ascii()).ok()?;
     httpdate::parse_http_date(text).ok()

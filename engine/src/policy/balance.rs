@@ -1,8 +1,8 @@
-//! Which of several addresses that serve the same is asked: in turn or by load, without those that fail.
+//! Which of several addresses with the same content gets a call: in turn or by load, without addresses that fail.
 //!
-//! An address that fails several times in a row, or is much slower than the others, is ejected for a while, longer each
-//! time. While too many are ejected at once, the fault is not theirs, and all are used (the panic threshold). One that
-//! comes back gets its share bit by bit (slow start).
+//! An address that fails several times in a row, or that is much slower than the others, is ejected for a while, longer
+//! each time. If too many are ejected at once, the cause is not the addresses, and all are used (the panic threshold).
+//! An address that returns gets its share gradually (slow start).
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -17,41 +17,41 @@ pub enum Spread {
     /// In turn, by weight.
     #[default]
     RoundRobin,
-    /// The one with fewer calls in flight of two that are picked at random, by weight.
+    /// Two addresses are drawn at random, by weight; the one with fewer calls in flight gets the call.
     LeastInFlight,
 }
 
 /// The rules of a [`Balancer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct BalanceConfig {
-    /// How calls are spread. Default in turn.
+    /// How calls are spread. Default: in turn.
     pub spread: Spread,
-    /// After so many failures in a row, an address is ejected. Default 5; `None` never.
+    /// An address is ejected after so many failures in a row. Default 5; `None`: never.
     pub eject_after: Option<NonZeroU32>,
-    /// An address whose answers take more than so many times as long as the median of all is ejected; both are moving
-    /// averages over some 20 answers. Default none.
+    /// An address is ejected if its answers take so many times as long as the median of all addresses. Both are moving
+    /// averages over about 20 answers. Default: none.
     pub slow_factor: Option<f64>,
-    /// For how long an address is ejected the first time; the second time in a row for twice as long, and so on.
-    /// Default 10 s.
+    /// How long the first ejection takes. Each further ejection in a row takes twice as long as the one before. Default
+    /// 10 s.
     pub eject_for: Duration,
-    /// The longest. Default 5 minutes.
+    /// The longest ejection. Default 5 minutes.
     pub max_eject_for: Duration,
-    /// While fewer than this part of the addresses are left, from 0 to 1, all are used. Default 0.3.
+    /// If less than this part of the addresses is left, all are used; from 0 to 1. Default 0.3.
     pub panic_below: f64,
-    /// For so long after its return, an address gets a share that grows from a tenth to the whole. Default zero: the
-    /// whole at once.
+    /// For so long after its return, the share of an address grows from a tenth to the whole. Default zero: the whole
+    /// share at once.
     pub slow_start: Duration,
     /// Statuses that count as failures. Default 500 and 502 to 504, as for a [`BreakerConfig`](super::BreakerConfig).
     pub statuses: Statuses,
-    /// Whether a call that failed at one address goes on at another at once, at each address once at the most: if
-    /// nothing of it was sent, or its method is idempotent (RFC 9110 §9.2.2) and the
-    /// [budget](crate::HostConfig::retry_budget) allows it. Default true.
+    /// Whether a call that failed at one address is tried at another at once, at each address at most once. This needs
+    /// that nothing of the call was sent, or that its method is idempotent (RFC 9110 §9.2.2) and the
+    /// [budget](crate::HostConfig::retry_budget) allows a retry. Default true.
     pub fail_over: bool,
-    /// Whether addresses are asked regularly how they are, while the client is driven. Default: no.
+    /// Health checks of the addresses, made while the client is driven. Default: none.
     pub health_check: Option<HealthCheck>,
 }
 
-/// How an address is asked how it is: `GET`, on a connection of its pool.
+/// A health check: a `GET` request on a connection of the address's pool.
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,18 +68,18 @@ pub struct BalanceConfig {
 pub struct HealthCheck {
     /// The target of the request.
     pub target: String,
-    /// From the end of one check to the next. Default 5 s.
+    /// Time from the end of one check to the next. Default 5 s.
     pub interval: Duration,
-    /// How long a check may take. Default 1 s.
+    /// The longest that a check may take. Default 1 s.
     pub timeout: Duration,
-    /// The statuses of an address that is well. Default 200 to 399.
+    /// The statuses of a healthy address. Default 200 to 399.
     pub expected: Statuses,
-    /// After so many failures in a row, an address is not used until a check succeeds. Default 2.
+    /// After so many failed checks in a row, an address is not used until a check succeeds. Default 2.
     pub failures: NonZeroU32,
 }
 
 impl HealthCheck {
-    /// Asks for that target, every 5 seconds.
+    /// A check of this target every 5 seconds.
     pub fn new(target: impl Into<String>) -> Self {
         Self {
             target: target.into(),
@@ -108,7 +108,7 @@ impl Default for BalanceConfig {
     }
 }
 
-/// Picks one of several addresses for each call, which are numbered from 0. It has no clock and no randomness of its own.
+/// Chooses one of several addresses, numbered from 0, for each call. Has no clock and no randomness of its own.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ impl Default for BalanceConfig {
 /// let mut picks: Vec<_> = (0..4).filter_map(|_| pick(&mut balancer)).collect();
 /// picks.sort();
 /// assert_eq!(picks, [0, 1, 2, 2]);
-/// // The first one fails, five times in a row, and is left alone for ten seconds.
+/// The first address fails five times in a row and is not used for ten seconds.
 /// for _ in 0..5 {
 ///     balancer.begin(0);
 ///     balancer.end(now, 0, Health::Failure, None);
@@ -133,31 +133,31 @@ impl Default for BalanceConfig {
 pub struct Balancer {
     config: BalanceConfig,
     places: Vec<Place>,
-    /// For computing in.
+    /// Scratch memory.
     shares: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
 struct Place {
     weight: u32,
-    /// Of smooth weighted round robin: how much it is behind its share.
+    /// For smooth weighted round robin: how much the address has got below its share.
     owed: f64,
     in_flight: u32,
     failures_in_a_row: u32,
     ejected_until: Option<Instant>,
-    /// Not used until it is said to be up again.
+    /// Not used until `set_up` is called.
     down: bool,
-    /// How often it was ejected without being well for as long in between.
+    /// Ejections in a row, without an equally long time of health between them.
     ejections: u32,
-    /// When it came back last.
+    /// When the address returned last.
     back_at: Option<Instant>,
-    /// Moving average, in seconds, and over how many answers.
+    /// Moving average in seconds, and over how many answers.
     latency: f64,
     answers: u32,
 }
 
 impl Balancer {
-    /// Over addresses with these weights; a weight of 0 is never picked, unless there is nothing else.
+    /// A balancer over addresses with these weights. An address of weight 0 is chosen only if no other is left.
     pub fn new(config: BalanceConfig, weights: &[u32]) -> Self {
         let place = |&weight: &u32| Place {
             weight,
@@ -178,13 +178,13 @@ impl Balancer {
         }
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &BalanceConfig {
         &self.config
     }
 
-    /// Picks an address, none of those that are to be skipped. `random` is any number, evenly distributed. `None` if there
-    /// is no other.
+    /// Chooses an address that `skip` does not exclude. `random` is a uniformly distributed number. `None` if every
+    /// address is excluded.
     pub fn pick(
         &mut self,
         now: Instant,
@@ -203,7 +203,7 @@ impl Balancer {
             f64::from(place.weight) * self.grown(now, place)
         }));
         let pick = if shares.iter().all(|share| *share <= 0.0) {
-            // Only what nobody wants is left.
+            // Only addresses that are out or without weight are left.
             let others = (0..self.places.len()).filter(|at| !skip(*at));
             others.min_by_key(|at| {
                 let place = &self.places[*at];
@@ -219,20 +219,20 @@ impl Balancer {
         pick
     }
 
-    /// Whether there is an address in use that is not to be skipped.
+    /// Whether there is an address in use that `skip` does not exclude.
     pub fn has_other(&self, skip: impl Fn(usize) -> bool) -> bool {
         let mut places = self.places.iter().enumerate();
         places.any(|(at, place)| !skip(at) && !place.is_out() && place.weight > 0)
     }
 
-    /// A call is on its way to that address.
+    /// Counts a call to this address as in flight.
     pub fn begin(&mut self, at: usize) {
         if let Some(place) = self.places.get_mut(at) {
             place.in_flight += 1;
         }
     }
 
-    /// It has ended. Returns true if the address is ejected for it.
+    /// Counts the end of a call. Returns true if the address is ejected now.
     pub fn end(
         &mut self,
         now: Instant,
@@ -257,7 +257,7 @@ impl Balancer {
                 let ejection = ejection(&self.config, place.ejections);
                 let back = place.back_at.filter(|_| place.ejected_until.is_none());
                 if back.is_some_and(|back| now.saturating_duration_since(back) >= ejection) {
-                    place.ejections = 0; // well for as long as it was away
+                    place.ejections = 0; // healthy for as long as the last ejection
                 }
             }
         }
@@ -270,7 +270,7 @@ impl Balancer {
         true
     }
 
-    /// Until when an address is ejected.
+    /// The end of the ejection of an address, if it is ejected.
     pub fn ejected_until(&self, at: usize) -> Option<Instant> {
         self.places.get(at)?.ejected_until
     }
@@ -286,13 +286,13 @@ impl Balancer {
         place.ejected_until = Some(until.unwrap_or(now));
     }
 
-    /// Takes an address out until it is [up](Self::set_up) again. Returns whether it was not out for that before.
+    /// Takes an address out of use until [`set_up`](Self::set_up). Returns false if it was down already.
     pub fn set_down(&mut self, at: usize) -> bool {
         let place = self.places.get_mut(at);
         place.is_some_and(|place| !std::mem::replace(&mut place.down, true))
     }
 
-    /// Takes an address back at once, whatever it was out for. Returns whether it was.
+    /// Returns an address to use at once, whatever the cause. Returns false if it was in use.
     pub fn set_up(&mut self, now: Instant, at: usize) -> bool {
         let Some(place) = self.places.get_mut(at).filter(|place| place.is_out()) else {
             return false;
@@ -304,23 +304,23 @@ impl Balancer {
         true
     }
 
-    /// Whether an address is out until it is said to be up.
+    /// Whether an address is out of use until [`set_up`](Self::set_up).
     pub fn is_down(&self, at: usize) -> bool {
         self.places.get(at).is_some_and(|place| place.down)
     }
 
-    /// Calls on their way to an address.
+    /// Calls in flight to an address.
     pub fn in_flight(&self, at: usize) -> u32 {
         self.places.get(at).map_or(0, |place| place.in_flight)
     }
 
-    /// Whether so many are out that all are used.
+    /// Whether so many addresses are out that all are used.
     fn panics(&self) -> bool {
         let left = self.places.iter().filter(|place| !place.is_out());
         (left.count() as f64) < self.config.panic_below * self.places.len() as f64
     }
 
-    /// Those whose time is over come back.
+    /// Returns addresses whose ejection is over.
     fn take_back(&mut self, now: Instant) {
         for place in &mut self.places {
             if place.ejected_until.take_if(|until| *until <= now).is_some() {
@@ -330,7 +330,7 @@ impl Balancer {
         }
     }
 
-    /// What part of its share an address gets.
+    /// The part of its share that an address gets during its slow start.
     fn grown(&self, now: Instant, place: &Place) -> f64 {
         let Some(back_at) = place.back_at else {
             return 1.0;
@@ -342,7 +342,8 @@ impl Balancer {
         (since.as_secs_f64() / self.config.slow_start.as_secs_f64()).max(0.1)
     }
 
-    /// Smooth weighted round robin: everybody is owed his share, and who is owed most pays for all.
+    /// Smooth weighted round robin: every address is owed its share, and the one that is owed most gets the call and
+    /// pays for all.
     fn in_turn(&mut self, shares: &[f64]) -> Option<usize> {
         let sum: f64 = shares.iter().sum();
         let mut most = None::<usize>;
@@ -356,7 +357,7 @@ impl Balancer {
         most
     }
 
-    /// The one with fewer calls in flight, of two that are drawn by their shares.
+    /// Of two addresses drawn by their shares, the one with fewer calls in flight.
     fn less_loaded(&self, shares: &mut [f64], random: u64) -> usize {
         let first = drawn(shares, random as u32);
         let share = std::mem::take(&mut shares[first]);
@@ -372,7 +373,7 @@ impl Balancer {
         }
     }
 
-    /// Whether its answers take much longer than those of the others.
+    /// Whether the answers of an address take much longer than those of the others.
     fn is_slow(&self, at: usize) -> bool {
         let Some(factor) = self.config.slow_factor else {
             return false;
@@ -394,22 +395,22 @@ impl Balancer {
 }
 
 impl Place {
-    /// Whether it is not used, unless too many are not.
+    /// Whether the address is not used, except above the panic threshold.
     fn is_out(&self) -> bool {
         self.down || self.ejected_until.is_some()
     }
 }
 
-/// What an attempt was let through with, to be given back with its outcome.
+/// The permit of an attempt, to be returned with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// Of its host's breaker, if that has one.
+    /// The permit of the host's breaker, if the host has one.
     pub(crate) breaker: Option<Pass>,
-    /// The address that was picked, if there was a choice.
+    /// The address that was chosen, if there was a choice.
     pub(crate) address: Option<u32>,
 }
 
-/// How long an ejection takes, after so many in a row.
+/// How long an ejection takes, if it is number `ejections` in a row.
 fn ejection(config: &BalanceConfig, ejections: u32) -> Duration {
     let doubled = 2u32.saturating_pow(ejections.saturating_sub(1));
     config
@@ -418,7 +419,7 @@ fn ejection(config: &BalanceConfig, ejections: u32) -> Duration {
         .min(config.max_eject_for)
 }
 
-/// One of those that have a share, by their shares; at least one has.
+/// Draws an address by the shares, of which at least one is above zero.
 fn drawn(shares: &[f64], random: u32) -> usize {
     let sum: f64 = shares.iter().sum();
     let mut left = sum * f64::from(random) / (f64::from(u32::MAX) + 1.0);
@@ -433,7 +434,7 @@ fn drawn(shares: &[f64], random: u32) -> usize {
     last
 }
 
-/// Answers that the moving average of latencies is over.
+/// Answers that the moving average of latencies covers.
 const AVERAGED: u32 = 20;
 
 #[cfg(test)]
@@ -515,7 +516,7 @@ mod tests {
             now = until;
             assert_eq!(counts(&mut balancer, now, 6), [2, 2, 2]);
         }
-        // Well for as long as it was away: the next time begins anew.
+        // Healthy for as long as it was ejected: the next ejection is a first one again.
         now += Duration::from_secs(300);
         balancer.end(now, 0, Health::Success, None);
         fail(&mut balancer, now, 0, 5);
@@ -559,7 +560,7 @@ mod tests {
             assert!(
                 (0..20).all(|random| balancer.pick(now, random << 30, |at| at == 0) == Some(1))
             );
-            // Rather one that is ejected, or has no weight, than the same again.
+            // An ejected address, or one without weight, is better than the same one again.
             fail(&mut balancer, now, 1, 5);
             assert!(!balancer.has_other(|at| at == 0));
             assert_eq!(balancer.pick(now, 7, |at| at == 0), Some(2));
@@ -609,7 +610,7 @@ mod tests {
     }
 
     proptest! {
-        /// There is always an address, never the one to be avoided if there is another, and never an ejected one while
+        /// There is always an address, never the excluded one if there is another, and never an ejected one while
         /// enough are left.
         #[test]
         fn picks_are_sound(

@@ -1,4 +1,4 @@
-//! Whether a peer that fails is asked at all: a circuit breaker.
+//! A circuit breaker: whether calls to a peer that fails are let through at all.
 //!
 //! ```text
 //!            too many failures                  the pause is over
@@ -21,7 +21,7 @@ use crate::mutation::{self, Mutation};
 /// use std::time::Instant;
 /// use courser::{BreakerConfig, Client, Config, ErrorKind, HostConfig, Response};
 ///
-/// // Each host has a breaker of its own. Here, a host that has failed twice in a row is left alone for 5 s.
+/// Each host has its own breaker. Here, a host that failed twice in a row gets no calls for 5 s.
 /// let breaker = BreakerConfig { consecutive: 2.try_into().ok(), ..BreakerConfig::default() };
 /// let mut client = Client::new(Config {
 ///     host: HostConfig { breaker: Some(breaker), ..HostConfig::default() },
@@ -33,29 +33,29 @@ use crate::mutation::{self, Mutation};
 /// }
 /// let error = client.get("http://127.0.0.1:1/", &mut response).unwrap_err();
 /// let ErrorKind::BreakerOpen(until) = error.kind() else { panic!("{error}") };
-/// assert!(*until > Instant::now(), "it says until when");
+/// assert!(*until > Instant::now(), "the error has the end of the pause");
 /// # Ok::<(), courser::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerConfig {
-    /// Over how much time failures are counted. Default 10 s.
+    /// The time over which outcomes are counted. Default 10 s.
     pub window: Duration,
-    /// Below so many outcomes in the window, the ratio says nothing. Default 20.
+    /// With fewer outcomes in the window, the ratio is not checked. Default 20.
     pub min_volume: NonZeroU32,
-    /// The part of them that may fail, from 0 to 1; with more, it opens. Default 0.5.
+    /// The breaker opens if more than this part of the outcomes are failures; from 0 to 1. Default 0.5.
     pub failure_ratio: f64,
-    /// With so many failures in a row it opens, whatever the volume. Default none.
+    /// The breaker opens after so many failures in a row, whatever the volume. Default: none.
     pub consecutive: Option<NonZeroU32>,
-    /// How long it stays open the first time. Default 5 s.
+    /// How long the breaker stays open the first time. Default 5 s.
     pub open_for: Duration,
-    /// Each time that a probe fails, it stays open for twice as long, up to this. Default 60 s.
+    /// Each time a probe fails, the breaker stays open for twice as long, at most this long. Default 60 s.
     pub max_open_for: Duration,
-    /// Half open, so many calls are let through at a time. Default 1.
+    /// How many calls the half-open breaker lets through at the same time. Default 1.
     pub probes: NonZeroU32,
-    /// So many successes in a row close it. Default 1.
+    /// How many successes in a row close the breaker. Default 1.
     pub successes: NonZeroU32,
-    /// Statuses that count as failures. Default 500 and 502 to 504: others are answers, those that blame the request
-    /// (404, 410) and those that ask for patience (429) among them.
+    /// Statuses that count as failures. Default 500 and 502 to 504. Others count as successes, also those about the
+    /// request (404, 410) and those that ask for a pause (429).
     pub statuses: Statuses,
 }
 
@@ -92,18 +92,18 @@ impl Statuses {
         Self(Vec::new())
     }
 
-    /// Of peers that did not do their work: 500, and 502 to 504.
+    /// Statuses of peers that failed: 500, and 502 to 504.
     pub(crate) fn of_failures() -> Self {
         Self::none().and(500..=500).and(502..=504)
     }
 
-    /// These as well.
+    /// Adds these codes.
     pub fn and(mut self, codes: RangeInclusive<u16>) -> Self {
         self.0.push(codes);
         self
     }
 
-    /// Whether the code is one of them.
+    /// Whether the set has this code.
     pub fn contains(&self, code: u16) -> bool {
         self.0.iter().any(|codes| codes.contains(&code))
     }
@@ -113,26 +113,26 @@ impl Statuses {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum BreakerState {
-    /// Everything.
+    /// All calls.
     Closed,
-    /// Nothing, until then.
+    /// No calls, until this time.
     Open(Instant),
-    /// A few probes, until it is known how they end.
+    /// A few probes, until their outcomes are known.
     HalfOpen,
 }
 
-/// How a call ended, as far as its peer is concerned.
+/// What the end of a call says about the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Health {
-    /// The peer did its work, whatever the answer says of the request.
+    /// The peer did its work, whatever its answer says about the request.
     Success,
-    /// It did not.
+    /// The peer failed.
     Failure,
-    /// Nobody knows: the call was cancelled, say. It counts neither way.
+    /// Nothing is known, for example because the call was cancelled. Counts neither way.
     Unknown,
 }
 
-/// A circuit breaker for one peer. It has no clock: times are given.
+/// The circuit breaker of one peer. Has no clock: callers pass the time.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -148,7 +148,7 @@ pub enum Health {
 /// }
 /// let until = now + Duration::from_secs(5);
 /// assert_eq!(breaker.admit(now), Err(until));
-/// // After the pause one call is let through, and decides.
+/// After the pause, one call is let through; its outcome decides.
 /// let probe = breaker.admit(until).unwrap();
 /// assert_eq!(breaker.state(until), BreakerState::HalfOpen);
 /// breaker.record(until, probe, Health::Success);
@@ -158,11 +158,11 @@ pub enum Health {
 pub struct Breaker {
     config: BreakerConfig,
     state: State,
-    /// How often the state has changed. What was let through before says nothing about the present state.
+    /// How often the state has changed. Permits of an earlier state say nothing about the current one.
     era: u64,
     window: Window,
     failures_in_a_row: u32,
-    /// For how long it was open last; zero since it was closed.
+    /// How long the breaker was open last; zero since it was closed.
     open_for: Duration,
 }
 
@@ -173,7 +173,7 @@ enum State {
     HalfOpen { probes: u32, successes: u32 },
 }
 
-/// The leave to make one call, to be given back with its outcome.
+/// The permit to make one call, to be returned with its outcome.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use = "a probe whose outcome is never recorded keeps others from being let through"]
 pub struct Pass {
@@ -181,7 +181,7 @@ pub struct Pass {
 }
 
 impl Breaker {
-    /// Closed.
+    /// A closed breaker.
     pub fn new(config: BreakerConfig) -> Self {
         Self {
             window: Window::new(config.window),
@@ -193,12 +193,12 @@ impl Breaker {
         }
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &BreakerConfig {
         &self.config
     }
 
-    /// Its state at that time.
+    /// The state at this time.
     pub fn state(&self, now: Instant) -> BreakerState {
         match self.state {
             State::Closed => BreakerState::Closed,
@@ -207,7 +207,7 @@ impl Breaker {
         }
     }
 
-    /// Until when it is open, or was if nobody has asked since.
+    /// The end of the open state, also if that has passed and no call has asked since.
     pub(crate) fn opens(&self) -> Option<Instant> {
         match self.state {
             State::Open(until) => Some(until),
@@ -215,10 +215,11 @@ impl Breaker {
         }
     }
 
-    /// Asks for leave to make a call.
+    /// Asks for the permit to make a call.
     ///
     /// # Errors
-    /// When to ask again. Half open with all probes under way, that is now: the next outcome decides.
+    /// When to ask again. If the breaker is half open and all probes are in flight, this is `now`: the next outcome
+    /// decides.
     pub fn admit(&mut self, now: Instant) -> Result<Pass, Instant> {
         if let State::Open(until) = self.state {
             if now < until || mutation::on(Mutation::NeverHalfOpen) {
@@ -239,7 +240,7 @@ impl Breaker {
         Ok(Pass { era: self.era })
     }
 
-    /// Whether the end of a call with that status is a failure of the peer.
+    /// What the status of an answer says about the peer.
     pub fn judge(&self, status: u16) -> Health {
         match self.config.statuses.contains(status) {
             true => Health::Failure,
@@ -247,10 +248,10 @@ impl Breaker {
         }
     }
 
-    /// Takes note of how a call ended. Returns the new state if it has changed.
+    /// Records the outcome of a call. Returns the new state if it has changed.
     pub fn record(&mut self, now: Instant, pass: Pass, health: Health) -> Option<BreakerState> {
         if pass.era != self.era {
-            return None; // it began in another state, about which it would have told something
+            return None; // the call began in an earlier state
         }
         match (&mut self.state, health) {
             (State::Open(_), _) | (State::Closed, Health::Unknown) => return None,
@@ -308,10 +309,10 @@ impl Breaker {
     }
 }
 
-/// What the end of an attempt says about its peer.
+/// What the error of an attempt says about the peer.
 pub(crate) fn health_of(error: &Error) -> Health {
     if error.phase() == Phase::Queue {
-        return Health::Unknown; // it was not asked
+        return Health::Unknown; // the peer got no request
     }
     match error.kind() {
         ErrorKind::Peer(_)
@@ -329,12 +330,12 @@ pub(crate) fn health_of(error: &Error) -> Health {
     }
 }
 
-/// Outcomes of the last time, in slices of a tenth of it: the oldest slice leaves as a whole.
+/// The outcomes in the window, in slices of a tenth. The oldest slice is dropped as a whole.
 #[derive(Clone, Debug)]
 struct Window {
     slice: Duration,
     start: Option<Instant>,
-    /// Volume and failures of a slice, and which one it is, counted from the start.
+    /// Volume and failures of a slice, and the number of the slice, counted from the start.
     slices: [(u64, u64, u64); SLICES],
 }
 
@@ -459,7 +460,7 @@ mod tests {
             let probe = breaker.admit(now).expect("a probe");
             let other = breaker.admit(now).expect("another probe");
             assert_eq!(breaker.admit(now), Err(now));
-            // One from before says nothing; one that nobody knows about makes room.
+            // A permit of an earlier state counts nothing; one with an unknown outcome makes room for another.
             assert_eq!(breaker.record(now, early, Failure), None);
             assert_eq!(breaker.record(now, other, Unknown), None);
             let _ = breaker.admit(now).expect("room again");
@@ -470,7 +471,7 @@ mod tests {
             run(&mut breaker, now, &[Success, Success]),
             Some(BreakerState::Closed)
         );
-        // From the beginning.
+        // Begins anew.
         run(&mut breaker, now, &[Failure]);
         assert_eq!(breaker.admit(now), Err(now + Duration::from_secs(5)));
     }
@@ -487,7 +488,8 @@ mod tests {
     }
 
     proptest! {
-        /// Open, nothing passes; half open, never more at a time than the probes; and it never stays shut for ever.
+        /// While the breaker is open, no call passes; while it is half open, never more than the probes; and it does
+        /// not stay open for ever.
         #[test]
         fn never_more_than_it_may(steps in prop::collection::vec((0u64..4000, 0u8..4, any::<prop::sample::Index>()), 1..300), probes in 1u32..4, successes in 1u32..4) {
             let config = BreakerConfig {

@@ -1,14 +1,14 @@
-//! How many retries there may be beside the requests, so that they never multiply an outage.
+//! How many retries are allowed in proportion to the requests, so that retries do not multiply an outage.
 
 use std::time::{Duration, Instant};
 
 use super::rate::{Rate, RateLimiter};
 
-/// A budget for the retries of a host: each request earns a part of one, and a floor comes with time, so that a host with
-/// few requests can retry, too. What is earned and not used is kept up to a cap.
+/// A budget for the retries of a host. Each request earns a part of a retry, and a floor adds retries with time, so
+/// that a host with few requests can retry, too. Unused retries are kept up to a cap.
 ///
-/// However requests and retries come, there are never more retries than `ratio` times the requests, plus what the floor
-/// gives for the time, plus `reserve`.
+/// In any order of requests and retries, there are never more retries than `ratio` times the requests, plus what the
+/// floor gives in the time, plus `reserve`.
 ///
 /// ```
 /// use std::time::Instant;
@@ -31,7 +31,7 @@ use super::rate::{Rate, RateLimiter};
 ///
 /// let config = HostConfig {
 ///     retry: Retry { rules: vec![RetryRule::new(RetryOn::Failure(FailureClass::Reset))], ..Retry::default() },
-///     // One for each twenty requests, and none beside that.
+///     // One retry for each twenty requests, and no others than the reserve.
 ///     retry_budget: Some(RetryBudget { ratio: 0.05, floor: None, ..RetryBudget::default() }),
 ///     ..HostConfig::default()
 /// };
@@ -39,13 +39,13 @@ use super::rate::{Rate, RateLimiter};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryBudget {
-    /// Retries that a request earns, from 0 to 1, exact to a thousandth. Default 0.2.
+    /// Retries that one request earns, from 0 to 1, in steps of a thousandth. Default 0.2.
     pub ratio: f64,
-    /// Retries that come with time. Default 1 a second, 10 at once.
+    /// Retries that time adds. Default 1 per second, at most 10 at once.
     pub floor: Option<Rate>,
-    /// Retries that there are at the beginning. Default 10.
+    /// Retries at the start. Default 10.
     pub reserve: u32,
-    /// The most that is kept of what requests earn, the reserve included. Default 100.
+    /// The most earned retries that are kept, with the reserve. Default 100.
     pub most: u32,
 }
 
@@ -73,10 +73,10 @@ impl RetryBudget {
     }
 }
 
-/// What there is of a [`RetryBudget`] at the moment.
+/// The balance of a [`RetryBudget`].
 #[derive(Clone, Debug)]
 pub struct RetryAccount {
-    /// In thousandths of a retry, as the next two.
+    /// In thousandths of a retry, like the next two fields.
     per_request: u64,
     most: u64,
     balance: u64,
@@ -84,12 +84,12 @@ pub struct RetryAccount {
 }
 
 impl RetryAccount {
-    /// A call was begun; its retries are none.
+    /// Counts a call. Its retries are not counted here.
     pub fn note_request(&mut self) {
         self.balance = (self.balance + self.per_request).min(self.most);
     }
 
-    /// Takes one retry, if there is one.
+    /// Takes one retry. Returns false if there is none.
     pub fn withdraw(&mut self, now: Instant) -> bool {
         if let Some(left) = self.balance.checked_sub(u64::from(UNIT)) {
             self.balance = left;

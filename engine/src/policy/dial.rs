@@ -1,8 +1,8 @@
 //! In which order the addresses of an upstream are tried, and when the next attempt begins (RFC 8305 §5).
 //!
-//! An opening is a race: the first address is tried at once, and another one each time an attempt fails or the attempt
-//! delay has passed without success. The first connection that is up wins, and the others are closed by the driver. All
-//! of them count against the caps on connections.
+//! An opening is a race. The first address is tried at once, and another one each time an attempt fails or the attempt
+//! delay has passed. The first connection that is established wins; the driver closes the others. All of them count
+//! against the limits on connections.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::later;
 use crate::address::Address;
 use crate::time::Time;
 
-/// The order for one opening over addresses that serve the same: `start` places further than given, and those that
-/// failed lately last.
+/// The order of one opening over equivalent addresses: rotated by `start` places, and those for which `last` is true at
+/// the end.
 pub(crate) fn rotate(
     addresses: &[Address],
     start: usize,
@@ -25,13 +25,13 @@ pub(crate) fn rotate(
     order
 }
 
-/// Addresses that failed lately, or that another one was faster than by more than the attempt delay: they are tried
-/// last for a while, by all hosts that have them.
+/// Addresses that failed recently, or that were slower than another one by more than the attempt delay. For a while,
+/// all hosts with these addresses try them last.
 #[derive(Debug)]
 pub(crate) struct Avoided {
     hold: Duration,
     until: HashMap<Address, Time>,
-    /// In the order of their ends; an address that failed again, or was reached, has left an old note behind.
+    /// In the order of their ends. An address that failed again, or was reached, leaves an outdated entry.
     order: VecDeque<(Time, Address)>,
 }
 
@@ -75,13 +75,13 @@ impl Avoided {
 /// One opening over the addresses of an upstream.
 #[derive(Debug)]
 pub(crate) struct Race {
-    /// Addresses to try, the next one in front.
+    /// Addresses to try, the next one first.
     queue: VecDeque<Address>,
     addresses: usize,
     running: usize,
-    /// When the next attempt begins although others are running.
+    /// When the next attempt begins while others are running.
     next_at: Time,
-    /// How many attempts were given up for want of room.
+    /// How many attempts were ended because there was no room for more.
     replaced: usize,
     delay: Duration,
 }
@@ -89,18 +89,18 @@ pub(crate) struct Race {
 /// What to do in a race.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum RaceStep {
-    /// Try this address beside those that are being tried.
+    /// Try this address in parallel to the running attempts.
     Begin(Address),
-    /// Give up the attempt that has been running for longest, and say so with [`Race::handle_replaced`].
+    /// End the attempt that has run longest, and report it with [`Race::handle_replaced`].
     Replace,
-    /// Nothing now; at that time again, if nothing happens before.
+    /// Nothing now. Poll again at this time, or after an event.
     Wait(Option<Time>),
     /// Every address has failed.
     Lost,
 }
 
 impl Race {
-    /// A race over addresses in that order, where each has `delay` before another one is tried beside it.
+    /// A race over addresses in this order. Each has `delay` before the next one is tried in parallel.
     pub(crate) fn new(now: Time, order: Vec<Address>, delay: Duration) -> Self {
         Self {
             delay,
@@ -112,8 +112,8 @@ impl Race {
         }
     }
 
-    /// `room`: another connection may be begun beside those of this race. Without room the slowest gives way, and is
-    /// tried again later, each round with twice the patience, so that an address that is only slow is reached too.
+    /// `room`: another connection may be opened in addition to those of this race. Without room, the slowest attempt is
+    /// replaced and tried again later, each round with twice the time, so that a slow address is reached, too.
     pub(crate) fn poll(&mut self, now: Time, room: bool) -> RaceStep {
         match self.running {
             0 if self.queue.is_empty() => return RaceStep::Lost,
@@ -130,7 +130,7 @@ impl Race {
         };
         self.running += 1;
         let round = (self.replaced / self.addresses).min(MOST_ROUNDS) as u32;
-        // Those who take turns need some time each, whatever the delay.
+        // Attempts that replace one another need some time each, whatever the delay.
         let delay = self
             .delay
             .max(if room { Duration::ZERO } else { LEAST_TURN });
@@ -138,13 +138,13 @@ impl Race {
         RaceStep::Begin(address)
     }
 
-    /// A running attempt failed: the next one is due at once.
+    /// A running attempt failed: the next one may begin at once.
     pub(crate) fn handle_failed(&mut self, now: Time) {
         self.running -= 1;
         self.next_at = now;
     }
 
-    /// A running attempt has given way.
+    /// A running attempt was replaced.
     pub(crate) fn handle_replaced(&mut self, address: Address) {
         self.running -= 1;
         self.replaced += 1;
@@ -152,16 +152,16 @@ impl Race {
     }
 }
 
-/// Addresses that are remembered to have failed.
+/// How many failed addresses are remembered.
 const MOST_AVOIDED: usize = 4096;
 
-/// The least time for an attempt that gives way to another one.
+/// The least time of an attempt before it is replaced.
 const LEAST_TURN: Duration = Duration::from_millis(1);
 
-/// Patience stops doubling; by then it is longer than any limit.
+/// The time stops doubling after so many rounds; by then it is longer than any limit.
 const MOST_ROUNDS: usize = 16;
 
-/// Attempts of one opening at the same time.
+/// The most attempts of one opening at the same time.
 const MOST_RACING: usize = 8;
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
         let begin = |n: usize| RaceStep::Begin(all[n].clone());
         assert_eq!(race.poll(now, false), begin(0));
         assert_eq!(race.poll(now, true), RaceStep::Wait(Some(now + delay)));
-        // Black-holed: the second one after the delay; refused: the third one at once.
+        // Black-holed: the second address after the delay. Refused: the third one at once.
         assert_eq!(race.poll(now + delay, true), begin(1));
         race.handle_failed(now + delay);
         assert_eq!(race.poll(now + delay, true), begin(2));
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(race.poll(now, false), RaceStep::Replace);
             race.handle_replaced(all[attempt].clone());
         }
-        // A single address has nobody to give way to.
+        // A single address is not replaced.
         let mut race = Race::new(now, addresses(1), delay);
         assert!(matches!(race.poll(now, false), RaceStep::Begin(_)));
         assert_eq!(race.poll(now + delay, false), RaceStep::Wait(None));

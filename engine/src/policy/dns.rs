@@ -1,9 +1,9 @@
-//! The cache of names: whose addresses are known, for how long, and who must ask. Pure: the answers and the time come
-//! in as arguments.
+//! The cache of names: which addresses are known, for how long, and when a lookup is needed. Pure: answers and the time
+//! are arguments.
 //!
-//! A name is in one of four states, by the time: *fresh* (served), *stale* (served while one refresh runs, and longer
-//! while its servers fail, as RFC 8767 has it), *failed* (the failure is served, RFC 2308), or *asked for* (everybody
-//! waits for the one lookup in flight).
+//! At any time a name is in one of four states: *fresh* (addresses are served), *stale* (addresses are served while one
+//! lookup refreshes them, and longer while the name servers fail, RFC 8767), *failed* (the failure is served, RFC
+//! 2308), or *pending* (all callers wait for the one lookup in flight).
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,30 +27,30 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct DnsConfig {
-    /// The shortest time for which addresses are used, whatever their records say. Default 1 s.
+    /// The shortest time for which addresses are used, whatever their time to live. Default 1 s.
     pub min_ttl: Duration,
-    /// The longest. Default 1 h.
+    /// The longest time for which addresses are used. Default 1 h.
     pub max_ttl: Duration,
-    /// The time for addresses whose resolver knows none, like [`SystemResolver`](crate::SystemResolver). Default 60 s.
-    pub default_ttl: Duration,
-    /// How long a failure is remembered that brings no time of its own. Default 5 s.
-    pub negative_ttl: Duration,
-    /// The longest time that a failure is remembered: "no such host" brings a time of its own (RFC 2308 §5).
+    /// The time to live of addresses from a resolver that reports none, like [`SystemResolver`](crate::SystemResolver).
     /// Default 60 s.
+    pub default_ttl: Duration,
+    /// How long a failure is kept that has no time to live. Default 5 s.
+    pub negative_ttl: Duration,
+    /// The longest time for which a failure is kept; "no such host" has a time to live (RFC 2308 §5). Default 60 s.
     pub max_negative_ttl: Duration,
-    /// How long after their time addresses are still served, while one lookup refreshes them. Default 30 s.
+    /// How long expired addresses are still served while one lookup refreshes them. Default 30 s.
     pub stale_while_refresh: Duration,
-    /// How long after their time addresses are still served when the lookup fails, but for "no such host" and "no
-    /// address" (RFC 8767). Default 1 h.
+    /// How long expired addresses are still served after a failed lookup, except after "no such host" and "no address"
+    /// (RFC 8767). Default 1 h.
     pub stale_if_error: Duration,
-    /// Names that are kept; the one used longest ago goes first. Names that are being looked up come on top.
-    /// Default 16,384.
+    /// How many names are kept; the least recently used is dropped first. Names in lookup are not counted. Default
+    /// 16,384.
     pub max_entries: NonZeroUsize,
-    /// Addresses of a name that are used, the first ones. Default 64.
+    /// How many addresses of a name are used (the first ones). Default 64.
     pub max_addresses: NonZeroUsize,
-    /// Names with fixed addresses, which are never looked up: see [`resolve`](Self::resolve).
+    /// Names with fixed addresses, which are not looked up: see [`resolve`](Self::resolve).
     pub overrides: Vec<Override>,
-    /// Connect to addresses of this family only. Default: both.
+    /// Use addresses of this family only. Default: both.
     pub family: Option<Family>,
 }
 
@@ -70,13 +70,13 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether an address is of it.
+    /// Whether an address belongs to the family.
     pub fn has(self, ip: IpAddr) -> bool {
         ip.is_ipv4() == (self == Self::V4)
     }
 }
 
-/// Fixed addresses for a name, as in curl's `--resolve`.
+/// Fixed addresses for a name, like curl's `--resolve`.
 ///
 /// ```
 /// use courser::Override;
@@ -86,11 +86,11 @@ impl Family {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Override {
-    /// The name, in any case, with or without its last dot; `*` is every name.
+    /// The name, in any case, with or without a dot at its end; `*` stands for every name.
     pub host: String,
-    /// The port; `None` is every port.
+    /// The port; `None` stands for every port.
     pub port: Option<u16>,
-    /// The addresses; none of them means that the name has none.
+    /// The addresses; an empty list means that the name has no address.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -113,8 +113,8 @@ impl Default for DnsConfig {
 }
 
 impl DnsConfig {
-    /// Gives `host` fixed addresses, on that port or on all. A later one goes before an earlier one, a named host
-    /// before `*`, and a named port before all ports.
+    /// Gives `host` fixed addresses, on one port or on all. A later entry takes precedence over an earlier one, a name
+    /// over `*`, and a port over all ports.
     pub fn resolve(
         &mut self,
         host: impl Into<String>,
@@ -130,7 +130,7 @@ impl DnsConfig {
     }
 }
 
-/// What the cache of names did, and holds.
+/// Counters of the cache of names.
 ///
 /// ```
 /// let counters = courser::DnsCounters::default();
@@ -139,36 +139,36 @@ impl DnsConfig {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct DnsCounters {
-    /// Lookups that fresh addresses answered.
+    /// Lookups that were answered from fresh addresses.
     pub hits: u64,
-    /// Lookups that found nothing and started asking.
+    /// Lookups that found nothing in the cache and asked the resolver.
     pub misses: u64,
-    /// Lookups that joined one in flight.
+    /// Lookups that joined a question in flight.
     pub joined: u64,
-    /// Lookups that stale addresses answered.
+    /// Lookups that were answered from stale addresses.
     pub stale: u64,
-    /// Lookups that a remembered failure answered.
+    /// Lookups that were answered from a cached failure.
     pub negative_hits: u64,
-    /// Questions to the resolver, refreshes included.
+    /// Questions to the resolver, also those that refresh addresses.
     pub asked: u64,
-    /// Answers that were failures.
+    /// Questions that were answered with a failure.
     pub failed: u64,
-    /// Names that went to make room for others.
+    /// Names that were dropped to make room for others.
     pub evicted: u64,
     /// Questions in flight.
     pub in_flight: usize,
-    /// Names that are known, failed or being looked up.
+    /// Names in the cache: with addresses, failed or in lookup.
     pub entries: usize,
 }
 
-/// What is known of a name now.
+/// What is known about a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Found {
     /// At least one address.
     Addresses(Arc<[IpAddr]>),
     /// A lookup is in flight.
     Pending,
-    /// It has none, or that could not be found out.
+    /// The name has no address, or the lookup failed.
     Failed(DnsError),
 }
 
@@ -176,11 +176,11 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct NameCache {
     config: DnsConfig,
-    /// By lower-case name. A last dot makes another name: it keeps the search list out.
-    /// Boxed: a table of so many comings and goings has twice the room that it needs, and more.
+    /// By name in lower case. A name with a dot at its end is another name, since the search list does not apply to it.
+    /// Boxed, because a table with many insertions and removals has more than twice the room that it needs.
     entries: HashMap<Arc<str>, Box<Entry>>,
-    /// The names that are not being looked up, by the number of their last use. Invariant: exactly those of `entries`
-    /// with `asking` false, under their `used`.
+    /// Names without a question in flight, by the number of their last use. Invariant: exactly the `entries` with
+    /// `asking` false, under their `used`.
     idle: BTreeMap<u64, Arc<str>>,
     uses: u64,
     counters: DnsCounters,
@@ -189,7 +189,8 @@ pub(crate) struct NameCache {
 #[derive(Debug, Default)]
 struct Entry {
     known: Option<Known>,
-    /// The last failure, until the next answer. Invariant: beside `known` it is one of the servers, not of the name.
+    /// The last failure, until the next answer. Invariant: together with `known`, it is a failure of the servers, not
+    /// of the name.
     failed: Option<Failed>,
     asking: bool,
     used: u64,
@@ -218,7 +219,7 @@ impl NameCache {
         }
     }
 
-    /// What is known without asking anybody: overrides, literal addresses, `localhost`, and names that are none.
+    /// What is known without a question: overrides, IP addresses, `localhost`, and names that are not valid.
     pub(crate) fn fixed(&self, host: &str, port: u16) -> Option<Found> {
         if let Some(addresses) = self.overridden(host, port) {
             return Some(match addresses {
@@ -239,13 +240,13 @@ impl NameCache {
             let fits = (named || entry.host == "*") && entry.port.is_none_or(|p| p == port);
             fits.then_some((named, entry.port.is_some()))
         };
-        // `max_by_key` takes the last of equals.
+        // `max_by_key` returns the last of equal elements.
         let best = self.config.overrides.iter().max_by_key(|&e| rank(e))?;
         rank(best).map(|_| best.addresses.as_slice())
     }
 
-    /// What is known of `name`; beside it the name that the caller must ask the resolver for now, to bring the answer
-    /// to [`handle_answer`](Self::handle_answer).
+    /// What is known about `name`. With it, the name that the caller must ask the resolver for now; its answer goes to
+    /// [`handle_answer`](Self::handle_answer).
     pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Found, Option<Arc<str>>) {
         let key = self.key(name);
         let config = &self.config;
@@ -258,7 +259,7 @@ impl NameCache {
                 self.counters.hits += 1;
                 Found::Addresses(known.addresses.clone())
             }
-            // Its servers failed a moment ago: they are left alone for that long.
+            // The name servers failed recently: they are not asked for some time.
             (Some(known), Some(_)) if usable(known, config.stale_if_error) => {
                 self.counters.stale += 1;
                 Found::Addresses(known.addresses.clone())
@@ -267,7 +268,7 @@ impl NameCache {
                 self.counters.negative_hits += 1;
                 Found::Failed(failed.error.clone())
             }
-            // After a failure nobody waits for the next attempt while old addresses may still be used.
+            // After a failure, no call waits for the next question while old addresses may be used.
             (Some(known), None)
                 if usable(known, config.stale_while_refresh)
                     || entry.failed.is_some() && usable(known, config.stale_if_error) =>
@@ -290,8 +291,8 @@ impl NameCache {
         (found, ask.then_some(key))
     }
 
-    /// The resolver has answered. Returns what those who wait for `name` get: addresses, which may be old ones when
-    /// the servers fail, or the failure.
+    /// Takes the resolver's answer. Returns the result for the calls that wait for `name`: addresses (old ones if the
+    /// servers fail), or the failure.
     pub(crate) fn handle_answer(&mut self, now: Time, name: &str, answer: Answer) -> Found {
         let key = self.key(name);
         let config = &self.config;
@@ -313,7 +314,7 @@ impl NameCache {
                 entry.failed = None;
                 entry.known = Some(Known {
                     addresses: addresses.clone(),
-                    // Not `clamp`, which panics when the bounds are crossed.
+                    // Not `clamp`, which panics if the bounds are reversed.
                     fresh_until: later(now, ttl.min(config.max_ttl).max(config.min_ttl)),
                 });
                 Found::Addresses(addresses)
@@ -323,7 +324,7 @@ impl NameCache {
                 let ttl = answer.ttl.unwrap_or(config.negative_ttl);
                 let until = later(now, ttl.min(config.max_negative_ttl));
                 let error = entry.failed.insert(Failed { error, until }).error.clone();
-                // A name that is gone is gone; only servers that fail are forgiven.
+                // If the name does not exist any more, its addresses are dropped; they stay only if the servers fail.
                 let bound = config.stale_if_error;
                 let usable = |k: &Known| !error.is_negative() && now < later(k.fresh_until, bound);
                 entry.known = entry.known.take().filter(usable);
@@ -340,7 +341,7 @@ impl NameCache {
         found
     }
 
-    /// Forgets what is known of `name`. A lookup in flight goes on.
+    /// Removes what is known about `name`. A question in flight continues.
     pub(crate) fn flush(&mut self, name: &str) {
         let key = self.key(name);
         match self.entries.get_mut(&key) {
@@ -353,7 +354,7 @@ impl NameCache {
         }
     }
 
-    /// Forgets what is known of all names, and which addresses failed. Lookups in flight go on.
+    /// Removes what is known about all names. Questions in flight continue.
     pub(crate) fn flush_all(&mut self) {
         self.idle.clear();
         self.entries.retain(|_, entry| entry.asking);
@@ -367,7 +368,7 @@ impl NameCache {
         }
     }
 
-    /// The name as it is kept, shared with its entry if there is one.
+    /// The key of a name, shared with its entry if there is one.
     fn key(&self, name: &str) -> Arc<str> {
         let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
             true => name.to_ascii_lowercase().into(),
@@ -379,7 +380,7 @@ impl NameCache {
         }
     }
 
-    /// Notes a use, and that a question begins.
+    /// Records a use of the name, and the start of a question if `ask`.
     fn touch(&mut self, key: &Arc<str>, ask: bool) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -415,8 +416,8 @@ impl Entry {
     }
 }
 
-/// The order in which addresses are tried (RFC 8305 §4): IPv6 and IPv4 in turn, IPv6 first, each family beginning
-/// `start` places further; those of which `last` is true come after all others.
+/// The order in which addresses are tried (RFC 8305 §4): IPv6 and IPv4 in turn, IPv6 first, each family rotated by
+/// `start` places. Those for which `last` is true come after all others.
 pub(crate) fn interleave(
     addresses: &[IpAddr],
     start: usize,
@@ -443,7 +444,7 @@ pub(crate) fn interleave(
     order
 }
 
-/// The addresses that a host says by itself: a literal, or `localhost` and the names below it (RFC 6761 §6.3).
+/// The addresses that the host itself gives: an IP address, or `localhost` and the names below it (RFC 6761 §6.3).
 pub(crate) fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
     let bare = host
         .strip_prefix('[')
@@ -460,8 +461,8 @@ pub(crate) fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
     Some([Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()].into())
 }
 
-/// Whether a name server could know it: labels of 1 to 63 letters, digits, `-` and `_`, 253 bytes in all (RFC 1035
-/// §2.3.4). Other scripts have come as `xn--` (RFC 5890).
+/// Whether the name is valid in DNS: labels of 1 to 63 letters, digits, `-` and `_`, 253 bytes in all (RFC 1035
+/// §2.3.4). Names in other scripts come in the `xn--` form (RFC 5890).
 fn is_name(host: &str) -> bool {
     let name = without_last_dot(host);
     let is_label = |label: &str| {
@@ -477,7 +478,7 @@ fn without_last_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Keeps the first of each. Short lists only: they come from one answer.
+/// Keeps the first of equal addresses. For short lists only, as in one answer.
 fn remove_duplicates(addresses: &mut Vec<IpAddr>) {
     let mut seen = std::collections::HashSet::new();
     addresses.retain(|ip| seen.insert(*ip));

@@ -1,5 +1,4 @@
-//! What keeps a host's calls back although there may be connections for them: its rates, and how many of them may be
-//! in flight.
+//! What keeps the calls of a host back in addition to connections: rates, and a limit on the calls in flight.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,31 +7,31 @@ use super::{Aimd, AimdConfig, Load, Rate, RateLimiter, later};
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// The rules of one gate; the fields are those of `HostConfig`.
+/// The rules of one host; the fields are those of `HostConfig`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GateConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) min_delay: Option<Duration>,
     pub(crate) concurrency: Option<AimdConfig>,
-    /// The host has rates of bytes as well. They keep no call back, but the host is remembered for them.
+    /// The host has rates of bytes as well. These keep no call back, but the host must be kept for them.
     pub(crate) counts_bytes: bool,
 }
 
 impl GateConfig {
-    /// Whether it keeps nobody back.
+    /// Whether no call is ever kept back.
     pub(crate) fn is_open(&self) -> bool {
         self.rate.is_none() && self.min_delay.is_none() && self.concurrency.is_none()
     }
 }
 
-/// The gate of one host. Invariant: what begins goes through [`pass`](Self::pass) at that moment, so that over any window
-/// no more than allowed have begun.
+/// The throttle of one host. Invariant: every call that begins calls [`pass`](Self::pass) at that moment, so that no
+/// more calls than allowed begin in any window.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// All of them must allow what begins.
+    /// A call begins only if all rates allow it.
     rates: [Option<RateLimiter>; 2],
     aimd: Option<Aimd>,
-    /// The most that were in flight since their limit has changed.
+    /// The most calls in flight since the limit last changed.
     peak: usize,
 }
 
@@ -46,7 +45,7 @@ impl Gate {
         }
     }
 
-    /// How many may begin now, beside so many in flight.
+    /// How many calls may begin now, in addition to `in_flight`.
     pub(crate) fn room(&mut self, now: Time, in_flight: usize) -> usize {
         let room = match &self.aimd {
             Some(_) if mutation::on(Mutation::IgnoredConcurrency) => usize::MAX,
@@ -61,7 +60,7 @@ impl Gate {
         })
     }
 
-    /// One begins, so that so many are in flight; there was room for it.
+    /// Counts a call that begins, with which `in_flight` are in flight. There must be room for it.
     pub(crate) fn pass(&mut self, now: Time, in_flight: usize) {
         self.peak = self.peak.max(in_flight);
         for rate in self.rates.iter_mut().flatten() {
@@ -69,7 +68,7 @@ impl Gate {
         }
     }
 
-    /// When its rates allow one, if they do not now.
+    /// When the rates allow the next call; `None` if they allow it now.
     pub(crate) fn opens_at(&mut self, now: Time) -> Option<Time> {
         let rates = self.rates.iter_mut().flatten();
         let at = rates.map(|rate| match rate.ready_at(now.instant(), 1) {
@@ -79,14 +78,15 @@ impl Gate {
         at.max().filter(|at| *at > now)
     }
 
-    /// Until when it must be remembered: a new one would let more pass; `None` if it need not.
+    /// Until when the host must be kept, because a new throttle would let more calls begin; `None` if it can be
+    /// dropped.
     pub(crate) fn counts_until(&self, now: Time) -> Option<Time> {
         let rates = self.rates.iter().flatten();
         let at = rates.filter_map(RateLimiter::rests_at).max()?;
         (at > now.instant()).then(|| Time::of(at))
     }
 
-    /// One that began at `began` has ended, as `judge` says of it; the limit, if that has changed.
+    /// Records the end of a call that began at `began`; `judge` says how it ended. Returns the limit if it has changed.
     pub(crate) fn ended(
         &mut self,
         began: Time,
@@ -95,7 +95,7 @@ impl Gate {
     ) -> Option<usize> {
         let aimd = self.aimd.as_mut()?;
         let load = judge(aimd);
-        // Not how many there are now: those that end together would each be one of fewer.
+        // Not the number that is in flight now: calls that end together would each count with fewer than there were.
         if !aimd.record(began.instant(), now.instant(), self.peak, load) {
             return None;
         }
@@ -103,24 +103,24 @@ impl Gate {
         Some(aimd.limit())
     }
 
-    /// How many may be in flight; `None` is any number.
+    /// How many calls may be in flight; `None` for any number.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.aimd.as_ref().map(Aimd::limit)
     }
 }
 
-/// Rates over many hosts, which take turns. `H` names a host.
+/// Rates over many hosts, which are served one after the other. `H` names a host.
 #[derive(Debug)]
 pub(crate) struct Turns<H> {
     requests: Gate,
-    /// Connections that are opened for these requests come at no higher rate, so that not all hosts open one for the one
-    /// request that may begin. No token is kept for them: a host that is not reached keeps nobody back.
+    /// Connections for these requests are opened at no higher rate, so that not all hosts open one for the single
+    /// request that may begin. They take no token of `requests`: an unreachable host keeps no other back.
     openings: Gate,
-    /// Hosts with calls that wait, the next one in front.
+    /// Hosts with waiting calls, the next one first.
     pub(crate) ready: VecDeque<H>,
     /// Hosts that need a connection.
     pub(crate) opening: VecDeque<H>,
-    /// When the driver comes back by itself.
+    /// When the driver checks again by itself.
     pub(crate) alarm: Option<Time>,
     /// That time has come.
     pub(crate) due: bool,
@@ -143,12 +143,12 @@ impl<H> Turns<H> {
         self.requests.room(now, 0) > 0
     }
 
-    /// One begins; there was room for it.
+    /// Counts a request that begins. There must be room for it.
     pub(crate) fn pass(&mut self, now: Time) {
         self.requests.pass(now, 0);
     }
 
-    /// Whether an opening may begin now, which then does.
+    /// Whether an opening may begin now. If so, it is counted.
     pub(crate) fn open(&mut self, now: Time) -> bool {
         let may = self.openings.room(now, 0) > 0;
         if may {
@@ -157,7 +157,7 @@ impl<H> Turns<H> {
         may
     }
 
-    /// When a host that waits may have its turn.
+    /// When a waiting host may be served.
     pub(crate) fn next_at(&mut self, now: Time) -> Option<Time> {
         let request = (!self.ready.is_empty()).then(|| self.requests.opens_at(now).unwrap_or(now));
         let opening =
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((gate.room(at(0), 7), gate.opens_at(at(0))), (1, None));
         assert_eq!(gate.counts_until(at(0)), None);
         gate.pass(at(0), 0);
-        // The delay keeps the second one back, and the rate the third.
+        // The delay keeps the second call back, and the rate the third.
         assert_eq!(
             (gate.room(at(0), 8), gate.opens_at(at(0))),
             (0, Some(at(100)))
@@ -240,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two rates at once: over any window neither lets more pass than it may, and nobody waits for nothing.
+        /// Two rates at once: in any window neither lets more calls begin than allowed, and no call waits without need.
         #[test]
         fn both_rates_are_exact_over_any_window(
             (count, per, burst) in (1u64..20, 1u64..2000, 1u64..10),

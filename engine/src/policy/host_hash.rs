@@ -1,12 +1,12 @@
-//! Which thread serves which host.
+//! Which worker of a `Shared` client serves which host.
 
 use std::net::IpAddr;
 
 use crate::proto::{Scheme, Url};
 
-/// A number that is the same for all URLs of one scheme, host and port, whichever way they are written; with it, all
-/// calls to a host meet on one thread, and its caps stay exact. What is no URL gets a number too: the client will say
-/// what is wrong with it.
+/// A number that is equal for all spellings of URLs with the same scheme, host and port. All calls to a host go to one
+/// worker by it, so the limits of the host stay exact. Text that is not a URL gets a number, too; the client reports
+/// its fault.
 pub(crate) fn host_hash(url: &str) -> u64 {
     let Ok(url) = Url::parse(url) else {
         return 0;
@@ -25,7 +25,7 @@ pub(crate) fn host_hash(url: &str) -> u64 {
             url.host().bytes().map(|byte| byte.to_ascii_lowercase()),
         ),
     };
-    // The low bits of the sum depend on few bits of the text; these depend on all.
+    // The low bits of the sum depend on few bits of the text; after this step they depend on all.
     hash ^ (hash >> 32)
 }
 
@@ -35,8 +35,7 @@ fn hash(start: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     })
 }
 
-/// FNV-1a: short, and good enough for spreading. A crowd of hosts that all go to one thread is no worse than one
-/// thread for all.
+/// FNV-1a: short, and spreads well enough. At worst, all hosts go to one worker.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 

@@ -1,5 +1,5 @@
-//! Which connection of a pipelining client takes the next call: the one with the fewest pending, while none has too
-//! many. A server that cannot be trusted with several requests at a time gets one at a time for a while.
+//! Which connection of a pipelining client takes the next call: the one with the fewest pending calls, if it has room.
+//! A server that breaks pipelining gets one request at a time for a while.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,31 +7,31 @@ use std::time::Duration;
 use super::later;
 use crate::time::Time;
 
-/// What a pipelining client does with a call when as many as it may have are pending already.
+/// What a pipelining client does with a call if the maximum number of calls is pending.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The call waits for a place on a connection, with
-    /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting) others at the most.
+    /// The call waits for room on a connection, together with at most
+    /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting) others.
     #[default]
     Wait,
-    /// The call fails.
+    /// The new call fails.
     RefuseNewest,
-    /// The oldest call that is not sent yet fails instead; if all are sent, this one.
+    /// The oldest call that is not sent yet fails; if all are sent, the new call fails.
     DropOldestUnsent,
 }
 
-/// The connections of a pipelining client, by their places in the pool.
+/// The loads of the connections of a pipelining client, by their slots in the pool.
 #[derive(Debug)]
 pub(crate) struct Lanes<C> {
     lanes: Vec<Lane<C>>,
-    /// Who has the fewest, if there are more than [`FEW`].
+    /// Finds the connection with the fewest calls, if there are more than [`FEW`].
     fewest: Fewest,
-    /// Calls on all of them.
+    /// Calls on all connections.
     pending: usize,
     max_pending: NonZeroUsize,
     distrust: Duration,
-    /// Until then, one request at a time.
+    /// One request at a time until then.
     serial_until: Option<Time>,
     /// How often the server was found to break pipelining.
     broken: u64,
@@ -39,12 +39,12 @@ pub(crate) struct Lanes<C> {
 
 #[derive(Clone, Debug)]
 struct Lane<C> {
-    /// `None`: not up.
+    /// `None`: not established.
     conn: Option<C>,
     pending: usize,
-    /// It takes no more calls until those that it has are done.
+    /// Takes no more calls; those that it has are completed.
     retiring: bool,
-    /// Its first call was lost on another connection: it takes no others before that is answered.
+    /// Its first call was lost on another connection before. Takes no other calls until that one is answered.
     probing: bool,
 }
 
@@ -67,8 +67,8 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// A connection has its first call, after it was idle or new. `probing`: that was lost on another connection
-    /// before, and may be what ends this one as well (RFC 9112 §9.3.2).
+    /// A new or idle connection gets its first call. `probing`: this call was lost on another connection before, and
+    /// may end this connection, too (RFC 9112 §9.3.2).
     pub(crate) fn begin(&mut self, at: usize, conn: C, probing: bool) {
         if at >= self.lanes.len() {
             let none = Lane {
@@ -94,7 +94,7 @@ impl<C: Copy> Lanes<C> {
         self.changed(at);
     }
 
-    /// A connection has another call.
+    /// A connection gets a further call.
     pub(crate) fn ride(&mut self, at: usize) {
         if let Some(lane) = self.lanes.get_mut(at) {
             lane.pending += 1;
@@ -103,7 +103,7 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// A call on a connection is over, and others go on.
+    /// A call on a connection has ended; others are pending.
     pub(crate) fn answered(&mut self, at: usize) {
         if let Some(lane) = self.lanes.get_mut(at) {
             let fewer = lane.pending.saturating_sub(1);
@@ -122,7 +122,7 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// A connection is idle, or gone.
+    /// A connection is idle or closed.
     pub(crate) fn end(&mut self, at: usize) {
         if let Some(lane) = self.lanes.get_mut(at) {
             self.pending -= lane.pending;
@@ -141,7 +141,7 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// The connection with the fewest pending, if it has room, and its place.
+    /// The connection with the fewest pending calls, and its slot, if it has room.
     pub(crate) fn pick(&self, now: Time) -> Option<(usize, C)> {
         let limit = self.limit(now);
         if self.lanes.len() > FEW {
@@ -160,7 +160,7 @@ impl<C: Copy> Lanes<C> {
         Some((at, self.lanes[at].conn?))
     }
 
-    /// How many more calls that connection takes.
+    /// How many more calls this connection takes.
     pub(crate) fn room(&self, now: Time, at: usize) -> usize {
         match self.lanes.get(at) {
             Some(lane) if lane.is_open() => self.limit(now).saturating_sub(lane.pending),
@@ -175,13 +175,13 @@ impl<C: Copy> Lanes<C> {
         }
     }
 
-    /// The server breaks pipelining.
+    /// Records that the server breaks pipelining.
     pub(crate) fn distrust(&mut self, now: Time) {
         self.serial_until = Some(later(now, self.distrust));
         self.broken += 1;
     }
 
-    /// Calls on that connection.
+    /// Calls on this connection.
     pub(crate) fn pending_on(&self, at: usize) -> usize {
         self.lanes.get(at).map_or(0, |lane| lane.pending)
     }
@@ -204,12 +204,12 @@ impl<C: Copy> Lanes<C> {
     }
 }
 
-/// Which of many places has the lowest number: a tree whose leaves are the places, and in which each other node is the
-/// lesser of its two children. A change goes up no further than it is noticed.
+/// Finds the place with the lowest number: a tree whose leaves are the places and whose other nodes have the lower
+/// value of their two children. A change stops at the first node that it does not change.
 #[derive(Debug, Default)]
 struct Fewest {
-    /// The root is at 1, the children of `i` at `2i` and `2i + 1`, and the second half is the leaves: a number, and below
-    /// it the place.
+    /// The root is at 1, the children of `i` are at `2i` and `2i + 1`, and the second half are the leaves: a number in
+    /// the high bits, its place in the low bits.
     nodes: Vec<u64>,
 }
 
@@ -244,7 +244,7 @@ impl Fewest {
         self.nodes = nodes;
     }
 
-    /// The place with the lowest number, the first of several.
+    /// The place with the lowest number; the first of several.
     #[inline]
     fn first(&self) -> Option<usize> {
         let least = self.nodes.get(1).copied().filter(|least| *least != NOWHERE);
@@ -254,7 +254,7 @@ impl Fewest {
 
 const NOWHERE: u64 = u64::MAX;
 
-/// Connections that are looked at one by one, which takes fewer instructions than a tree for so many.
+/// Up to so many connections, a linear search takes fewer instructions than a tree.
 const FEW: usize = 32;
 
 #[cfg(test)]
@@ -312,7 +312,7 @@ mod tests {
     fn many_are_picked_from_as_few_are() {
         let (mut lanes, now) = (lanes(3), Time::now());
         let all = FEW + 9;
-        // In an order in which there are few at first, and then many at once.
+        // In an order with few places at first, and then many at once.
         for at in (0..10).chain((10..all).rev()) {
             lanes.begin(at, 'c', false);
         }

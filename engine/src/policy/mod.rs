@@ -1,5 +1,5 @@
-//! Decisions, without I/O: who may open a connection and who waits, when a wait ends, what may be sent again. Time
-//! comes in as an argument; nothing here knows a socket.
+//! Decisions without I/O: which call may open a connection and which waits, when a wait ends, what is tried again. The
+//! time is an argument; no socket is known here.
 
 mod adaptive;
 mod address;

@@ -1,10 +1,9 @@
-//! Who may use a connection, who may open one, and who waits, for the connections of one upstream.
+//! The pool of one upstream: which call uses a connection, which may open one, and which waits.
 //!
-//! A connection is a slot from the moment its opening begins until it is closed, and slots never exceed the cap.
-//! Openings are not bound to calls: a call that finds no idle connection waits, an opening is begun if the cap allows,
-//! and whichever connection is available first, a new one or one that another call gives back, goes to the oldest
-//! waiter. So a slot cannot get lost between two owners, and a wake-up cannot either: `wants_open` is a pure function
-//! of the counts.
+//! A connection has a slot from the beginning of its opening until it is closed, and there are never more slots than
+//! the cap. Openings are not bound to calls: a call that finds no idle connection waits, an opening begins if the cap
+//! allows one, and the first available connection, a new or a returned one, goes to the oldest waiter. So no slot is
+//! lost between two owners. No wake-up is lost either: `wants_open` is a pure function of the counts.
 //!
 //! ```text
 //!  opened ─▶ Connecting ─▶ (a waiter?) ─▶ Busy ─▶ released ─▶ (a waiter?) ─▶ Idle ─▶ checkout ─▶ Busy
@@ -21,12 +20,12 @@ use crate::error::LimitExceeded;
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// What a call does when every connection is in use.
+/// What a call does if every connection is in use.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum WaitPolicy {
-    /// It fails at once with [`LimitExceeded::Connections`].
+    /// The call fails at once with [`LimitExceeded::Connections`].
     FailFast,
-    /// It waits for its turn, first come first served, until its deadline.
+    /// The call waits in order of arrival until its deadline.
     #[default]
     Wait,
 }
@@ -34,31 +33,31 @@ pub enum WaitPolicy {
 /// Which idle connection is used first.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ReuseOrder {
-    /// The one used last: few connections stay busy, and the surplus expires.
+    /// The most recently used one: few connections stay busy, and the others expire.
     #[default]
     Lifo,
-    /// The one idle for longest: all stay in use.
+    /// The least recently used one: all connections stay in use.
     Fifo,
 }
 
-/// Connections of an upstream by state, and calls that wait.
+/// Connections of an upstream by state, and waiting calls.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
     /// All connections: connecting, busy, draining and idle.
     pub open: usize,
-    /// Being opened.
+    /// Connections that are being opened.
     pub connecting: usize,
-    /// Serving a call.
+    /// Connections that serve a call.
     pub busy: usize,
-    /// Waiting for the late answer of a call that is over (see [`LatePolicy::Drain`](crate::LatePolicy::Drain)).
+    /// Connections that read the late answer of an ended call (see [`LatePolicy::Drain`](crate::LatePolicy::Drain)).
     pub draining: usize,
-    /// Ready for a call.
+    /// Connections that are ready for a call.
     pub idle: usize,
-    /// Calls without a connection.
+    /// Calls that wait for a connection.
     pub waiting: usize,
     /// Requests that may be in flight under [`HostConfig::concurrency`](crate::HostConfig::concurrency); zero without it.
     pub limit: usize,
-    /// Connections opened since the client was made.
+    /// Connections opened since the client was created.
     pub opened: u64,
 }
 
@@ -88,13 +87,13 @@ pub(crate) struct PoolConfig {
     pub(crate) min_idle: usize,
     /// Whether a busy connection takes further calls.
     pub(crate) shared: bool,
-    /// Whether something else than connections keeps calls back: then the pool gives none to those that wait by itself,
-    /// but leaves it idle, and the driver puts the two [together](Pool::pair).
+    /// Whether calls are throttled, too. Then the pool gives no available connection to a waiter but leaves it idle,
+    /// and the driver [pairs](Pool::pair) connections and waiters.
     pub(crate) gated: bool,
 }
 
 impl PoolConfig {
-    /// Whether idle connections are kept open.
+    /// Whether the pool keeps a minimum of idle connections open.
     pub(crate) fn keeps_warm(&self) -> bool {
         self.min_idle > 0
     }
@@ -106,38 +105,38 @@ pub(crate) struct Pool<O, C, W> {
     config: PoolConfig,
     slots: Vec<Slot<O, C>>,
     free: Vec<u32>,
-    /// Idle connections, the one idle for longest in front.
+    /// Idle connections, the one idle for longest first.
     idle: Queue<u32>,
     /// Calls that take any connection.
     waiting: Queue<W>,
-    /// Calls that take a new one only: what they had before was dead. They are older than all in `waiting`.
+    /// Calls that take only a new connection: their last one was dead. They are older than all calls in `waiting`.
     waiting_fresh: Queue<W>,
-    /// Connections that are being opened, the oldest in front.
+    /// Openings, the oldest first.
     connecting: Queue<u32>,
-    /// Connections that are being tried beside others for the same opening.
+    /// Further connections that race for the same openings.
     rivals: usize,
     busy: usize,
     draining: usize,
     opened: u64,
-    /// What `opened` was when a call last asked for a new connection.
+    /// The value of `opened` when a call last asked for a new connection.
     last_requeued: u64,
-    /// No connection is opened to keep the minimum idle before this: the last attempt failed.
+    /// No connection is opened for the minimum of idle ones before this time: the last attempt failed.
     warm_after: Option<Time>,
-    /// Of a gated pool: how many calls may begin, as far as the driver has told. Nothing is opened for more.
+    /// In a throttled pool: how many calls may begin, as the driver has set it. No connections are opened for more.
     room: usize,
 }
 
 #[derive(Debug)]
 struct Slot<O, C> {
-    /// The connection, once it is up.
+    /// The connection, once it is established.
     conn: Option<C>,
     state: State<O>,
-    /// Which opening it was, counted from 1.
+    /// The number of the opening, counted from 1.
     number: u64,
     requests: u64,
-    /// The server's own limit on idleness, if it gave one with its last answer.
+    /// The server's idle timeout, if its last answer had one.
     keep_alive: Option<Duration>,
-    /// When it is too old to be used again.
+    /// When the connection is too old to be used again.
     worn_at: Option<Time>,
 }
 
@@ -152,7 +151,7 @@ enum State<O> {
         ticket: Ticket,
         /// At `ends_at` at the latest.
         expires_at: Time,
-        /// When it cannot be used any more, kept warm or not: it is worn, or the server closes it.
+        /// When it can no longer be used, whatever the minimum of idle ones: it is worn, or the server closes it.
         ends_at: Option<Time>,
     },
 }
@@ -170,7 +169,7 @@ impl<O, C> Slot<O, C> {
     }
 }
 
-/// A connection's place in the pool.
+/// The slot of a connection in the pool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SlotId(u32);
 
@@ -180,7 +179,7 @@ impl SlotId {
     }
 }
 
-/// A call's place in the queue.
+/// The place of a call in the wait queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct WaitId {
     ticket: Ticket,
@@ -188,7 +187,7 @@ pub(crate) struct WaitId {
 }
 
 impl WaitId {
-    /// Whether the call takes a new connection only.
+    /// Whether the call takes only a new connection.
     pub(crate) fn is_fresh(self) -> bool {
         self.fresh
     }
@@ -196,7 +195,7 @@ impl WaitId {
 
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Checkout<C> {
-    /// An idle connection; it is busy now.
+    /// An idle connection, which is busy now.
     Reuse(C),
     /// The call waits.
     Wait(WaitId),
@@ -204,12 +203,12 @@ pub(crate) enum Checkout<C> {
     Full(LimitExceeded),
 }
 
-/// What becomes of a connection that is available.
+/// What happens to an available connection.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Next<W> {
     /// It serves this waiter.
     Assign(W),
-    /// It is idle, until then if nothing happens.
+    /// It is idle, at most until this time.
     Idle(Time),
     /// It must be closed; its slot is free already.
     Close,
@@ -235,7 +234,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Finds a connection for a call, or queues it. Idle connections that have expired are given to `close`.
+    /// Finds a connection for a call, or puts the call into the wait queue. Passes expired connections to `close`.
     #[inline]
     pub(crate) fn checkout(&mut self, now: Time, waiter: W, close: impl FnMut(C)) -> Checkout<C> {
         match self.take_idle(now, close) {
@@ -244,7 +243,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// An idle connection; it is busy now.
+    /// Takes an idle connection, which is busy now.
     #[inline]
     fn take_idle(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<C> {
         loop {
@@ -269,7 +268,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
 
     fn enqueue(&mut self, waiter: W) -> Checkout<C> {
         let cap = self.config.max_connections.get();
-        // Connections that are coming or could be opened, against the calls that wait for one already.
+        // Connections that are coming or could be opened, compared with the calls that wait already.
         let supply = cap - self.slots_in_use() + self.connecting.len();
         if self.waiting() >= supply
             && self.config.wait == WaitPolicy::FailFast
@@ -288,7 +287,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
 
     // ---- gated pools
 
-    /// Queues a call behind the others, of which so many may begin now.
+    /// Puts a call at the end of the wait queue, if the queue has room; `room` calls may begin now.
     pub(crate) fn enqueue_gated(&mut self, waiter: W, room: usize) -> Checkout<C> {
         let cap = self.config.max_connections.get();
         let conns = cap - self.slots_in_use() + self.connecting.len() + self.idle.len();
@@ -302,8 +301,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         })
     }
 
-    /// The oldest waiter and an idle connection for it, which is busy now. Those that need a new connection come first if
-    /// there is one.
+    /// Takes the oldest waiter and an idle connection for it, which is busy now. Waiters that need a new connection
+    /// come first if there is one.
     pub(crate) fn pair(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<(C, W)> {
         while self.waiting_fresh.len() > 0 {
             let Some(at) = self.unused_idle().next() else {
@@ -335,7 +334,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         Some((conn, self.waiting.pop_front()?))
     }
 
-    /// The idle connections that have not served, or are as good as those to the waiters that need a new one.
+    /// Idle connections that have served no call, or that are new enough for the waiters that need a new one.
     fn unused_idle(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().zip(0..);
         let unused = slots.filter(|(slot, at)| {
@@ -345,7 +344,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         unused.map(|(_, at)| at)
     }
 
-    /// Gives a connection that has just come up, and is idle, to a waiter that was taken out of the queue.
+    /// Marks a new idle connection as busy, for a waiter that was taken out of the queue.
     pub(crate) fn claim(&mut self, SlotId(at): SlotId) {
         if let State::Idle { ticket, .. } = self.slots[at as usize].state {
             self.idle.remove(ticket);
@@ -354,17 +353,17 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// How many calls may begin, connections aside.
+    /// Sets how many calls the throttle lets begin.
     pub(crate) fn set_room(&mut self, room: usize) {
         self.room = room;
     }
 
-    /// Whether a call may begin, connections aside.
+    /// Whether the throttle lets a call begin.
     pub(crate) fn has_room(&self) -> bool {
         self.room > 0
     }
 
-    /// How many connections must be coming for the calls that wait.
+    /// How many connections must be opening for the calls that wait.
     #[inline]
     fn demand(&self) -> usize {
         if self.config.gated {
@@ -374,7 +373,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 
     fn gated_demand(&self) -> usize {
-        // Beside an idle connection they wait for something else.
+        // If a connection is idle, calls wait for the throttle and not for connections.
         let waiting = match self.idle.len() {
             0 => self.waiting(),
             _ => 0,
@@ -386,13 +385,13 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         waiting.min(self.room).max(fresh)
     }
 
-    /// Those that are tried again get their connection in advance, or later ones would take every chance before them; but
-    /// not all of them, as each one of these connections takes room from others for as long as it waits.
+    /// How many calls that are tried again get their connection in advance, so that later calls do not overtake them.
+    /// Not all of them: each such connection takes room from others while it waits.
     fn fresh_in_advance(&self) -> usize {
         self.waiting_fresh.len().min(self.room.max(1))
     }
 
-    /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait.
+    /// Takes the newest call out of the wait queue if no connection is coming for it and calls do not wait.
     pub(crate) fn refuse_gated(&mut self) -> Option<W> {
         if self.config.shared {
             return None;
@@ -400,14 +399,14 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.refuse()
     }
 
-    /// Requests in flight, if each has a connection of its own.
+    /// Requests in flight, if each has its own connection.
     pub(crate) fn in_flight(&self) -> usize {
         self.busy + self.draining
     }
 
     // ---- calls that come back, and those that give up
 
-    /// Queues a call that is tried again on a new connection, before all others.
+    /// Puts a call that is tried again on a new connection before all others.
     pub(crate) fn requeue(&mut self, waiter: W) -> WaitId {
         self.last_requeued = self.opened;
         WaitId {
@@ -416,8 +415,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Queues a call that had a connection which never got to it, before those that had none. No limit counts: it was
-    /// let in once.
+    /// Puts back a call whose connection never began to serve it, before calls that had no connection. No limit is
+    /// checked: the call was accepted before.
     pub(crate) fn put_back(&mut self, waiter: W) -> WaitId {
         WaitId {
             ticket: self.waiting.push_front(waiter),
@@ -425,8 +424,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Takes a call out of the queue. Returns an opening that nobody waits for any more, if there is one: a call that
-    /// gives up leaves nothing behind.
+    /// Removes a call from the wait queue. Returns an opening that no call needs any more, if there is one, so that a
+    /// call that gives up leaves nothing behind.
     pub(crate) fn give_up(&mut self, id: WaitId) -> Option<O> {
         if id.fresh {
             self.waiting_fresh.remove(id.ticket);
@@ -444,24 +443,24 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.idle.len() > 0
     }
 
-    /// Takes out the call that has waited for longest for any connection.
+    /// Takes the call that has waited longest for any connection.
     pub(crate) fn take_waiting(&mut self) -> Option<W> {
         self.waiting.pop_front()
     }
 
-    /// Takes out the next call for a busy connection that has room for more.
+    /// Takes the next call for a busy connection that has room for more.
     pub(crate) fn take_waiting_for(&mut self, SlotId(at): SlotId) -> Option<W> {
         if self.is_new_enough(at) {
             self.oldest_waiter()
         } else if self.needs_fresh() && self.is_full() {
-            // It must end, to make room for a new one.
+            // The connection must end, to make room for a new one.
             None
         } else {
             self.waiting.pop_front()
         }
     }
 
-    /// A busy connection has served one of several calls; true if it should serve no more than it has.
+    /// Records that a busy connection has served one of several calls. True if it should take no more.
     pub(crate) fn served(&mut self, now: Time, SlotId(at): SlotId) -> bool {
         let slot = &mut self.slots[at as usize];
         slot.requests += 1;
@@ -501,19 +500,18 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
-    /// Whether nobody would get the next connection that is opened, or nobody might use it now.
+    /// Whether the next connection to be opened would serve no waiter now.
     pub(crate) fn only_warms(&self) -> bool {
         self.connecting.len() >= self.demand() || self.config.gated && self.room == 0
     }
 
-    /// An idle connection that keeps a waiter from the new one that it needs, because the cap is reached: it must be
-    /// closed.
+    /// An idle connection that must be closed, because the cap is reached and a waiter needs a new connection.
     pub(crate) fn in_the_way(&self) -> Option<C> {
         if !(self.needs_fresh() && self.is_full()) {
             return None;
         }
         if self.config.gated {
-            // One that has not served waits for what keeps the calls back, as they do.
+            // One that has served no call waits for the throttle, as the calls do.
             return self.used_idle();
         }
         self.any_idle()
@@ -528,8 +526,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         used.and_then(|(slot, _)| slot.conn)
     }
 
-    /// Takes the newest call out of the queue that no connection is coming for, if calls do not wait: there is no room
-    /// for one among the connections of all hosts. Calls that are tried again do.
+    /// Takes the newest call for which no connection is coming out of the wait queue, if calls do not wait: the limit
+    /// over all hosts leaves no room. Calls that are tried again stay.
     pub(crate) fn refuse(&mut self) -> Option<W> {
         let in_vain = self.waiting() > self.connecting.len();
         let refuses = self.config.wait == WaitPolicy::FailFast;
@@ -538,7 +536,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             .flatten()
     }
 
-    /// Whether a call waits for a new connection that is not being opened.
+    /// Whether a call needs a new connection that is not being opened.
     #[inline]
     pub(crate) fn needs_fresh(&self) -> bool {
         let connecting = self.connecting.len();
@@ -547,14 +545,14 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
                 || self.fresh_in_advance() > connecting + self.unused_idle().count())
     }
 
-    /// When `wants_open` may change by itself.
+    /// When `wants_open` may change without an event.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let wanted = self.demand() + self.warm_shortage();
         self.warm_after
             .filter(|_| !self.is_full() && self.connecting.len() < wanted)
     }
 
-    /// An opening begins: takes a slot for it.
+    /// Takes a slot for an opening that begins.
     pub(crate) fn opened(&mut self) -> SlotId {
         self.opened += 1;
         let at = match self.free.pop() {
@@ -580,12 +578,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Names the connection of a slot, which is up.
+    /// Names the established connection of a slot.
     pub(crate) fn set_conn(&mut self, SlotId(at): SlotId, conn: C) {
         self.slots[at as usize].conn = Some(conn);
     }
 
-    /// An opening has failed: the waiter that gets the error.
+    /// Records a failed opening. Returns the waiter that gets the error.
     pub(crate) fn open_failed(&mut self, now: Time, SlotId(at): SlotId) -> Option<W> {
         if !mutation::on(Mutation::LeakedSlot) {
             self.closed(SlotId(at));
@@ -594,7 +592,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.oldest_waiter()
     }
 
-    /// Takes out the call that has waited for longest.
+    /// Takes the call that has waited longest.
     pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();
         if mutation::on(Mutation::BrokenFifo) {
@@ -603,7 +601,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         fresh.or_else(|| self.waiting.pop_front())
     }
 
-    /// A connection is up. `random` spreads the ends of connections that begin together.
+    /// Records an established connection. `random` spreads the ends of connections that began together.
     pub(crate) fn connected(&mut self, now: Time, SlotId(at): SlotId, random: u64) -> Next<W> {
         let slot = &mut self.slots[at as usize];
         if let State::Connecting(ticket, _) = slot.state {
@@ -617,8 +615,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.hand_on(now, at, waiter)
     }
 
-    /// A busy or draining connection has served its call and may serve another. `keep_alive` is the server's own
-    /// limit on idleness, if it gave one.
+    /// Records that a busy or draining connection has served its call and may serve another. `keep_alive` is the
+    /// server's idle timeout, if it gave one.
     #[inline]
     pub(crate) fn released(
         &mut self,
@@ -633,7 +631,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
         slot.requests += 1;
         slot.keep_alive = keep_alive;
-        self.warm_after = None; // it serves
+        self.warm_after = None; // the server works
         if self.is_worn(now, at) {
             self.free_slot(at);
             return Next::Close;
@@ -641,7 +639,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.hand_on_used(now, at)
     }
 
-    /// The waiter that a connection was just assigned to does not want it any more.
+    /// The waiter to which a connection was just assigned does not need it any more.
     pub(crate) fn declined(&mut self, now: Time, SlotId(at): SlotId) -> Next<W> {
         self.busy -= 1;
         if self.slots[at as usize].requests > 0 {
@@ -651,7 +649,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.hand_on(now, at, waiter)
     }
 
-    /// Hands on a connection that has served before, which is not for the waiters that need a new one.
+    /// Passes on a connection that has served before, which waiters for a new connection cannot use.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
         if self.waiting() == 0 || self.config.gated || mutation::on(Mutation::LostWakeUp) {
@@ -662,7 +660,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             return self.hand_on(now, at, waiter);
         }
         if self.needs_fresh() && self.is_full() {
-            // The oldest waiters cannot use this connection, and there is no room for one that they can.
+            // The oldest waiters cannot use this connection, and there is no room for one that they can use.
             self.free_slot(at);
             return Next::Close;
         }
@@ -670,14 +668,14 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.hand_on(now, at, waiter)
     }
 
-    /// Whether those that wait for a new connection may take this one although it has served before: connections are
-    /// shared, and it was opened after the last of them had failed.
+    /// Whether waiters for a new connection may use this connection although it has served: connections are shared, and
+    /// it was opened after the last of these waiters had failed.
     #[inline]
     fn is_new_enough(&self, at: u32) -> bool {
         self.config.shared && self.slots[at as usize].number > self.last_requeued
     }
 
-    /// The call that gets a new connection by itself.
+    /// The waiter that gets a new connection without the driver.
     #[inline]
     fn next_waiter(&mut self) -> Option<W> {
         if self.config.gated {
@@ -697,7 +695,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.rest(now, at)
     }
 
-    /// Leaves a connection idle.
+    /// Makes a connection idle.
     #[inline]
     fn rest(&mut self, now: Time, at: u32) -> Next<W> {
         let slot = &mut self.slots[at as usize];
@@ -712,14 +710,15 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         Next::Idle(expires_at)
     }
 
-    /// A busy connection's call is over, but its answer is still awaited.
+    /// Records that the call of a busy connection has ended while its answer is still coming.
     pub(crate) fn draining(&mut self, SlotId(at): SlotId) {
         self.busy -= 1;
         self.draining += 1;
         self.slots[at as usize].state = State::Draining;
     }
 
-    /// The peer has ended a connection that was idle or draining. One that it never let serve is not replaced at once.
+    /// Records that the peer has closed an idle or draining connection. A connection that served no call is not
+    /// replaced at once.
     pub(crate) fn lost(&mut self, now: Time, slot: SlotId) {
         if self.slots[slot.0 as usize].requests == 0 {
             self.warm_after = Some(now + WARM_PAUSE);
@@ -727,7 +726,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.closed(slot);
     }
 
-    /// A connection is gone, whatever it was doing.
+    /// Records that a connection was closed, in any state.
     pub(crate) fn closed(&mut self, SlotId(at): SlotId) {
         match self.slots[at as usize].state {
             State::Free => return,
@@ -743,7 +742,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.free_slot(at);
     }
 
-    /// Whether an idle connection has been so for long enough: `Ok` when it must be closed, else when to ask again.
+    /// Whether an idle connection has expired: `Ok` if it must be closed, otherwise the time to check again.
     pub(crate) fn expired(&mut self, now: Time, SlotId(at): SlotId) -> Result<(), Time> {
         let kept_warm = self.idle.len() <= self.config.min_idle;
         match &mut self.slots[at as usize].state {
@@ -766,7 +765,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// An idle connection, for closing.
+    /// An idle connection that can be closed.
     pub(crate) fn any_idle(&self) -> Option<C> {
         self.idle
             .front()
@@ -781,12 +780,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             draining: self.draining,
             idle: self.idle.len(),
             waiting: self.waiting(),
-            limit: 0, // the gate knows
+            limit: 0, // set by the caller
             opened: self.opened,
         }
     }
 
-    /// Connections in all.
+    /// All connections, those in a race included.
     pub(crate) fn open(&self) -> usize {
         self.slots_in_use() + self.rivals
     }
@@ -800,17 +799,17 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.open() >= self.config.max_connections.get() + over
     }
 
-    /// An opening that tried `before` addresses at the same time tries `now` now.
+    /// Records that an opening now tries `now` addresses at the same time, and before `before`.
     pub(crate) fn set_racing(&mut self, before: usize, now: usize) {
         self.rivals = self.rivals + now.saturating_sub(1) - before.saturating_sub(1);
     }
 
-    /// Calls that wait.
+    /// Waiting calls.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len() + self.waiting_fresh.len()
     }
 
-    /// How many idle connections are missing to the minimum.
+    /// How many idle connections the minimum lacks.
     fn warm_shortage(&self) -> usize {
         self.config.min_idle.saturating_sub(self.idle.len())
     }
@@ -825,24 +824,24 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 }
 
-/// Until when a connection stays idle: as configured, if it does not end before.
+/// The end of the idle time: as configured, or earlier if the connection ends.
 fn idle_until(now: Time, configured: Duration, ends_at: Option<Time>) -> Time {
     let until = later(now, configured);
     ends_at.map_or(until, |ends_at| ends_at.min(until))
 }
 
-/// A little less than the server says, lest a request cross with its close.
+/// A little less than the server's timeout, so that no request crosses with its close.
 fn before(theirs: Duration) -> Duration {
     theirs.saturating_sub(MARGIN).max(theirs / 2)
 }
 
-/// By how much we close before a server that told its limit.
+/// How long before the server's announced timeout the connection is closed.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Pause after a failed opening before the next one that only keeps the minimum idle.
+/// Pause after a failed opening before the next opening for the minimum of idle connections.
 const WARM_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections end up to this part of their maximum age early.
+/// Connections end early by up to this part of their maximum age.
 const MAX_AGE_JITTER: f64 = 0.1;
 
 #[cfg(test)]

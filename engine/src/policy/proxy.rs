@@ -1,4 +1,4 @@
-//! Proxies, and which URLs go through which: by the caller's word or by the environment, as curl reads it.
+//! Which URLs go through which proxy, as the caller sets it or as the environment says, read like curl does.
 //!
 //! Differences from curl: SOCKS4 is not supported; a block `/0` in the list of exceptions holds all addresses of its
 //! family; an exception may name a port (`host:8080`) or be an IPv6 address in brackets.
@@ -15,8 +15,8 @@ use crate::proto::{
 
 /// A proxy, parsed from `[scheme://][user[:password]@]host[:port]`.
 ///
-/// The scheme is `http` if none is given, the port 1080, or 443 with `https`, both as curl has it. User and password
-/// are percent-decoded. Neither is shown by `Display` and `Debug`, nor are headers.
+/// Without a scheme, `http` is used. The default port is 1080, or 443 with `https`, as in curl. User and password are
+/// percent-decoded. `Display` and `Debug` show neither of them, nor headers.
 ///
 /// ```
 /// use courser::{Proxy, ProxyKind};
@@ -38,22 +38,22 @@ pub struct Proxy {
     tunnels: bool,
 }
 
-/// How a [`Proxy`] is spoken to.
+/// The protocol of a [`Proxy`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ProxyKind {
-    /// HTTP: http URLs are asked of the proxy itself, https goes through a tunnel.
+    /// HTTP: the proxy forwards requests for http URLs; https URLs go through a tunnel.
     Http,
-    /// The same, over TLS.
+    /// Like HTTP, over TLS to the proxy.
     Https,
-    /// SOCKS5; names are looked up here.
+    /// SOCKS5; the client looks up names.
     Socks5,
-    /// SOCKS5; names are looked up by the proxy.
+    /// SOCKS5; the proxy looks up names.
     Socks5h,
 }
 
 impl ProxyKind {
-    /// Its scheme in URLs.
+    /// The scheme of such proxies in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -72,32 +72,32 @@ impl ProxyKind {
 }
 
 impl Proxy {
-    /// How it is spoken to.
+    /// The protocol of the proxy.
     pub fn kind(&self) -> ProxyKind {
         self.kind
     }
 
-    /// Its host in lower case, IPv6 addresses in brackets.
+    /// The host in lower case, IPv6 addresses in brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its host, if it is an address.
+    /// The host, if it is an IP address.
     pub fn ip(&self) -> Option<IpAddr> {
         self.ip
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What it is told about us.
+    /// User and password for the proxy.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// Replaces what it is told about us.
+    /// Replaces user and password.
     pub fn with_credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = Some(credentials);
         self
@@ -141,7 +141,7 @@ impl Proxy {
         &self.headers
     }
 
-    /// What a request that an HTTP proxy passes on says to it: `Proxy-Authorization`, and the other lines.
+    /// The header lines that a forwarded request has for an HTTP proxy: `Proxy-Authorization`, and the others.
     pub(crate) fn header_lines(&self) -> (Vec<u8>, Vec<u8>) {
         let (mut authorization, mut lines) = (Vec::new(), Vec::new());
         for (name, value) in &self.headers {
@@ -172,7 +172,7 @@ impl Proxy {
             Some((scheme, rest)) => (kind(scheme)?, rest),
         };
         let parts = Parts::parse(rest)?;
-        // Curl ignores a path of an HTTP proxy; behind SOCKS it would name a Unix socket, which is not supported.
+        // curl ignores the path of an HTTP proxy. For SOCKS, a path would name a Unix socket, which is not supported.
         let socks = matches!(kind, ProxyKind::Socks5 | ProxyKind::Socks5h);
         if socks && !matches!(parts.behind, "" | "/") {
             return Err(UrlError::ProxyPath);
@@ -236,7 +236,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Which URLs go through which proxy. By default none does.
+/// Which URLs go through which proxy. By default, none do.
 ///
 /// ```
 /// use courser::Proxies;
@@ -261,7 +261,7 @@ impl Proxies {
         Self::default()
     }
 
-    /// One proxy for everything.
+    /// One proxy for all URLs.
     pub fn all(proxy: Proxy) -> Self {
         let proxy = Arc::new(proxy);
         Self {
@@ -271,13 +271,13 @@ impl Proxies {
         }
     }
 
-    /// Sends http URLs through that proxy.
+    /// Sends http URLs through this proxy.
     pub fn http(mut self, proxy: Proxy) -> Self {
         self.http = Some(Arc::new(proxy));
         self
     }
 
-    /// Sends https URLs through that proxy.
+    /// Sends https URLs through this proxy.
     pub fn https(mut self, proxy: Proxy) -> Self {
         self.https = Some(Arc::new(proxy));
         self
@@ -326,7 +326,7 @@ impl Proxies {
         })
     }
 
-    /// Whether there is one at all.
+    /// Whether there is any proxy.
     pub(crate) fn any(&self) -> bool {
         self.http.is_some() || self.https.is_some()
     }
@@ -343,7 +343,7 @@ impl Proxies {
     }
 }
 
-/// Hosts that are reached directly.
+/// Hosts that are reached without a proxy.
 #[derive(Clone, Debug, Default)]
 struct Exceptions {
     all: bool,
@@ -353,15 +353,15 @@ struct Exceptions {
 #[derive(Clone, Debug)]
 struct Rule {
     hosts: Hosts,
-    /// `None`: any.
+    /// `None` matches any port.
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug)]
 enum Hosts {
-    /// The name, and all below it.
+    /// The name and all names below it.
     Domain(Box<str>),
-    /// Addresses that begin like this one, so many bits long.
+    /// Addresses whose first bits, so many, are equal to those of this address.
     Block(IpAddr, u8),
 }
 
@@ -371,14 +371,14 @@ impl Exceptions {
             .split(|c: char| c == ',' || c.is_ascii_whitespace())
             .filter_map(Rule::parse);
         Self {
-            // As curl has it, `*` is special only if it stands alone.
+            // As in curl, `*` is special only if it stands alone.
             all: list == "*",
             rules: rules.collect(),
         }
     }
 
     fn contain(&self, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
-        // The dot of the root makes no difference here.
+        // A dot at the end makes no difference.
         let name = host.strip_suffix('.').unwrap_or(host);
         self.all
             || self.rules.iter().any(|rule| {
@@ -540,7 +540,7 @@ mod tests {
         assert_eq!(picked(&Proxies::none(), "https://h"), "-");
     }
 
-    /// The rows with a `c` were put to curl 7.88 too, with the same outcome.
+    /// The rows with a `c` were also run with curl 7.88, with the same outcome.
     #[test]
     fn exceptions() {
         for (list, url, direct) in [

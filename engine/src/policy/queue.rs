@@ -1,16 +1,16 @@
-//! A double-ended queue from whose middle an element can be taken in constant time, by the ticket that it was given
-//! when it was put in. Allocates only when it is longer than ever before, or since it was empty after a rush.
+//! A double-ended queue whose elements can be removed from the middle in constant time, by a ticket that was given at
+//! insertion. Allocates only when it becomes longer than ever before, or longer than since it last gave memory back.
 
 use super::room;
 
-/// Where an element stands. Valid until the element leaves the queue.
+/// The place of an element. Valid until the element leaves the queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Ticket(u32);
 
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     nodes: Vec<Node<T>>,
-    /// First of the unused nodes, chained by `next`.
+    /// The first of the unused nodes, which are linked by `next`.
     free: u32,
     front: u32,
     back: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Queue<T> {
 
 #[derive(Debug)]
 struct Node<T> {
-    /// `None` for an unused node.
+    /// `None` in an unused node.
     value: Option<T>,
     prev: u32,
     next: u32,
@@ -106,7 +106,7 @@ impl<T: Copy> Queue<T> {
         self.free = NONE;
     }
 
-    /// Fills a node that comes behind the last.
+    /// Fills a node and links it after the last one.
     #[inline]
     fn node(&mut self, value: T) -> u32 {
         self.len += 1;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Any program of operations gives what a plain deque gives.
+        /// Random operations give the same results as on a plain deque.
         #[test]
         fn behaves_as_a_deque(program in prop::collection::vec((0u8..4, any::<usize>()), 0..200)) {
             let mut queue = Queue::new();

@@ -1,10 +1,10 @@
-//! How many requests, or bytes, may pass in a time: the generic cell rate algorithm, which is a token bucket kept as
-//! one point in time. Counts are exact: nothing is rounded, whatever the rate.
+//! How many requests or bytes may pass in a time. Uses the generic cell rate algorithm: a token bucket that is stored
+//! as one point in time. Counts are exact at every rate, without rounding.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// So many in so much time, of which so many may come at once.
+/// A number per time, and how many of them may come at once.
 ///
 /// ```
 /// use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// let every_two_seconds = Rate::every(Duration::from_secs(2));
 /// assert_eq!(every_two_seconds.burst, NonZeroU64::MIN);
 ///
-/// // Of each host, and of all hosts of a client; a megabyte a second comes from all of them together.
+/// For each host, and for all hosts of a client together; all of them together receive at most a megabyte per second.
 /// let mut config = courser::Config::default();
 /// config.host.rate = Some(with_bursts);
 /// config.rate = Some(Rate::per_second(NonZeroU64::new(1000).unwrap()));
@@ -25,16 +25,16 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rate {
-    /// How many.
+    /// The number.
     pub count: NonZeroU64,
-    /// In how much time. Zero is no limit.
+    /// The time. Zero means no limit.
     pub per: Duration,
-    /// How many at once, after a pause that is long enough.
+    /// How many may come at once after a long enough pause.
     pub burst: NonZeroU64,
 }
 
 impl Rate {
-    /// So many a second, one at a time.
+    /// So many per second, one at a time.
     pub const fn per_second(count: NonZeroU64) -> Self {
         Self {
             count,
@@ -43,7 +43,7 @@ impl Rate {
         }
     }
 
-    /// One, and the next one so much later.
+    /// One at a time, with at least this delay between them.
     pub const fn every(delay: Duration) -> Self {
         Self {
             count: NonZeroU64::MIN,
@@ -52,17 +52,17 @@ impl Rate {
         }
     }
 
-    /// The same rate with so many at once.
+    /// The same rate with this burst.
     pub const fn burst(mut self, burst: NonZeroU64) -> Self {
         self.burst = burst;
         self
     }
 }
 
-/// Keeps a [`Rate`]: in any window of time, however it is laid, no more pass than the burst and what the rate gives for
-/// the window's length.
+/// Keeps a [`Rate`]: in any window of time, not more pass than the burst plus what the rate gives for the length of the
+/// window.
 ///
-/// It has no clock: times are given, and must not go back (one that does counts as the latest seen).
+/// Has no clock: callers pass the time. A time before the latest one counts as the latest one.
 ///
 /// ```
 /// use std::num::NonZeroU64;
@@ -73,7 +73,7 @@ impl Rate {
 /// let mut limiter = RateLimiter::new(ten_a_second);
 /// let now = Instant::now();
 /// assert_eq!(limiter.take(now, 1), Ok(()));
-/// // The next one in a tenth of a second.
+/// The next one may pass a tenth of a second later.
 /// let later = now + Duration::from_millis(100);
 /// assert_eq!(limiter.take(now, 1), Err(Some(later)));
 /// assert_eq!(limiter.take(later, 1), Ok(()));
@@ -81,16 +81,16 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     rate: Rate,
-    /// The first time seen, from which the others count.
+    /// The first time seen; other times are counted from it.
     start: Option<Instant>,
-    /// In nanoseconds after `start`, times `rate.count`: when all that has passed has been paid for. One that passes
-    /// costs `rate.per` in nanoseconds, and time pays `rate.count` for each nanosecond.
+    /// Nanoseconds after `start`, times `rate.count`: when everything that has passed is paid for. Each unit costs
+    /// `rate.per` in nanoseconds, and each nanosecond pays `rate.count`.
     paid_at: u128,
     latest: u128,
 }
 
 impl RateLimiter {
-    /// With the whole burst at hand.
+    /// A limiter with its whole burst available.
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
@@ -105,10 +105,10 @@ impl RateLimiter {
         self.rate
     }
 
-    /// Lets so many pass now, all or none.
+    /// Lets all of `count` pass now, or none of them.
     ///
     /// # Errors
-    /// When they may pass; `None` if never, because they are more than a burst.
+    /// When they may pass; `None` if never, because they are more than the burst.
     pub fn take(&mut self, now: Instant, count: u64) -> Result<(), Option<Instant>> {
         match self.ready_at(now, count) {
             Some(at) if at <= now => {
@@ -119,7 +119,7 @@ impl RateLimiter {
         }
     }
 
-    /// When so many may pass: `now` if they may at once, `None` if never. Nothing is taken.
+    /// When `count` may pass: `now` if at once, `None` if never. Takes nothing.
     pub fn ready_at(&mut self, now: Instant, count: u64) -> Option<Instant> {
         let at = self.see(now);
         if self.rate.per.is_zero() {
@@ -135,14 +135,14 @@ impl RateLimiter {
         }
     }
 
-    /// Takes note of so many that have passed, asked for or not. What is more than may pass now keeps the next ones
-    /// back for as long as it takes: so what cannot be cut to size is over by its own size at the most.
+    /// Counts `count` that have passed without asking. If these were too many, the next ones must wait longer. So units
+    /// that cannot be split exceed the rate by at most their own size.
     pub fn charge(&mut self, now: Instant, count: u64) {
         let now = self.see(now);
         self.paid_at = self.paid_at.max(now).saturating_add(self.cost(count));
     }
 
-    /// When the whole burst is at hand again; a limiter that is made anew then has let nothing pass beside the rate.
+    /// When the whole burst is available again. From then on, a new limiter would let pass no more than this one.
     pub fn rests_at(&self) -> Option<Instant> {
         match self.start {
             Some(_) => self.instant(self.paid_at),
@@ -150,8 +150,8 @@ impl RateLimiter {
         }
     }
 
-    /// Lets one pass, now or later, behind all that were let pass before: returns when. So nobody who comes later goes
-    /// first, and who does not come after all leaves a gap.
+    /// Reserves the passing of one, after all earlier ones. Returns its time. So a later caller never goes first, and a
+    /// caller that does not come leaves a gap.
     pub fn reserve(&mut self, now: Instant) -> Instant {
         let at = self.see(now);
         if self.rate.per.is_zero() {
@@ -161,14 +161,14 @@ impl RateLimiter {
         let burst = at.saturating_add(self.cost(self.rate.burst.get()));
         match self.paid_at.checked_sub(burst) {
             None | Some(0) => now,
-            // Beyond all times is never, as far as anybody will wait.
+            // A time that cannot be expressed counts as never.
             Some(missing) => self
                 .instant(at.saturating_add(missing))
                 .unwrap_or(now + NEVER),
         }
     }
 
-    /// How many may pass now, a burst at most. Without a limit, `u64::MAX`.
+    /// How many may pass now, at most a burst; `u64::MAX` without a limit.
     pub fn available(&mut self, now: Instant) -> u64 {
         let now = self.see(now);
         let per = self.rate.per.as_nanos();
@@ -182,8 +182,8 @@ impl RateLimiter {
         u64::try_from(free / per).unwrap_or(u64::MAX)
     }
 
-    /// Takes back so many that were let pass and were not used, before others are let pass: else those may have been
-    /// counted against a time that this gives back once more.
+    /// Returns `count` that did pass and were not used. Must be called before others pass: otherwise they may have been
+    /// counted against a time that is returned a second time.
     pub fn give_back(&mut self, count: u64) {
         self.paid_at = self.paid_at.saturating_sub(self.cost(count));
     }
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(limiter.take(at(100), 1), Ok(()));
         limiter.give_back(1);
         assert_eq!(limiter.take(at(100), 1), Ok(()));
-        // A pause fills it, and not beyond the burst; time does not go back.
+        // A pause fills the bucket, but not beyond the burst. A time in the past changes nothing.
         assert_eq!(limiter.available(at(10_000)), 3);
         assert_eq!(limiter.available(at(0)), 3);
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// No window has more than it may, and who waits for as long as told is let pass then, and not before.
+        /// No window has more than allowed, and a caller that waits as long as it was told passes then, and not before.
         #[test]
         fn exact_over_any_window(
             (number, per_ns, burst) in (1u64..2000, 1u64..2_000_000_000, 1u64..50),

@@ -1,7 +1,6 @@
-//! Which responses are followed, with which method, and what must not travel along (RFC 9110 §15.4).
+//! Which redirects are followed, with which method, and what is not sent again (RFC 9110 §15.4).
 //!
-//! What a `Location` stands for is [`resolve`](crate::proto::resolve)'s business; a response without one is given as
-//! it is.
+//! [`resolve`](crate::proto::resolve) resolves `Location`. A response without `Location` is delivered as it is.
 
 use crate::error::LimitExceeded;
 
@@ -17,18 +16,18 @@ use crate::error::LimitExceeded;
 pub struct Redirects(Option<u32>);
 
 impl Redirects {
-    /// They are not followed: the caller gets them as responses. The default.
+    /// Redirects are not followed: callers get them as responses. The default.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// At most so many are followed for one call; one more is an error.
+    /// At most so many redirects are followed in one call; one more is an error.
     pub const fn limit(count: u32) -> Self {
         Self(Some(count))
     }
 
-    /// What to do about a response, `followed` redirects after the first request. `replayable`: the request has no
-    /// body, or one that can be sent again.
+    /// What to do with a response, after `followed` redirects. `replayable`: the request has no body, or a body that
+    /// can be sent again.
     pub(crate) fn decide(
         self,
         status: u16,
@@ -50,25 +49,25 @@ impl Redirects {
 /// How a redirect is followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Follow {
-    /// It is not: the response is the result.
+    /// The redirect is not followed: the response is the result.
     No,
-    /// With the same method and body.
+    /// With the same method and the same body.
     Same,
     /// With this method, without the body and the headers that describe it.
     WithoutBody(&'static str),
-    /// It would be, but the body is a stream and used up: an error.
+    /// Not possible, because the stream of the body was read already: an error.
     NotReplayable,
 }
 
 fn follow(status: u16, method: &str, replayable: bool) -> Follow {
     match (status, method) {
-        // A tunnel has no other place.
+        // A redirect of a tunnel has no meaning.
         (_, "CONNECT") => Follow::No,
         (303, "HEAD") => Follow::WithoutBody("HEAD"),
         (303, _) | (301 | 302, "POST") => Follow::WithoutBody("GET"),
         (301 | 302 | 307 | 308, _) if replayable => Follow::Same,
         (301 | 302 | 307 | 308, _) => Follow::NotReplayable,
-        // 300 leaves the choice to the user, 304 is about a stored response, 305 and 306 are withdrawn.
+        // 300 leaves the choice to the user, 304 is about a cached response, 305 and 306 are withdrawn.
         _ => Follow::No,
     }
 }

@@ -1,9 +1,10 @@
-//! What may be sent again after a failure, and when (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+//! What is tried again after a failure, and when (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 //!
-//! Two cases are safe and automatic, on a reused connection only, because there a failure usually means that the
-//! server had closed it: nothing was sent, for any method; no byte of a reply came, for idempotent methods, once. The
-//! next attempt takes a new connection, at once. Everything else is the caller's decision: rules for classes of failures and for
-//! statuses, with a back-off, or a hook. Limits, the total deadline, misuse and begun body streams are final.
+//! Two cases are safe and automatic, on reused connections only, where a failure usually means that the server had
+//! closed the connection: nothing was sent (any method), or no byte of a reply came (idempotent methods, once). The
+//! next attempt begins at once on a new connection. Everything else is the caller's decision: rules for classes of
+//! failures and for statuses, with a back-off, or a hook. Limits, the deadline of the call, misuse, and body streams
+//! that were read are final.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -16,11 +17,11 @@ use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::proto::{Request, Response};
 
-/// Decides about a failure that neither is safe to repeat by itself nor has a rule: how long to wait before the next
-/// attempt, or `None` to give up.
+/// Decides about a failure that is not automatically safe and has no rule: how long to wait before the next attempt, or
+/// `None` to give up.
 pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send + Sync>;
 
-/// When a failed call is tried again. While it waits for that, it has no connection.
+/// When a failed call is tried again. The call has no connection while it waits for that.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,7 +30,8 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     Call, FailureClass, HostConfig, Phase, Request, Response, Retry, RetryOn, RetryRule, Statuses,
 /// };
 ///
-/// // What is refused, times out in connecting, or is told to come back later is tried four times, with growing pauses.
+/// Calls that are refused, that time out in connecting, or that shall come later are tried four times, with growing
+/// pauses.
 /// let rule = |on| RetryRule { attempts: 4.try_into().unwrap(), ..RetryRule::new(on) };
 /// let patient = Retry {
 ///     rules: vec![
@@ -41,7 +43,7 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     ..Retry::default()
 /// };
 ///
-/// // Whatever else fails before a body began is repeated at once, if that is idempotent.
+/// Other failures before the body of an answer are tried again at once, if the method is idempotent.
 /// let retry = Retry {
 ///     hook: Some(Arc::new(|failed| {
 ///         let wanted = failed.request.is_idempotent() && failed.error.phase() != Phase::Body;
@@ -49,7 +51,7 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     })),
 ///     ..patient
 /// };
-/// // In a client, for all calls; a call may have its own.
+/// In a client, for all calls. A call may have its own.
 /// let config = HostConfig { retry, ..HostConfig::default() };
 /// let call = Call::new(Request::get("/"), Response::new()).retry(Retry::default());
 /// # let _ = (config, call);
@@ -58,16 +60,15 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 pub struct Retry {
     /// Attempts in all, the first included. Default 5.
     pub max_attempts: NonZeroU32,
-    /// Whether the two safe cases are repeated. Default true.
+    /// Whether the two safe cases are tried again. Default true.
     pub stale: bool,
-    /// What else is repeated; the first rule that fits decides. Default none.
+    /// Further cases; the first rule that matches decides. Default none.
     pub rules: Vec<RetryRule>,
-    /// No attempt begins after so much time since the call's first one. Default none: the call's deadline alone.
+    /// No attempt begins later than this after the first one. Default none: only the call's deadline counts.
     pub max_elapsed: Option<Duration>,
-    /// The longest `Retry-After` that is honoured: a server that says more is not asked again, and its answer is the result.
-    /// Default 60 s.
+    /// The longest `Retry-After` that is waited for. If a server asks for more, its answer is the result. Default 60 s.
     pub max_retry_after: Duration,
-    /// Asked about every failure that can be repeated at all and has no rule. Default none: they are not.
+    /// Called for each failure that may be tried again and has no rule. Default none: these are final.
     pub hook: Option<RetryHook>,
 }
 
@@ -97,10 +98,10 @@ impl fmt::Debug for Retry {
     }
 }
 
-/// How often one kind of failure is repeated, and after which pauses.
+/// How often one kind of failure is tried again, and after which pauses.
 ///
-/// A rule holds for idempotent requests (RFC 9110 §9.2.2), and for others only as long as nothing of them was sent, or if
-/// [`any_method`](Self::any_method) says so.
+/// A rule applies to idempotent requests (RFC 9110 §9.2.2). It applies to others only if nothing of them was sent, or
+/// if [`any_method`](Self::any_method) is set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -115,21 +116,21 @@ impl fmt::Debug for Retry {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryRule {
-    /// What it is for.
+    /// The failures that the rule is for.
     pub on: RetryOn,
     /// Attempts of the call in all, the first included, after which such a failure is final. Default 3.
     pub attempts: NonZeroU32,
-    /// The pauses; a `Retry-After` that asks for more is honoured. Default [`Backoff::default`].
+    /// The pauses. A longer `Retry-After` is waited for. Default [`Backoff::default`].
     pub backoff: Backoff,
-    /// Whether requests that are not idempotent are repeated, although the server may have done what they say.
-    /// Default false.
+    /// Whether requests that are not idempotent are sent again, although the server may have processed them. Default
+    /// false.
     pub any_method: bool,
-    /// Where the next attempt goes. Default on any connection.
+    /// Which connection the next attempt uses. Default: any.
     pub via: RetryVia,
 }
 
 impl RetryRule {
-    /// Three attempts, with the usual pauses.
+    /// A rule with three attempts and the default pauses.
     pub fn new(on: RetryOn) -> Self {
         Self {
             on,
@@ -141,28 +142,28 @@ impl RetryRule {
     }
 }
 
-/// Where a call goes when it is tried again. With [`HostConfig::balance`](crate::HostConfig::balance), that is another
-/// address in any case, if there is one.
+/// Which connection a call uses when it is tried again. With [`HostConfig::balance`](crate::HostConfig::balance), it
+/// goes to another address in any case, if there is one.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum RetryVia {
-    /// On any connection, one that is idle or a new one.
+    /// Any connection, idle or new.
     #[default]
     Any,
-    /// On a new connection.
+    /// A new connection.
     Fresh,
-    /// On a new connection, for which the address that failed is tried last, if its host has others; so are all new ones
-    /// for the time of [`HostConfig::avoid_failed`](crate::HostConfig::avoid_failed).
+    /// A new connection, for which the failed address is tried last, if the host has others. The same holds for all new
+    /// connections for the time of [`HostConfig::avoid_failed`](crate::HostConfig::avoid_failed).
     OtherAddress,
 }
 
-/// What a [`RetryRule`] is for.
+/// The failures that a [`RetryRule`] is for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RetryOn {
-    /// A failure of that class.
+    /// A failure of this class.
     Failure(FailureClass),
-    /// An answer with one of these statuses. When it is not repeated any more, it is the result.
+    /// An answer with one of these statuses. After the last attempt, the answer is the result.
     Status(Statuses),
 }
 
@@ -170,21 +171,21 @@ pub enum RetryOn {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum FailureClass {
-    /// No connection: refused, or the host cannot be reached.
+    /// No connection: refused, or the host is unreachable.
     Refused,
-    /// The connection ended without a byte of the answer.
+    /// The connection ended before the first byte of the answer.
     Reset,
     /// The name could not be looked up.
     Dns,
-    /// No connection in time, its handshakes included.
+    /// No connection in time, with its handshakes.
     ConnectTimeout,
-    /// The answer did not begin in time.
+    /// The first byte of the answer did not come in time.
     FirstByteTimeout,
-    /// Sending or receiving stood still.
+    /// No progress in sending or receiving.
     ReadTimeout,
     /// A TLS handshake failed.
     Tls,
-    /// The answer was cut short.
+    /// The answer ended too early.
     Truncated,
 }
 
@@ -214,27 +215,27 @@ impl FailureClass {
     }
 }
 
-/// A failed attempt, as a [`RetryHook`] sees it.
+/// A failed attempt, as passed to a [`RetryHook`].
 #[derive(Debug)]
 pub struct FailedAttempt<'a> {
-    /// Why it failed, in which phase, how far it had got, and with whom.
+    /// Why and in which phase the attempt failed, how far it got, and with which peer.
     pub error: &'a Error,
     /// The request.
     pub request: &'a Request,
-    /// Which attempt this was; the first is 1.
+    /// The number of the attempt; the first is 1.
     pub attempt: u32,
-    /// Whether it ran on a connection that had been kept idle or had served before.
+    /// Whether it used a connection that had been idle or had served before.
     pub reused: bool,
-    /// Bytes of HTTP sent, in all attempts so far.
+    /// Bytes of HTTP that all attempts so far have sent.
     pub bytes_sent: u64,
-    /// How long ago the call was begun.
+    /// Time since the call began.
     pub elapsed: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     GiveUp,
-    /// Again at once, on a new connection: what failed was the connection.
+    /// Again at once, on a new connection: the connection has failed, not the server.
     AtOnce,
     /// Again after a pause.
     After {
@@ -244,8 +245,8 @@ pub(crate) enum Verdict {
 }
 
 impl Retry {
-    /// About an attempt that failed. `stale_before`: an earlier attempt of this call has already met a connection that died
-    /// without a reply byte.
+    /// Decides about a failed attempt. `stale_before`: an earlier attempt of the call already met a connection that
+    /// ended without a reply byte.
     pub(crate) fn decide(
         &self,
         failed: &FailedAttempt<'_>,
@@ -295,7 +296,7 @@ impl Retry {
         self.in_time(pause, failed.elapsed)
     }
 
-    /// About an answer, which was the attempt with that number.
+    /// Decides about an answer, which was attempt number `attempt`.
     pub(crate) fn decide_on_status(
         &self,
         request: &Request,
@@ -325,14 +326,14 @@ impl Retry {
             return Verdict::GiveUp;
         }
         let pause = rule.backoff.delay(attempt, random);
-        // Not all of those that are told the same come back at the same moment.
+        // Spreads the return of clients that got the same time.
         let told = told.map(|told| told.saturating_add(pause.min(told / 10)));
-        // A server that says "at once", or names a date that has passed, is not to be hammered.
+        // A server that says "at once", or gives a date in the past, still gets a pause.
         let pause = told.map_or(pause, |told| told.max(pause));
         self.in_time(Some((pause, rule.via)), elapsed)
     }
 
-    /// Whether some answers are repeated.
+    /// Whether some statuses are tried again.
     pub(crate) fn looks_at_statuses(&self) -> bool {
         let mut rules = self.rules.iter();
         rules.any(|rule| matches!(rule.on, RetryOn::Status(_)))
@@ -403,13 +404,13 @@ mod tests {
             };
             Retry::default().decide(&failed, stale_before, 0) == Verdict::AtOnce
         };
-        // Reused connection: unsent anything; idempotent without a reply byte, once.
+        // Reused connection: any method if nothing was sent; idempotent methods without a reply byte, once.
         assert!(again(reset(), Sent::Nothing, &post, true, false));
         assert!(again(empty(), Sent::NoReplyByte, &get, true, false));
         assert!(!again(empty(), Sent::NoReplyByte, &get, true, true));
         assert!(!again(empty(), Sent::NoReplyByte, &post, true, false));
         assert!(!again(reset(), Sent::Partial, &get, true, false));
-        // A new connection, a time-out, a limit: never by itself.
+        // A new connection, a timeout, a limit: never automatically.
         assert!(!again(reset(), Sent::NoReplyByte, &get, false, false));
         let late = || ErrorKind::Timeout(TimeLimit::FirstByte);
         assert!(!again(late(), Sent::NoReplyByte, &get, true, false));
@@ -530,7 +531,7 @@ mod tests {
             let retry = with(rule.clone());
             assert!(again(decide(&retry, &get, 1)) && again(decide(&retry, &get, 2)));
             assert_eq!(decide(&retry, &get, 3), Verdict::GiveUp, "{class:?}");
-            // A POST of which something was sent is not repeated, unless that is asked for.
+            // A POST of which something was sent is not sent again, unless this was asked for.
             assert_eq!(
                 again(decide(&retry, &post, 1)),
                 sent == Sent::Nothing,
@@ -636,7 +637,7 @@ mod tests {
         assert_eq!(decide(&get, 503, date, 1), after(3));
         assert_eq!(decide(&get, 503, "Retry-After: 11\r\n", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 503, "Retry-After: 7\r\n", 3), Verdict::GiveUp);
-        // However far away: what the server says is added to nothing without care.
+        // The sum does not overflow, whatever the server says.
         let endless = Retry {
             max_retry_after: Duration::MAX,
             ..retry.clone()
@@ -646,7 +647,7 @@ mod tests {
         assert!(matches!(verdict, Verdict::After { .. }));
         assert_eq!(decide(&post, 503, "", 1), Verdict::GiveUp);
         assert_eq!(decide(&get, 500, "", 1), Verdict::GiveUp);
-        // Less than the back-off is no reason to come back earlier.
+        // A shorter time than the back-off does not shorten the pause.
         let response = answer(503, "Retry-After: 0\r\n");
         let verdict = retry.decide_on_status(&get, &response, 1, Duration::ZERO, u64::MAX);
         assert!(matches!(verdict, Verdict::After { pause, .. } if pause > 99 * MS));

@@ -1,6 +1,6 @@
-//! How tables grow, and what they give back. A client may have one connection or a hundred thousand, so a table takes
-//! room for one at first, doubles while that is cheap, and then grows by an eighth: what it has in advance is never
-//! more than that. One that is empty after a rush keeps room for [`KEPT`] only.
+//! How tables grow and shrink. A client may have one connection or a hundred thousand. So a table takes room for one
+//! element first, doubles while it is small, and then grows by an eighth: it never has more than that in advance. A
+//! table that becomes empty keeps room for [`KEPT`] elements only.
 
 /// Makes room for one more element.
 #[inline]
@@ -19,7 +19,7 @@ fn grow<T>(table: &mut Vec<T>) {
     }
 }
 
-/// Elements for which an empty table keeps its room.
+/// How many elements an empty table keeps room for.
 pub(crate) const KEPT: usize = 1024;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! One deadline over a whole call, and limits for each of its phases within it.
+//! The deadline of a whole call, and the limits of its phases.
 
 use std::time::Duration;
 
 use crate::error::{Phase, TimeLimit};
 use crate::time::Time;
 
-/// Limits in time. `total` covers everything from taking up the call to the last byte of the body, retries included;
-/// the others start anew with their phase. `None` is no limit.
+/// Limits in time. `total` covers a whole call, from its submission to the last byte of the body, with retries. Each of
+/// the others starts with its phase. `None` means no limit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -15,26 +15,27 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// The whole call. Default 60 s. A call can have its own deadline instead.
+    /// The whole call. Default 60 s. A call may have its own deadline instead.
     pub total: Option<Duration>,
-    /// Waiting for a connection while all are in use. Default none: up to the call's deadline.
+    /// Waiting for a connection while all are in use. Default none: only the call's deadline counts.
     pub queue: Option<Duration>,
     /// Looking up a name. Default 10 s.
     pub resolve: Option<Duration>,
-    /// Connecting, over all addresses. Default 10 s. Without it the system's limit holds (about two minutes on Linux).
+    /// Connecting, over all addresses. Default 10 s. With `None`, the system's limit applies (about two minutes on
+    /// Linux).
     pub connect: Option<Duration>,
-    /// From the connection's being up until it can be used: the handshakes of proxies and of TLS, each by itself.
-    /// Default 10 s.
+    /// From the established connection until it can be used: the handshakes of proxies and of TLS, each alone. Default
+    /// 10 s.
     pub handshake: Option<Duration>,
-    /// Sending, without any progress. Default 30 s.
+    /// Sending without progress. Default 30 s.
     pub write: Option<Duration>,
-    /// From the end of the request to the first byte of the response. Default none: up to the call's deadline.
+    /// From the end of the request to the first byte of the response. Default none: only the call's deadline counts.
     pub first_byte: Option<Duration>,
     /// Between two reads of the response. Default 30 s.
     pub between_bytes: Option<Duration>,
 }
 
-/// `now + by`, or as good as never.
+/// `now + by`; thirty years from now if that is too late to express.
 pub(crate) fn later(now: Time, by: Duration) -> Time {
     now.checked_add(by).unwrap_or(now + AS_GOOD_AS_NEVER)
 }
@@ -57,7 +58,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// No limits at all.
+    /// No limits.
     pub fn none() -> Self {
         Self {
             total: None,
@@ -71,14 +72,14 @@ impl Timeouts {
         }
     }
 
-    /// No wait on a connection that begins now ends earlier by a limit of its phase.
+    /// The shortest limit of the phases of an exchange. No wait on a connection ends earlier by such a limit.
     pub(crate) fn shortest(&self) -> Option<Duration> {
         let limits = [self.write, self.first_byte, self.between_bytes];
         limits.into_iter().flatten().min()
     }
 
-    /// When a wait that began, or last made progress, at `since` ends: by the phase's limit or by the call's deadline,
-    /// whichever is earlier.
+    /// When a wait ends that began, or last made progress, at `since`: by the limit of the phase or by the deadline of
+    /// the call, whichever is earlier.
     pub(crate) fn due(
         &self,
         phase: Phase,
@@ -106,17 +107,17 @@ impl Timeouts {
     }
 }
 
-/// What happens to the connection of a call whose time ran out after its request was sent. The caller gets its error
-/// and its buffers at once in any case.
+/// What happens to the connection of a call that ran out of time after its request was sent. The caller gets the error
+/// and the buffers at once in any case.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LatePolicy {
-    /// It is closed.
+    /// The connection is closed.
     #[default]
     Close,
-    /// The late answer is awaited and dropped, and the connection goes back to the pool. Meanwhile it counts against
-    /// the cap, so that a slow server is not met with ever more connections.
+    /// The connection drains: it reads the late answer and returns to the pool. Meanwhile it counts against the cap, so
+    /// that a slow server does not get more and more connections.
     Drain {
-        /// The longest wait; then the connection is closed.
+        /// The longest that it drains; then it is closed.
         up_to: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! Names in virtual time: seconds from the beginning.
+//! The cache in virtual time, in seconds from the beginning.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ impl World {
         self.start + Duration::from_secs_f64(seconds)
     }
 
-    /// `"10.0.0.1"`, `"wait"`, `"NotFound"`..., with a `?` behind it if the resolver must be asked.
+    /// `"10.0.0.1"`, `"wait"`, `"NotFound"`..., followed by `?` if the resolver must be asked.
     fn lookup(&mut self, seconds: f64, name: &str) -> String {
         let (found, ask) = self.cache.lookup(self.at(seconds), name);
         self.check();
@@ -49,7 +49,7 @@ impl World {
         shown(&found)
     }
 
-    /// What holds at all times.
+    /// The invariants.
     fn check(&self) {
         let cache = &self.cache;
         let asking = cache.entries.values().filter(|e| e.asking).count();
@@ -87,15 +87,15 @@ fn one_question_then_fresh_then_refreshed_once() {
     assert_eq!(w.found(0.2, "a.example", "10.0.0.1", 10), "10.0.0.1");
     assert_eq!(w.lookup(0.2, "a.EXAMPLE"), "10.0.0.1");
     assert_eq!(w.lookup(10.1, "a.example"), "10.0.0.1");
-    // Past its time: served, and asked for once.
+    // Expired: served, and refreshed by one question.
     assert_eq!(w.lookup(10.2, "a.example"), "10.0.0.1?");
     assert_eq!(w.lookup(10.3, "a.example"), "10.0.0.1");
     assert_eq!(w.found(10.4, "a.example", "10.0.0.2", 10), "10.0.0.2");
     assert_eq!(w.lookup(20.3, "a.example"), "10.0.0.2");
-    // Long past its time: waited for.
+    // Long expired: callers wait.
     assert_eq!(w.lookup(50.3, "a.example"), "10.0.0.2?");
     assert_eq!(w.lookup(50.4, "a.example"), "wait");
-    // With its last dot it is another name: the search list does not hold for it.
+    // With a dot at the end it is another name, without the search list.
     assert_eq!(w.lookup(50.4, "a.example."), "wait?");
     let counters = w.cache.counters();
     let expected = DnsCounters {
@@ -128,7 +128,7 @@ fn times_are_kept_within_their_bounds() {
         assert_eq!(w.lookup(fresh, name), "::1", "{name}");
         assert_eq!(w.lookup(gone, name), "wait?", "{name}");
     }
-    // Crossed bounds and endless times do no harm.
+    // Reversed bounds and very long times are safe.
     let mut w = World::new(|config| {
         config.max_ttl = Duration::ZERO;
         config.min_ttl = Duration::MAX;
@@ -170,7 +170,7 @@ fn failures_are_remembered_for_their_time() {
     }
     assert_eq!(w.cache.counters().failed, 5);
     assert_eq!(w.cache.counters().negative_hits, 4);
-    // No addresses are a failure as well.
+    // An answer without addresses is a failure, too.
     assert_eq!(w.found(99.0, "gone", "", 50), "NoAddresses");
 }
 
@@ -179,12 +179,12 @@ fn old_addresses_outlive_failing_servers_but_not_an_answer() {
     let mut w = World::new(|config| config.stale_if_error = Duration::from_secs(100));
     w.lookup(0.0, "a");
     w.found(0.0, "a", "10.0.0.1", 10);
-    // Waited for, and served when the servers fail.
+    // Callers wait, and get old addresses if the servers fail.
     assert_eq!(w.lookup(45.0, "a"), "wait?");
     assert_eq!(w.failed(50.0, "a", SERVFAIL, None), "10.0.0.1");
-    // The servers are left alone for a while.
+    // The servers are not asked for a while.
     assert_eq!(w.lookup(54.9, "a"), "10.0.0.1");
-    // Then nobody waits for the next try.
+    // After that, no caller waits for the next question.
     assert_eq!(w.lookup(55.0, "a"), "10.0.0.1?");
     assert_eq!(w.lookup(56.0, "a"), "10.0.0.1");
     assert_eq!(w.failed(60.0, "a", DnsError::Timeout, None), "10.0.0.1");
@@ -194,11 +194,11 @@ fn old_addresses_outlive_failing_servers_but_not_an_answer() {
     assert_eq!(w.lookup(110.0, "a"), "ServerFailure(2)");
     assert_eq!(w.lookup(115.0, "a"), "wait?");
     assert_eq!(w.found(115.0, "a", "10.0.0.2", 10), "10.0.0.2");
-    // "No such host" is an answer, not a failure to get one.
+    // "No such host" is an answer, not a failed lookup.
     assert_eq!(w.lookup(126.0, "a"), "10.0.0.2?");
     assert_eq!(w.failed(126.0, "a", DnsError::NotFound, None), "NotFound");
     assert_eq!(w.lookup(126.1, "a"), "NotFound");
-    // And an answer ends the failure at once.
+    // An answer ends the failure at once.
     assert_eq!(w.lookup(131.0, "a"), "wait?");
     assert_eq!(w.found(131.0, "a", "10.0.0.3", 10), "10.0.0.3");
     assert_eq!(w.lookup(131.0, "a"), "10.0.0.3");
@@ -210,13 +210,13 @@ fn the_name_used_longest_ago_makes_room() {
     for name in ["a", "b", "c", "d"] {
         assert_eq!(w.lookup(0.0, name), "wait?");
     }
-    // Those in flight come on top: their answers must find them.
+    // Names in lookup are not counted: their answers must find them.
     assert_eq!(w.cache.counters().entries, 4);
     w.found(1.0, "a", "::a", 100);
     w.found(1.0, "b", "::b", 100);
     assert_eq!(w.lookup(2.0, "a"), "::a");
     w.found(3.0, "c", "::c", 100);
-    // `c` was asked for before `a` was used, and `b` before both.
+    // `c` was looked up before `a` was used, and `b` before both.
     assert_eq!(w.cache.counters().evicted, 1);
     assert_eq!(w.lookup(3.0, "a"), "::a");
     assert_eq!(w.lookup(3.0, "c"), "::c");
@@ -241,7 +241,7 @@ fn flushing_forgets_what_is_known_and_lets_questions_go_on() {
     assert_eq!(w.lookup(1.0, "a"), "wait");
     assert_eq!(w.lookup(1.0, "b"), "wait?");
     assert_eq!(w.found(1.0, "a", "::b", 100), "::b");
-    // A refresh that is in flight brings the new state of things.
+    // A refresh in flight brings the current addresses.
     assert_eq!(w.lookup(101.5, "a"), "::b?");
     w.cache.flush("a");
     assert_eq!(w.lookup(101.6, "a"), "wait");
@@ -355,7 +355,7 @@ fn families_take_turns_and_failed_addresses_come_last() {
     assert!(interleave(&[], 3, &|_| true).is_empty());
 }
 
-/// One step of anybody.
+/// One step of a caller or of the resolver.
 #[derive(Clone, Debug)]
 enum Step {
     Lookup(u8),
@@ -376,8 +376,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The books hold after any steps, a name is asked for only when it is not being asked for, and everybody who
-    /// waits is waiting for a question that is in flight.
+    /// The invariants hold after any steps. A name is looked up only if no lookup is in flight, and every waiting
+    /// caller waits for a question in flight.
     #[test]
     fn any_steps(steps in prop::collection::vec(step(), 1..200), room in 1..5usize) {
         let mut w = World::new(|config| {

@@ -1,18 +1,18 @@
-//! The pool against a model: random programs of what a driver may do, where every answer of the pool must be the one
-//! that plain lists give, and no slot, wake-up or place in the queue is ever lost. Then examples that read like a log.
+//! The pool against a model: in random programs of a driver's operations, every answer of the pool must be the one that
+//! plain lists give, and no slot, wake-up or place in the queue is lost. After that, examples.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
 
-/// What a driver does, or what happens to it. An operation on something that there is none of does nothing.
+/// An operation of a driver, or an event. An operation without an object does nothing.
 #[derive(Clone, Debug)]
 enum Op {
     Checkout,
-    /// A waiting call is cancelled, or its time is over.
+    /// A waiting call is cancelled or runs out of time.
     GiveUp(Index),
-    /// An opening succeeds; `late` is the jitter of the maximum age at its highest, else at its lowest.
+    /// An opening succeeds. With `late`, the jitter of the maximum age is at its highest, otherwise at its lowest.
     Connected {
         which: Index,
         late: bool,
@@ -22,7 +22,7 @@ enum Op {
         which: Index,
         again: bool,
     },
-    /// A busy or draining connection is free; the next `declines` waiters do not want it.
+    /// A busy or draining connection is free; the next `declines` waiters do not take it.
     Released {
         which: Index,
         keep_alive: Option<u64>,
@@ -37,10 +37,10 @@ enum Op {
         which: Index,
         again: bool,
     },
-    /// The timer of an idle connection, or a question too early.
+    /// The timer of an idle connection fires, perhaps too early.
     Expired(Index),
     CloseIdle,
-    /// Quarters of a second go by.
+    /// Quarters of a second pass.
     Pass(u8),
 }
 
@@ -101,7 +101,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The flag of an operation says whether the driver has settled behind it: opened what the pool wants.
+    /// The flag of an operation says whether the driver opens and closes what the pool wants after it.
     #[test]
     fn behaves_as_the_model(config in config(), first in any::<Index>(), program in prop::collection::vec((op(), prop::bool::weighted(0.7)), 0..120)) {
         let mut world = World::new(config);
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// The pool and its model, side by side.
+/// The pool and its model.
 struct World {
     config: PoolConfig,
     pool: Pool<u32, u32, u32>,
@@ -127,7 +127,7 @@ struct World {
     names: u32,
     /// All connections, in the order of their openings.
     conns: Vec<Conn>,
-    /// The idle ones, the one idle for longest in front.
+    /// The idle connections, the one idle for longest first.
     idle: Vec<u32>,
     fresh: Vec<Waiter>,
     waiting: Vec<Waiter>,
@@ -141,7 +141,7 @@ struct Conn {
     state: Is,
     served: u64,
     worn_at: Option<Time>,
-    /// The server's own limit, in its last answer.
+    /// The server's idle timeout, from its last answer.
     keep_alive: Option<Duration>,
 }
 
@@ -152,7 +152,7 @@ enum Is {
         call: u32,
     },
     Draining,
-    /// Until then; kept warm, to the end at the most.
+    /// The end of the idle time; one kept warm stays at most to its own end.
     Idle {
         until: Time,
         end: Option<Time>,
@@ -236,7 +236,7 @@ impl World {
             expected_closed.push(conn);
         }
         assert_eq!(closed, expected_closed);
-        // Whoever finds nothing idle counts on a connection that comes or can be opened, behind those before it.
+        // A call that finds no idle connection counts on one that comes or can be opened, after the calls before it.
         let cap = self.config.max_connections.get();
         let room = cap - self.conns.len();
         let coming = self.count(|state| state == Is::Connecting) + room;
@@ -284,7 +284,7 @@ impl World {
         let (now, slot) = (self.now, self.conn(conn).slot);
         let random = if late { u64::MAX } else { 0 };
         let got = self.pool.connected(now, slot, random);
-        // Early by a tenth at the most; the ages here have exact tenths.
+        // Early by at most a tenth; the ages here have exact tenths.
         let age = self.config.max_age;
         let worn_at = age.map(|age| now + if late { age / 10 * 9 } else { age });
         self.conn(conn).worn_at = worn_at;
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// Whose the connection is next, by the model.
+    /// The next user of the connection, by the model.
     fn whose_next(&mut self, conn: u32) -> Next<u32> {
         let is_new = self.conn(conn).served == 0;
         let connecting = self.count(|state| state == Is::Connecting && !is_new);
@@ -356,7 +356,7 @@ impl World {
             self.conn(conn).state = Is::Busy { call };
             return Next::Assign(call);
         }
-        // A second before the server's own limit; half of it if that is short.
+        // A second before the server's timeout, or half of a short timeout.
         let (now, ours) = (self.now, self.config.idle_timeout);
         let found = self.conn(conn);
         let theirs = found.keep_alive.map(|theirs| match theirs.as_secs() {
@@ -387,7 +387,7 @@ impl World {
         };
         let Conn { slot, state, .. } = self.forget(conn);
         self.pool.closed(slot);
-        self.pool.closed(slot); // a second notice changes nothing
+        self.pool.closed(slot); // a second report changes nothing
         self.end_attempt(call_of(state), again);
     }
 
@@ -445,7 +445,7 @@ impl World {
         });
     }
 
-    /// From any state, everybody who waits gets a connection, and every slot comes back.
+    /// From any state, every waiter gets a connection, and every slot is returned.
     fn finish(&mut self, first: Index) {
         for _ in 0..10_000 {
             self.settle();
@@ -465,7 +465,7 @@ impl World {
         assert_eq!(self.pool.counters().open, 0);
     }
 
-    // ---- what always holds
+    // ---- invariants
 
     fn check(&self) {
         let counters = Counters {
@@ -494,7 +494,7 @@ impl World {
         assert_eq!(slots.len(), counters.open, "two connections in one slot");
     }
 
-    /// What holds when a driver goes to wait: all that can move does, or has a timer.
+    /// The invariants when a driver begins to wait: everything that can progress has done so, or has a timer.
     fn check_nothing_is_stuck(&self) {
         let Counters {
             open,
@@ -567,7 +567,7 @@ impl World {
         take_first(&mut self.fresh).or_else(|| take_first(&mut self.waiting))
     }
 
-    /// A call's attempt is over, and the call with it unless it is tried `again`.
+    /// The attempt of a call has ended, and the call with it unless it is tried `again`.
     fn end_attempt(&mut self, call: Option<u32>, again: bool) {
         if let Some(call) = call.filter(|_| again) {
             let id = self.pool.requeue(call);
@@ -593,7 +593,7 @@ fn seconds(seconds: u64) -> Duration {
 
 // ---- examples
 
-/// A pool of at most `cap` connections, with four seconds of idleness.
+/// A pool of at most `cap` connections, with an idle timeout of four seconds.
 fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, &'static str, u32> {
     let mut config = PoolConfig {
         shared: false,
@@ -619,7 +619,7 @@ impl Pool<&'static str, &'static str, u32> {
         slot
     }
 
-    /// A connection that nobody waits for.
+    /// A connection without a waiter.
     fn idle_as(&mut self, name: &'static str, now: Time) -> SlotId {
         let slot = self.open_as(name);
         assert!(matches!(self.connected(now, slot, 0), Next::Idle(_)));
@@ -647,7 +647,7 @@ fn a_call_takes_whichever_connection_is_free_first() {
     let a = pool.open_as("a");
     assert!(!pool.wants_open(now));
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
-    // The second call's opening has begun when the first call's connection is given back.
+    // The opening for the second call has begun when the first call returns its connection.
     pool.waits(now, 2);
     let b = pool.open_as("b");
     assert_eq!(pool.released(now, a, None), Next::Assign(2));
@@ -689,7 +689,7 @@ fn a_call_that_gives_up_takes_its_opening_along() {
 fn who_waits_in_vain_is_refused_at_once() {
     let now = Time::now();
     let mut strict = pool(1, |config| config.wait = WaitPolicy::FailFast);
-    strict.waits(now, 1); // a connection can be opened for it
+    strict.waits(now, 1); // a connection can be opened for this call
     let refused = Checkout::Full(LimitExceeded::Connections(1));
     assert_eq!(strict.checkout_at(now, 2), refused);
     strict.open_as("a");
@@ -781,7 +781,7 @@ fn the_minimum_idle_is_opened_ahead_and_not_in_a_busy_loop() {
     assert!(pool.wants_open(later));
     let b = pool.idle_as("b", later);
     assert_eq!(pool.poll_timeout(), None);
-    // It outlives the idle timeout, and is replaced when it is used.
+    // The connection outlives the idle timeout, and is replaced when it is used.
     assert_eq!(pool.expired(later + seconds(4), b), Err(later + seconds(8)));
     assert_eq!(pool.checkout_at(later, 1), Checkout::Reuse("b"));
     assert!(pool.wants_open(later));
@@ -793,7 +793,7 @@ fn a_call_that_needs_a_new_connection_gets_the_place_of_a_used_one() {
     pool.waits(now, 1);
     let a = pool.open_as("a");
     assert_eq!(pool.connected(now, a, 0), Next::Assign(1));
-    // Its answer is late: the connection is drained, and the call tried again.
+    // Its answer is late: the connection drains, and the call is tried again.
     pool.draining(a);
     pool.requeue(1);
     assert!(!pool.wants_open(now), "draining counts against the cap");
@@ -896,7 +896,8 @@ fn a_gated_pool_gives_nothing_away_by_itself() {
         !pool.wants_open(now),
         "they wait for something else than a connection"
     );
-    // One that is tried again gets a connection that has served nobody, in advance, and its place before all others.
+    // A call that is tried again gets, in advance, a connection that has served no call, and its place before all
+    // others.
     pool.requeue(0);
     pool.set_room(0);
     assert!(pool.wants_open(now));
