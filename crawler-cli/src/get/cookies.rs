@@ -9,7 +9,7 @@ use courser::proto::Url;
 use courser::{Cookie, CookieJar, Response};
 
 use super::args::CookieArgs;
-use super::redirect::Errand;
+use super::redirect::Hop;
 
 /// What the transfers of a group do about cookies.
 #[derive(Debug, Default)]
@@ -48,14 +48,14 @@ impl Cookies {
     }
 
     /// The value of `Cookie`; empty if there is none.
-    pub(super) fn header(&self, jar: &CookieJar, errand: &Errand) -> Vec<u8> {
+    pub(super) fn header(&self, jar: &CookieJar, hop: &Hop) -> Vec<u8> {
         let mut value = Vec::new();
         if self.keep
-            && let Ok(url) = Url::parse(&errand.target.url())
+            && let Ok(url) = Url::parse(&hop.target.url())
         {
             jar.push_header(&url, &mut value);
         }
-        if errand.trusted() && !self.text.is_empty() {
+        if hop.trusted() && !self.text.is_empty() {
             if !value.is_empty() {
                 value.extend_from_slice(b"; ");
             }
@@ -65,9 +65,9 @@ impl Cookies {
     }
 
     /// Takes in what a response sets.
-    pub(super) fn store(&self, jar: &CookieJar, errand: &Errand, response: &Response) {
+    pub(super) fn store(&self, jar: &CookieJar, hop: &Hop, response: &Response) {
         if self.keep
-            && let Ok(url) = Url::parse(&errand.target.url())
+            && let Ok(url) = Url::parse(&hop.target.url())
         {
             jar.store(&url, response.header_all("set-cookie"));
         }

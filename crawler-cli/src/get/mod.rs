@@ -20,13 +20,19 @@
 
 pub(crate) mod args;
 mod cookies;
+mod data;
 mod exit;
+mod facts;
+mod headers;
 mod link;
 mod output;
 mod plan;
 pub(crate) mod rate;
 mod redirect;
+mod request;
+mod response;
 mod retry;
+mod settings;
 mod show;
 mod target;
 mod tls;
@@ -44,11 +50,12 @@ use courser::CookieJar;
 
 use args::LowArgs;
 use exit::{Exit, Failure};
+use facts::Facts;
 use output::{Sink, say, write_stdout};
 use plan::HiArgs;
 use rate::Pacer;
 use transfer::Session;
-use write_out::{Facts, WriteOut};
+use write_out::WriteOut;
 
 /// Transfers the URLs, and returns curl's exit code for what happened to the last one.
 pub(crate) fn run(args: LowArgs) -> ExitCode {

@@ -1,10 +1,11 @@
-//! `-L`: what is asked for next, by curl's rules: which method, with whose credentials, and how often.
+//! `-L`: the request after a redirect, by curl's rules: its method, its credentials, and how many redirects there may be.
 
 use courser::Response;
 use courser::proto::resolve;
 
 use super::exit::{Exit, Failure};
-use super::plan::{Kind, Transfer};
+use super::plan::Transfer;
+use super::request::Kind;
 use super::target::Target;
 
 /// Whether and how redirects are followed.
@@ -34,7 +35,7 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// Where that response leads, if it is to be followed.
+    /// The location of that response, if it is a redirect to follow.
     pub(super) fn location<'a>(&self, response: &'a Response) -> Option<&'a [u8]> {
         if !self.on || !(300..400).contains(&response.status()) {
             return None;
@@ -59,27 +60,32 @@ impl Follow {
     }
 }
 
-/// One request of a transfer: the first one, or one that a redirect led to.
+/// One request of a transfer: the first one, or one after a redirect.
 #[derive(Clone, Debug)]
-pub(super) struct Errand {
+pub(super) struct Hop {
     pub(super) target: Target,
     pub(super) kind: Kind,
     /// `user:password` for this server.
     pub(super) user: Option<Vec<u8>>,
     /// Redirects so far.
     pub(super) followed: u32,
-    /// Whether a large body may wait for the server's consent.
+    /// Whether a large body may wait for a 100 of the server.
     pub(super) waits: bool,
-    /// Whether this server may see the user's credentials. Invariant: once lost, never regained.
+    /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
     trusted: bool,
     /// Whether this is the host that the user named.
     same_host: bool,
 }
 
-impl Errand {
-    /// The first one.
+impl Hop {
+    /// The first hop.
     pub(super) fn first(transfer: &Transfer, target: Target) -> Self {
-        let user = transfer.options.user.as_ref().or(target.user.as_ref());
+        let user = transfer
+            .options
+            .request
+            .user
+            .as_ref()
+            .or(target.user.as_ref());
         Self {
             user: user.cloned(),
             kind: transfer.kind(),
@@ -91,10 +97,10 @@ impl Errand {
         }
     }
 
-    /// The one after a redirect of that status to `location`. `first` is where the transfer began.
+    /// The hop after a redirect of that status to `location`. `first` is the target of the first hop.
     ///
     /// # Errors
-    /// There were too many, or the location is no URL to fetch.
+    /// There were too many redirects, or the location is not a URL that can be fetched.
     pub(super) fn follow(
         &self,
         follow: &Follow,
@@ -121,8 +127,8 @@ impl Errand {
         })
     }
 
-    /// Whether a `-H` of that name holds for this errand.
-    pub(super) fn may_say(&self, name: &str) -> bool {
+    /// Whether this hop may send a `-H` of that name.
+    pub(super) fn may_send(&self, name: &str) -> bool {
         let is = |header: &str| name.eq_ignore_ascii_case(header);
         if is("Host") {
             return self.same_host;
@@ -131,7 +137,7 @@ impl Errand {
         self.trusted || !secret.into_iter().any(is)
     }
 
-    /// Whether this server may see what is for the user's own host.
+    /// Whether this server may see the user's credentials.
     pub(super) fn trusted(&self) -> bool {
         self.trusted
     }

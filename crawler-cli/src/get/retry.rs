@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::exit::{Exit, Failure};
-use super::write_out::Facts;
+use super::facts::Facts;
 
 /// The options of repetition.
 #[derive(Clone, Copy, Debug, Default)]

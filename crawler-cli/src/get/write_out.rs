@@ -14,89 +14,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::exit::Exit;
-
-/// What is known about one transfer when it has ended.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
-    pub(super) exit: Exit,
-    pub(super) error: Option<String>,
-    pub(super) url: String,
-    pub(super) url_effective: String,
-    pub(super) urlnum: usize,
-    pub(super) method: String,
-    pub(super) filename: Option<String>,
-    pub(super) referer: Option<String>,
-    /// In upper case, as curl prints it; empty for a URL that could not be parsed.
-    pub(super) scheme: &'static str,
-    /// 0 without a response.
-    pub(super) status: u16,
-    /// As curl prints it: `1` or `1.1`.
-    pub(super) http_version: Option<&'static str>,
-    /// Of the final response, in order, as received.
-    pub(super) headers: Vec<(String, Vec<u8>)>,
-    pub(super) connects: u32,
-    /// Of the server, in DER, its own first.
-    pub(super) certificates: Vec<Vec<u8>>,
-    /// How often the transfer was begun again.
-    pub(super) retries: u32,
-    /// Whether the last request went through a proxy.
-    pub(super) proxied: bool,
-    pub(super) local: Option<(String, u16)>,
-    pub(super) remote: Option<(String, u16)>,
-    /// Heads of all responses, interim ones too.
-    pub(super) header_bytes: u64,
-    pub(super) request_bytes: u64,
-    pub(super) upload_bytes: u64,
-    pub(super) download_bytes: u64,
-    pub(super) times: Times,
-    /// Redirects that were followed.
-    pub(super) redirects: u32,
-    /// Where one leads that was not.
-    pub(super) redirect_url: String,
-    /// Of the last answer to CONNECT; 0 without one.
-    pub(super) proxy_status: u16,
-    /// OpenSSL's number for what is wrong with the server's certificate.
-    pub(super) verify_result: u16,
-    /// And with an https proxy's.
-    pub(super) proxy_verify_result: u16,
-}
-
-/// Since the start of the transfer; zero if it did not come so far. All but the last two are sums over its requests,
-/// each from its own start.
-#[derive(Debug, Default)]
-pub(super) struct Times {
-    pub(super) lookup: Duration,
-    pub(super) connect: Duration,
-    /// Until TLS was up.
-    pub(super) handshake: Duration,
-    pub(super) pretransfer: Duration,
-    /// Until the request was sent whole.
-    pub(super) posttransfer: Duration,
-    pub(super) starttransfer: Duration,
-    /// Until the last request began.
-    pub(super) redirect: Duration,
-    pub(super) total: Duration,
-}
-
-impl Facts {
-    /// The first header of that name.
-    pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
-        let mut headers = self.headers.iter();
-        let (_, value) = headers.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
-        Some(value)
-    }
-
-    /// Bytes per second over the whole transfer.
-    fn speed(&self, bytes: u64) -> u64 {
-        let seconds = self.times.total.as_secs_f64();
-        if seconds > 0.0 {
-            // A float above the range becomes its end.
-            (bytes as f64 / seconds) as u64
-        } else {
-            bytes
-        }
-    }
-}
+use super::facts::Facts;
 
 /// A parsed format.
 #[derive(Debug)]
@@ -447,6 +365,7 @@ static VARIABLES: &[Variable] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::get::facts::Times;
 
     fn facts() -> Facts {
         let header = |n: &str, v: &str| (n.to_owned(), v.as_bytes().to_vec());

@@ -1,0 +1,473 @@
+//! The request of a transfer: its method, its headers in curl's order, and its body.
+
+use std::ffi::OsString;
+use std::io::Cursor;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use courser::{Codings, Request};
+
+use super::args::RequestArgs;
+use super::data::read_body;
+use super::exit::Failure;
+use super::headers::{HeaderRule, read_headers};
+use super::plan::{text, usage};
+use super::redirect::Hop;
+use super::upload::Opened;
+
+/// What a request is for. Decides about the body, and about the method without `-X`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Get,
+    Head,
+    /// The data of `-d`.
+    Post,
+    /// The file of `-T`.
+    Put,
+}
+
+/// What the requests of one group have in common.
+#[derive(Debug)]
+pub(super) struct RequestOptions {
+    /// `-X`.
+    method: Option<String>,
+    pub(super) headers: Vec<HeaderRule>,
+    /// `user:password`.
+    pub(super) user: Option<Vec<u8>>,
+    user_agent: Option<Vec<u8>>,
+    pub(super) referer: Option<Vec<u8>>,
+    range: Option<Vec<u8>>,
+    bearer: Option<Vec<u8>>,
+    json: bool,
+    pub(super) body: Option<Vec<u8>>,
+    /// `-I`: only the head is wanted, whatever the method.
+    pub(super) head_only: bool,
+    pub(super) path_as_is: bool,
+    pub(super) compressed: bool,
+}
+
+/// A request as it will be sent, without the framing of its body.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Composed {
+    pub(super) method: String,
+    pub(super) url: String,
+    /// In order; the engine puts `Host` and `User-Agent` first.
+    pub(super) headers: Vec<(String, Vec<u8>)>,
+}
+
+impl RequestOptions {
+    /// Reads the files that the options name.
+    pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
+        let method = args.method.map(|method| text(method, "method"));
+        Ok(Self {
+            method: method.transpose()?,
+            headers: read_headers(&args.headers)?,
+            user: args.user.map(credentials).transpose()?,
+            user_agent: args.user_agent.map(OsString::into_vec),
+            referer: args.referer.map(referer).transpose()?,
+            range: args.range.map(OsString::into_vec),
+            bearer: args.bearer.map(OsString::into_vec),
+            json: args.json,
+            body: read_body(&args.data)?,
+            head_only: args.head,
+            path_as_is: args.path_as_is,
+            compressed: args.compressed,
+        })
+    }
+
+    /// The request of a hop: the default headers in curl's order, unless a `-H` replaces or removes them, then the `-H`
+    /// as typed. `length` is the length of the body, if it is known.
+    pub(super) fn compose(&self, hop: &Hop, cookie: Vec<u8>, length: Option<u64>) -> Composed {
+        let user_agent = match &self.user_agent {
+            Some(name) => name.clone(),
+            None => DEFAULT_USER_AGENT.into(),
+        };
+        let defaults = [
+            ("Host", Some(hop.target.authority.clone().into_bytes())),
+            (
+                "Authorization",
+                match (&self.bearer, &hop.user) {
+                    (Some(token), _) if hop.trusted() => Some([b"Bearer ", &token[..]].concat()),
+                    (_, user) => user.as_ref().map(|user| basic(user)),
+                },
+            ),
+            (
+                "Range",
+                self.range
+                    .as_ref()
+                    .map(|range| [b"bytes=", &range[..]].concat()),
+            ),
+            (
+                "User-Agent",
+                Some(user_agent).filter(|name| !name.is_empty()),
+            ),
+            (
+                "Accept",
+                Some(if self.json { JSON } else { b"*/*" }.to_vec()),
+            ),
+            ("Referer", self.referer.clone()),
+        ];
+        let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
+        let default = |(name, value): (&str, Option<Vec<u8>>)| {
+            let value = value.filter(|_| !self.names(name, hop))?;
+            Some((name.to_owned(), value))
+        };
+        headers.extend(defaults.into_iter().filter_map(default));
+        for rule in &self.headers {
+            let HeaderRule::Send(name, value) = rule else {
+                continue;
+            };
+            // There can be only one; the first one is sent.
+            let is_host = |(name, _): &(String, _)| name.eq_ignore_ascii_case("Host");
+            let second = name.eq_ignore_ascii_case("Host") && headers.iter().any(is_host);
+            if hop.may_send(name) && !second {
+                headers.push((name.clone(), value.clone()));
+            }
+        }
+        headers.extend(default((
+            "Cookie",
+            Some(cookie).filter(|cookie| !cookie.is_empty()),
+        )));
+        let codings = self.compressed.then(|| CODINGS.to_vec());
+        headers.extend(default(("Accept-Encoding", codings)));
+        let form = if self.json { JSON } else { FORM };
+        let form = (hop.kind == Kind::Post).then(|| form.to_vec());
+        headers.extend(default(("Content-Type", form)));
+        let waits = self.waits(hop, length);
+        headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
+        let method = match (&self.method, hop.kind) {
+            (Some(method), _) => method,
+            (None, Kind::Get) => "GET",
+            (None, Kind::Head) => "HEAD",
+            (None, Kind::Post) => "POST",
+            (None, Kind::Put) => "PUT",
+        };
+        Composed {
+            method: method.into(),
+            url: hop.target.url(),
+            headers,
+        }
+    }
+
+    /// Whether a body of that length waits for a 100 of the server, without an `Expect` of the user.
+    pub(super) fn waits(&self, hop: &Hop, length: Option<u64>) -> bool {
+        match hop.kind {
+            _ if !hop.waits || self.names("Expect", hop) => false,
+            Kind::Get | Kind::Head => false,
+            Kind::Post => length.is_some_and(|length| length > EXPECT_ABOVE),
+            Kind::Put => length != Some(0),
+        }
+    }
+
+    /// Whether a `-H` that this hop may send names the header `name`.
+    fn names(&self, name: &str, hop: &Hop) -> bool {
+        hop.may_send(name)
+            && self.headers.iter().any(|rule| match rule {
+                HeaderRule::Send(n, _) | HeaderRule::Remove(n) => n.eq_ignore_ascii_case(name),
+            })
+    }
+}
+
+impl Composed {
+    /// The request for the engine. The engine frames the body, so that headers that ask for a framing become settings.
+    pub(super) fn request(
+        self,
+        target: String,
+        body: Option<&[u8]>,
+        upload: Option<Opened>,
+        compressed: bool,
+    ) -> Request {
+        let mut request = Request::new(self.method, target);
+        request.no_user_agent();
+        if compressed {
+            request.decode(Codings::all());
+        }
+        let length = match (&upload, body) {
+            (Some(upload), _) => upload.length(),
+            (None, body) => Some(body.map_or(0, |body| body.len() as u64)),
+        };
+        let length = length.map(|length| length.to_string()).unwrap_or_default();
+        let mut chunked = false;
+        for (name, value) in &self.headers {
+            let is = |header: &str, text: &str| {
+                name.eq_ignore_ascii_case(header) && value.eq_ignore_ascii_case(text.as_bytes())
+            };
+            if is("Transfer-Encoding", "chunked") {
+                chunked = true;
+            } else if is("Expect", "100-continue") {
+                request.expect_continue(EXPECT_WAIT);
+            } else if !is("Content-Length", &length) {
+                request.header(name, value);
+            }
+        }
+        match (upload, body) {
+            (Some(upload), _) => upload.fill(&mut request, chunked),
+            (None, Some(body)) if chunked => {
+                request.body_stream(Cursor::new(body.to_vec()), None);
+            }
+            (None, Some(body)) => {
+                request.body(body);
+            }
+            (None, None) => {}
+        }
+        request
+    }
+}
+
+/// How long a body is held back for an answer to `Expect: 100-continue`, as in curl.
+const EXPECT_WAIT: Duration = Duration::from_secs(1);
+
+fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
+    let typed = typed.into_vec();
+    if typed.ends_with(b";auto") {
+        return Err(usage("a Referer of redirects (';auto') is not supported"));
+    }
+    Ok(typed)
+}
+
+fn credentials(typed: OsString) -> Result<Vec<u8>, Failure> {
+    let typed = typed.into_vec();
+    if !typed.contains(&b':') {
+        return Err(usage("-u needs user:password, passwords are not asked for"));
+    }
+    Ok(typed)
+}
+
+/// The value of `Authorization` for `user:password` (RFC 7617).
+fn basic(user: &[u8]) -> Vec<u8> {
+    format!("Basic {}", BASE64_STANDARD.encode(user)).into_bytes()
+}
+
+pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
+/// Larger bodies wait for a 100 of the server, as in curl.
+const EXPECT_ABOVE: u64 = 1024 * 1024;
+/// In curl's order.
+const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
+const EXPECT: &[u8] = b"100-continue";
+const JSON: &[u8] = b"application/json";
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::get::plan::tests::plan;
+    use crate::get::target::Target;
+
+    fn options(args: &[&str]) -> RequestOptions {
+        let mut plan = plan(&[args, &["u"]].concat()).unwrap();
+        let options = std::rc::Rc::into_inner(plan.transfers.remove(0).options);
+        options.unwrap().request
+    }
+
+    /// The request line and the headers for `http://h:8/p?q` with `args`, one line each.
+    fn composed(args: &[&str]) -> String {
+        composed_for("http://h:8/p?q", args)
+    }
+
+    fn composed_for(url: &str, args: &[&str]) -> String {
+        let mut plan = plan(&[args, &[url]].concat()).unwrap();
+        let transfer = plan.transfers.remove(0);
+        let target = Target::parse(url.as_bytes(), false).unwrap();
+        let hop = Hop::first(&transfer, target);
+        let request = transfer.options.request.compose(&hop, Vec::new(), Some(1));
+        let target = request.url.strip_prefix("http://h").unwrap();
+        let target = target.strip_prefix(":8").unwrap_or(target);
+        let mut lines = vec![format!("{} {target}", request.method)];
+        for (name, value) in request.headers {
+            lines.push(format!("{name}: {}", value.escape_ascii()));
+        }
+        lines.join("\n").replace(DEFAULT_USER_AGENT, "UA")
+    }
+
+    #[test]
+    fn requests() {
+        let cases: &[(&[&str], &str)] = &[
+            (&[], "GET /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*"),
+            (&["-I"], "HEAD /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*"),
+            (
+                &["-IX", "get"],
+                "get /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*",
+            ),
+            (&["-A", "", "-H", "accept:"], "GET /p?q\nHost: h:8"),
+            (
+                &["-A", "me"],
+                "GET /p?q\nHost: h:8\nUser-Agent: me\nAccept: */*",
+            ),
+            (
+                &["-H", "User-Agent:", "-H", "Accept: a"],
+                "GET /p?q\nHost: h:8\nAccept: a",
+            ),
+            (
+                &[
+                    "-A",
+                    "x",
+                    "-H",
+                    "X-b:  c:d  ",
+                    "-H",
+                    "user-agent: me",
+                    "-H",
+                    "E;",
+                ],
+                "GET /p?q\nHost: h:8\nAccept: */*\nX-b: c:d\nuser-agent: me\nE: ",
+            ),
+            (
+                &["-HA: 1", "-HHost: other", "-HA: 2"],
+                "GET /p?q\nUser-Agent: UA\nAccept: */*\nA: 1\nHost: other\nA: 2",
+            ),
+            (
+                &["-u", "user:pass"],
+                "GET /p?q\nHost: h:8\nAuthorization: Basic dXNlcjpwYXNz\nUser-Agent: UA\nAccept: */*",
+            ),
+            (
+                &["-u", "a:b", "-A", "", "-HAuthorization: Bearer x"],
+                "GET /p?q\nHost: h:8\nAccept: */*\nAuthorization: Bearer x",
+            ),
+            (
+                &["-d", "x", "-A", ""],
+                "POST /p?q\nHost: h:8\nAccept: */*\nContent-Type: application/x-www-form-urlencoded",
+            ),
+            (
+                &["-dx", "-XPUT", "-A", "", "-Hcontent-type: t"],
+                "PUT /p?q\nHost: h:8\nAccept: */*\ncontent-type: t",
+            ),
+            (
+                &["-dx", "-A", "", "-Hcontent-type:"],
+                "POST /p?q\nHost: h:8\nAccept: */*",
+            ),
+            (
+                &["--json", "{}", "-A", "", "-e", "r", "-r", "0-9"],
+                "POST /p?q\nHost: h:8\nRange: bytes=0-9\nAccept: application/json\nReferer: r\n\
+                 Content-Type: application/json",
+            ),
+            (
+                &["--oauth2-bearer", "t", "-u", "a:b", "-A", "", "-Haccept:"],
+                "GET /p?q\nHost: h:8\nAuthorization: Bearer t",
+            ),
+        ];
+        for (args, expected) in cases {
+            assert_eq!(composed(args), *expected, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_of_the_url_yield_to_the_option() {
+        let authorization = |url, args: &[&str]| {
+            let request = composed_for(url, args);
+            let line = request.lines().find(|l| l.starts_with("Authorization"));
+            line.map(str::to_owned)
+        };
+        let expected = Some("Authorization: Basic dTpw".to_owned());
+        assert_eq!(authorization("http://u:p@h/", &[]), expected);
+        assert_eq!(authorization("http://a:b@h/", &["-u", "u:p"]), expected);
+        assert_eq!(
+            authorization("http://u:p@h/", &["-H", "Authorization:"]),
+            None
+        );
+    }
+
+    #[test]
+    fn data_is_joined_and_only_files_lose_their_line_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, b"x\r\ny\0\xff\n").unwrap();
+        let file = format!("@{}", path.display());
+        let body = |args: &[&str]| options(args).body;
+        assert_eq!(body(&[]), None);
+        assert_eq!(body(&["-d", ""]).unwrap(), b"");
+        assert_eq!(
+            body(&["-d", "a\n", "-d", "", "--data-ascii", "b"]).unwrap(),
+            b"a\n&&b"
+        );
+        assert_eq!(body(&["-d", "a", "-d", &file]).unwrap(), b"a&xy\xff");
+        assert_eq!(
+            body(&["--data-binary", &file, "-d=1"]).unwrap(),
+            b"x\r\ny\0\xff\n&=1"
+        );
+    }
+
+    #[test]
+    fn pieces_of_data_beside_each_other() {
+        let body = |args: &[&str]| String::from_utf8(options(args).body.unwrap()).unwrap();
+        assert_eq!(body(&["-d", "a", "--data-raw", "@b"]), "a&@b");
+        assert_eq!(body(&["--json", "[1", "--json", ",2]"]), "[1,2]");
+    }
+
+    #[test]
+    fn what_a_proxy_is_told() {
+        let told = |args: &[&str]| {
+            let plan = plan(&[args, &["-x", "p", "u"]].concat()).unwrap();
+            let headers = plan.transfers[0].options.settings.proxy_headers();
+            let lines = headers.iter();
+            let lines = lines.map(|(name, value)| format!("{name}: {}", value.escape_ascii()));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(told(&["-H", "X-A: b"]), "");
+        assert_eq!(
+            told(&["--proxy-header", "X-A: b", "--proxy-header", "C:"]),
+            "X-A: b"
+        );
+        let own = [
+            "-H",
+            "proxy-authorization: a",
+            "-H",
+            "Proxy-Authorization: b",
+        ];
+        assert_eq!(told(&own), "proxy-authorization: a");
+        let both = [&own[..], &["--proxy-header", "Proxy-Authorization: c"]].concat();
+        assert_eq!(told(&both), "Proxy-Authorization: c");
+    }
+
+    #[test]
+    fn headers_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("headers");
+        std::fs::write(&path, "X: y\r\n\n  \nZ: w\nAccept:").unwrap();
+        let args = ["-A", "", "-H", &format!("@{}", path.display())];
+        assert_eq!(composed(&args), "GET /p?q\nHost: h:8\nX: y\nZ: w");
+    }
+
+    #[test]
+    fn headers_that_ask_for_a_framing_become_settings() {
+        let encoded = |headers: &[(&str, &str)], body: Option<&[u8]>| {
+            let headers = headers
+                .iter()
+                .map(|(n, v)| ((*n).into(), v.as_bytes().to_vec()));
+            let composed = Composed {
+                method: "PUT".into(),
+                url: "http://h/".into(),
+                headers: headers.collect(),
+            };
+            let mut request = composed.request("/".into(), body, None, false);
+            let checked = request.encode(&courser::proto::Defaults::new("h", None));
+            checked.map(|()| String::from_utf8(request.encoded_head().to_vec()).unwrap())
+        };
+        let cases: &[(&[(&str, &str)], &str)] = &[
+            (&[], "Content-Length: 3"),
+            (&[("content-length", "3")], "Content-Length: 3"),
+            (
+                &[("transfer-encoding", "Chunked")],
+                "Transfer-Encoding: chunked",
+            ),
+            (
+                &[("Expect", "100-Continue"), ("A", "b")],
+                "A: b\r\nContent-Length: 3\r\nExpect: 100-continue",
+            ),
+        ];
+        for (headers, lines) in cases {
+            let head = encoded(headers, Some(b"abc")).unwrap();
+            assert_eq!(
+                head,
+                format!("PUT / HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n")
+            );
+        }
+        for refused in [
+            ("Content-Length", "4"),
+            ("Transfer-Encoding", "gzip"),
+            ("Expect", "x"),
+        ] {
+            assert!(encoded(&[refused], Some(b"abc")).is_err(), "{refused:?}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is written of a response, and the rules that can end a transfer early.
+
+use courser::{CallId, Read, Response};
+
+use super::exit::{Exit, Failure};
+use super::link::Link;
+use super::output::Sink;
+use super::plan::Options;
+
+/// What to do with responses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutputOptions {
+    /// Response heads are part of the output.
+    pub(super) include: bool,
+    /// The answer of a proxy to CONNECT is one of these heads.
+    pub(super) show_connect: bool,
+    pub(super) fail: bool,
+    pub(super) fail_with_body: bool,
+    pub(super) max_filesize: Option<u64>,
+}
+
+/// The output of one transfer, and the rules that can end the transfer early.
+pub(super) struct Output<'a> {
+    pub(super) sink: &'a mut Sink,
+    pub(super) options: &'a Options,
+    /// Bytes of the body.
+    pub(super) written: &'a mut u64,
+}
+
+enum Wanted {
+    HeadOnly,
+    Body,
+}
+
+impl Output<'_> {
+    /// Writes a response whose head has arrived and whose body is still to come. The body of a redirect that is followed
+    /// is read, so that the connection can be used again, and dropped.
+    pub(super) fn take(
+        &mut self,
+        link: &mut Link,
+        id: CallId,
+        response: &Response,
+        proxy_head: Option<&[u8]>,
+        is_followed: bool,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        match self.head(response, proxy_head)? {
+            Wanted::HeadOnly if !is_followed => Ok(()),
+            _ => self.body(link, id, is_followed, buffer),
+        }
+    }
+
+    /// Writes what arrived of a response that failed before its head was delivered, if the head is complete.
+    pub(super) fn take_failed(
+        &mut self,
+        response: &Response,
+        proxy_head: Option<&[u8]>,
+        is_followed: bool,
+    ) -> Result<(), Failure> {
+        if response.status() == 0 {
+            return self.proxy_head(proxy_head);
+        }
+        match self.head(response, proxy_head)? {
+            Wanted::Body if !is_followed && !response.body().is_empty() => {
+                self.piece(response.body())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn proxy_head(&mut self, head: Option<&[u8]>) -> Result<(), Failure> {
+        match head {
+            Some(head) if self.options.output.include && self.options.output.show_connect => {
+                self.sink.write_head(head)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
+        self.proxy_head(proxy_head)?;
+        if self.options.output.include {
+            for interim in response.interim() {
+                self.sink.write_head(interim.bytes())?;
+            }
+            self.sink.write_head(response.head())?;
+        }
+        let status = response.status();
+        if let Some(limit) = self.options.output.max_filesize
+            && announced_length(response).is_some_and(|length| length > limit)
+        {
+            return Err(too_large(limit));
+        }
+        if self.options.request.compressed
+            && !self.options.request.head_only
+            && let Some(coding) = unknown_coding(response)
+        {
+            let cause = format!("unknown content coding {}", coding.escape_ascii());
+            return Err(Failure::new(Exit::BadEncoding, "response", cause));
+        }
+        if self.options.output.fail && status >= 400 {
+            return Err(http_error(status));
+        }
+        // Another protocol follows a 101.
+        Ok(if self.options.request.head_only || status == 101 {
+            Wanted::HeadOnly
+        } else {
+            Wanted::Body
+        })
+    }
+
+    /// Writes the body as it comes. What arrived before an error is written before the error is returned.
+    fn body(
+        &mut self,
+        link: &mut Link,
+        id: CallId,
+        dropped: bool,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        loop {
+            match link.read_body(id, buffer) {
+                Ok(Read::Data(n)) if !dropped => self.piece(&buffer[..n])?,
+                Ok(Read::Data(_) | Read::Pending) => {}
+                Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
+                // The body is not wanted.
+                Err(failure) if dropped && UNMISSED.contains(&failure.exit) => return Ok(()),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let limit = self.options.output.max_filesize.unwrap_or(u64::MAX);
+        let room = usize::try_from(limit - *self.written).unwrap_or(usize::MAX);
+        let fitting = &bytes[..bytes.len().min(room)];
+        self.sink.write(fitting)?;
+        *self.written += fitting.len() as u64;
+        if fitting.len() < bytes.len() {
+            return Err(too_large(limit));
+        }
+        Ok(())
+    }
+
+    fn trailers(&mut self, response: &Response) -> Result<(), Failure> {
+        if self.options.output.include {
+            for (name, value) in response.trailers() {
+                let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
+                self.sink.write_head(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn http_error(status: u16) -> Failure {
+    let cause = format!("the server answered with status {status}");
+    Failure::new(Exit::HttpError, "response", cause)
+}
+
+fn too_large(limit: u64) -> Failure {
+    Failure::new(
+        Exit::TooLarge,
+        "response",
+        format!("the body has more than {limit} bytes"),
+    )
+}
+
+/// A content coding that the engine cannot decode.
+fn unknown_coding(response: &Response) -> Option<&[u8]> {
+    let known: [&[u8]; 8] = [
+        b"gzip",
+        b"x-gzip",
+        b"deflate",
+        b"br",
+        b"zstd",
+        b"identity",
+        b"none",
+        b"",
+    ];
+    response
+        .header_all("content-encoding")
+        .flat_map(|value| value.split(|b| *b == b','))
+        .map(<[u8]>::trim_ascii)
+        .find(|coding| !known.iter().any(|known| coding.eq_ignore_ascii_case(known)))
+}
+
+/// The length that frames the body, if there is one.
+pub(super) fn announced_length(response: &Response) -> Option<u64> {
+    if response.header("transfer-encoding").is_some() {
+        return None;
+    }
+    let value = std::str::from_utf8(response.header("content-length")?).ok()?;
+    // Several equal values may stand in one list.
+    value.split(',').next()?.trim().parse().ok()
+}
+
+/// Errors of a body that do not matter if the body is dropped.
+pub(super) const UNMISSED: [Exit; 2] = [Exit::Partial, Exit::BadEncoding];

@@ -1,0 +1,307 @@
+//! The settings of connections: the options of a group that decide how servers and proxies are reached.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use courser::proto::Credentials;
+use courser::{
+    ConnectTo, Family, HostConfig, Limits, Override, Proxies, Proxy, ProxyKind, Timeouts,
+};
+
+use super::args::{ConnectArgs, ProxyArgs};
+use super::exit::{Exit, Failure};
+use super::plan::text;
+use super::request::DEFAULT_USER_AGENT;
+use super::tls::TlsSettings;
+
+/// What two transfers must have in common to share connections.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Settings {
+    pub(super) unix_socket: Option<PathBuf>,
+    connect_timeout: Option<Duration>,
+    /// Sent to proxies too.
+    user_agent: Option<String>,
+    pub(super) tls: TlsSettings,
+    pub(super) proxy_tls: TlsSettings,
+    pub(super) resolve: Vec<Override>,
+    pub(super) connect_to: Vec<ConnectTo>,
+    pub(super) family: Option<Family>,
+    /// As typed; `None`: the environment decides.
+    proxy: Option<String>,
+    proxy_user: Option<Vec<u8>>,
+    noproxy: Option<String>,
+    proxy_headers: Vec<(String, Vec<u8>)>,
+    proxy_tunnel: bool,
+}
+
+impl Settings {
+    /// # Errors
+    /// A `--resolve` or `--connect-to` that cannot be understood, or text that is no UTF-8.
+    pub(super) fn new(
+        connect: ConnectArgs,
+        tls: TlsSettings,
+        proxy: ProxyArgs,
+        user_agent: Option<OsString>,
+        proxy_headers: Vec<(String, Vec<u8>)>,
+    ) -> Result<Self, Failure> {
+        let agent = user_agent.unwrap_or(DEFAULT_USER_AGENT.into());
+        let agent = agent.to_string_lossy().into_owned();
+        // As curl, which looks there if there is no --cacert.
+        let bundle = || {
+            let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+            let bundle = set("CURL_CA_BUNDLE").or_else(|| set("SSL_CERT_FILE"));
+            bundle.map(PathBuf::from)
+        };
+        let mut resolve = Vec::new();
+        for typed in &connect.resolve {
+            read_resolve(typed, &mut resolve)?;
+        }
+        let connect_to = connect.connect_to.iter();
+        let connect_to = connect_to.map(|typed| read_connect_to(typed));
+        Ok(Self {
+            unix_socket: connect.unix_socket.map(PathBuf::from),
+            connect_timeout: connect.timeout,
+            user_agent: (!agent.is_empty()).then_some(agent),
+            tls: TlsSettings {
+                roots: tls.roots.clone().or_else(bundle),
+                ..tls
+            },
+            // As in curl, the options for servers do not hold for proxies.
+            proxy_tls: proxy.tls,
+            resolve,
+            connect_to: connect_to.collect::<Result<_, _>>()?,
+            family: connect.family,
+            proxy: proxy.proxy.map(|typed| text(typed, "proxy")).transpose()?,
+            proxy_user: proxy.user.map(OsString::into_vec),
+            noproxy: proxy
+                .noproxy
+                .map(|typed| text(typed, "list of hosts"))
+                .transpose()?,
+            proxy_headers,
+            proxy_tunnel: proxy.tunnel,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn proxy_headers(&self) -> &[(String, Vec<u8>)] {
+        &self.proxy_headers
+    }
+
+    /// Whether the proxy that was asked for is a SOCKS proxy.
+    pub(super) fn speaks_socks(&self) -> bool {
+        let from_environment = || {
+            let names = [
+                "http_proxy",
+                "https_proxy",
+                "all_proxy",
+                "HTTPS_PROXY",
+                "ALL_PROXY",
+            ];
+            names.into_iter().find_map(|name| env::var(name).ok())
+        };
+        let proxy = self.proxy.clone().or_else(from_environment);
+        proxy.is_some_and(|proxy| proxy.starts_with("socks"))
+    }
+
+    /// Which URLs go through which proxy, and whether one of the proxies is an https proxy.
+    pub(super) fn proxies(&self) -> Result<(Proxies, bool), Failure> {
+        let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let either = |name: &str| set(name).or_else(|| set(&name.to_ascii_uppercase()));
+        let (http, https) = match &self.proxy {
+            Some(typed) => (Some(typed.clone()), Some(typed.clone())),
+            None => {
+                let all = either("all_proxy");
+                // Not HTTP_PROXY: in a CGI program, this is the client's `Proxy` header.
+                let http = set("http_proxy").or_else(|| all.clone());
+                (http, either("https_proxy").or(all))
+            }
+        };
+        let parse = |typed: Option<String>| {
+            let Some(typed) = typed.filter(|typed| !typed.is_empty()) else {
+                return Ok::<_, Failure>(None);
+            };
+            let mut proxy: Proxy = typed.parse().map_err(|error| Failure::from(&error))?;
+            if let Some(user) = &self.proxy_user {
+                let colon = user.iter().position(|b| *b == b':').unwrap_or(user.len());
+                let password = user.get(colon + 1..).unwrap_or_default();
+                proxy = proxy.with_credentials(Credentials::new(&user[..colon], password));
+            }
+            for (name, value) in &self.proxy_headers {
+                proxy = proxy
+                    .with_header(name, value)
+                    .map_err(|error| Failure::from(&error))?;
+            }
+            if self.proxy_tunnel {
+                proxy = proxy.with_tunnels();
+            }
+            Ok(Some(proxy))
+        };
+        let mut proxies = Proxies::none();
+        let mut secure = false;
+        if let Some(proxy) = parse(http)? {
+            secure |= proxy.kind() == ProxyKind::Https;
+            proxies = proxies.http(proxy);
+        }
+        if let Some(proxy) = parse(https)? {
+            secure |= proxy.kind() == ProxyKind::Https;
+            proxies = proxies.https(proxy);
+        }
+        let except = self.noproxy.clone().or_else(|| either("no_proxy"));
+        Ok((proxies.except(&except.unwrap_or_default()), secure))
+    }
+
+    /// Only the limits that the user asked for, and those of the engine against a hostile head or framing.
+    pub(super) fn host_config(&self) -> HostConfig {
+        HostConfig {
+            timeouts: Timeouts {
+                resolve: self.connect_timeout,
+                connect: self.connect_timeout,
+                handshake: self.connect_timeout,
+                ..Timeouts::none()
+            },
+            limits: Limits {
+                body_bytes: None,
+                decoded_bytes: None,
+                decode_ratio: None,
+                // curl's own limit.
+                head_bytes: 300 * 1024,
+                ..Limits::default()
+            },
+            user_agent: self.user_agent.clone(),
+            ..HostConfig::default()
+        }
+    }
+}
+
+/// `host:port:address[,address...]`, as in curl: a `+` in front changes nothing here, and `-host:port` removes earlier
+/// rules.
+fn read_resolve(typed: &OsStr, rules: &mut Vec<Override>) -> Result<(), Failure> {
+    let bad = || {
+        bad_option(format_args!(
+            "--resolve {}: not understood",
+            typed.display()
+        ))
+    };
+    let text = typed.to_str().ok_or_else(bad)?;
+    let (removes, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut fields = text.splitn(3, ':');
+    let host = fields
+        .next()
+        .filter(|host| !host.is_empty())
+        .ok_or_else(bad)?;
+    let port = fields
+        .next()
+        .and_then(|port| port.parse().ok())
+        .ok_or_else(bad)?;
+    if removes {
+        rules.retain(|rule| !(rule.host.eq_ignore_ascii_case(host) && rule.port == Some(port)));
+        return Ok(());
+    }
+    let addresses = fields.next().ok_or_else(bad)?.split(',').map(|address| {
+        let bare = address.strip_prefix('[').and_then(|a| a.strip_suffix(']'));
+        bare.unwrap_or(address).parse::<IpAddr>().map_err(|_| bad())
+    });
+    rules.push(Override {
+        host: host.into(),
+        port: Some(port),
+        addresses: addresses.collect::<Result<_, _>>()?,
+    });
+    Ok(())
+}
+
+/// `host:port:host:port`, each of which may be empty; IPv6 addresses are in brackets.
+fn read_connect_to(typed: &OsStr) -> Result<ConnectTo, Failure> {
+    let bad = || {
+        bad_option(format_args!(
+            "--connect-to {}: not understood",
+            typed.display()
+        ))
+    };
+    let mut rest = typed.to_str().ok_or_else(bad)?;
+    let mut fields: [&str; 4] = [""; 4];
+    for field in &mut fields {
+        let from = if rest.starts_with('[') {
+            rest.find(']').ok_or_else(bad)?
+        } else {
+            0
+        };
+        let end = rest[from..].find(':').map_or(rest.len(), |at| from + at);
+        *field = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    let port = |text: &str| match text {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| bad()),
+    };
+    if !typed.as_bytes().contains(&b':') {
+        return Err(bad());
+    }
+    Ok(ConnectTo {
+        host: fields[0].into(),
+        port: port(fields[1])?,
+        to_host: fields[2].into(),
+        to_port: port(fields[3])?,
+    })
+}
+
+fn bad_option(cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::BadOption, "options", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_addresses() {
+        let read = |typed: &[&str]| {
+            let mut rules = Vec::new();
+            let outcome = typed
+                .iter()
+                .try_for_each(|t| read_resolve(t.as_ref(), &mut rules));
+            outcome
+                .map(|()| rules)
+                .map_err(|failure| failure.exit.code())
+        };
+        let rule = |host: &str, addresses: &[&str]| Override {
+            host: host.into(),
+            port: Some(8),
+            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        };
+        assert_eq!(
+            read(&["h:8:10.0.0.1,[::1]", "+*:8:::2"]),
+            Ok(vec![rule("h", &["10.0.0.1", "::1"]), rule("*", &["::2"])])
+        );
+        assert_eq!(read(&["h:8:10.0.0.1", "-H:8"]), Ok(vec![]));
+        for bad in ["h", "h:8", "h:x:::1", ":8:::1", "h:8:", "h:8:x"] {
+            assert_eq!(read(&[bad]), Err(49), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_ways() {
+        let read = |typed: &str| {
+            let read = read_connect_to(typed.as_ref()).map_err(|failure| failure.exit.code())?;
+            Ok((read.host, read.port, read.to_host, read.to_port))
+        };
+        let rule =
+            |host: &str, port, to: &str, to_port| Ok((host.into(), port, to.into(), to_port));
+        assert_eq!(read("a:1:b:2"), rule("a", Some(1), "b", Some(2)));
+        assert_eq!(read("::b:"), rule("", None, "b", None));
+        assert_eq!(
+            read("[::1]:1:[::2]:"),
+            rule("[::1]", Some(1), "[::2]", None)
+        );
+        assert_eq!(read("::"), rule("", None, "", None));
+        for bad in ["a", "a:x:b:1", "[::1:1:b:2"] {
+            assert_eq!(read(bad), Err(49), "{bad}");
+        }
+    }
+}
