@@ -1,28 +1,30 @@
 //! Which part of the source may use which.
 //!
 //! ```text
-//!  shared    Shared                      the clients on threads of their own, for many threads and for async programs
+//!  shared       Shared                     clients on threads of their own, for many threads and for async programs
 //!    │
-//!  client    Client · HostClient ·       what a user holds: decides which host serves a call, which connection, when
-//!    │       PipelineClient              to retry, and when a call ends
+//!  client       Client · HostClient ·      what a user holds: decides which host serves a call, which connection,
+//!    │          PipelineClient             when to retry, and when a call ends
 //!    │
-//!  reactor   the event loop              connections, handshakes, timers, calls in flight; generic over the network
+//!  reactor      the event loop             connections, handshakes, timers, calls in flight; generic over the network
 //!    │
-//!    ├─────────────────┐
-//!  policy            net                 policy: decisions as plain state machines; the time is an argument
-//!    │                 │                 net: the operating system, or a simulation of it; TLS; resolvers
-//!    └────────┬────────┘
-//!           proto                        requests, responses, framing, URLs: bytes in, bytes out
-//!             │
-//!           error, time                  what all of them use
+//!    ├──────────────┐
+//!  policy           │                      decisions as plain state machines; the time is an argument
+//!    │              │
+//!  proto           net                     proto: requests, responses, framing, URLs: bytes in, bytes out
+//!    │              │                      net: the operating system, or a simulation of it; TLS; resolvers
+//!    └──────┬───────┘
+//!       foundation                         error, address, time: values that all layers use
 //! ```
 //!
-//! A module may use the modules below it, and never one above it. A check in the project's gate lists the imports of
-//! each layer and fails at the first one that points upward.
+//! A module may use the modules below it, and never one above it. `policy` does not know `net`, and `net` does not know
+//! `proto`. A check in the project's gate (`.ci/layers`) lists what each layer may use, and fails at the first import of
+//! anything else.
 //!
 //! # The layers, from below
 //!
-//! - **error**: the errors of all layers, as data. It imports nothing of the layers that report them.
+//! - **foundation**: the errors of all layers, as data; addresses; points in time. It imports nothing of the layers that
+//!   report these errors.
 //! - **[`proto`](crate::proto)**: the protocol, without input or output. It knows no socket and no clock, and it does not
 //!   allocate once its buffers have grown. It could be a crate of its own, and programs with an event loop of their own
 //!   can use it by itself.
@@ -43,5 +45,5 @@
 //!
 //! 1. A layer reports upward by values that it returns. It never calls a layer above it.
 //! 2. A type lives in the lowest layer that needs it.
-//! 3. Only `net` reads the clock. All other layers get the time from the reactor or as an argument.
+//! 3. Only `net` reads the clock, and `shared` for waits between threads. All other layers get the time as an argument.
 //! 4. A key names one kind of thing: the key of a connection cannot be passed where the key of a call is meant.
