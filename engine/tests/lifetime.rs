@@ -31,7 +31,7 @@ fn nothing_is_left_behind() {
         drop(client);
         futures
     });
-    // They hold no descriptor, though nobody has taken their completions.
+    // They hold no descriptor, although their completions were not taken.
     settles_at(before);
     drop(futures);
 
@@ -61,7 +61,7 @@ fn nothing_is_left_behind() {
         }
         drop(client);
     });
-    // A future that outlives its client, polled by nobody; and the last handle dropped on another thread.
+    // A future that outlives its client and is not polled; and the last handle dropped on another thread.
     round(|client| {
         let future = client.send(held());
         std::thread::spawn(move || drop(client)).join().unwrap();

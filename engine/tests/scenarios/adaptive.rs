@@ -85,7 +85,7 @@ fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
     HostClient::with_net(upstream(), config, net.clone()).unwrap()
 }
 
-/// Makes the next answer take for ever, and returns the error that a call then gets, and after how long.
+/// Makes the next answer never come. Returns the error of a call, and the time after which the call got it.
 fn cut_off(client: &mut HostClient<SimNet>, net: &SimNet, server: &Slow) -> (Error, Duration) {
     server.once.set(Some(3_600_000 * MS));
     let began = net.now();

@@ -25,7 +25,7 @@ enum Does {
     Nothing,
 }
 
-/// A server whose ways can be changed, and that counts its requests.
+/// A server whose behaviour can be changed, and that counts its requests.
 #[derive(Clone)]
 struct Backend(Arc<Mutex<(Does, usize)>>);
 
@@ -174,7 +174,7 @@ fn post() -> Request {
     Request::post("/", "x")
 }
 
-/// Makes so many calls at a time.
+/// Makes that many calls at a time.
 fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
     for tag in 0..calls {
         client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));

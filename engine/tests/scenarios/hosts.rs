@@ -357,7 +357,7 @@ fn an_idle_connection_of_another_host_makes_room() {
     }
     assert_eq!(net.now() - began, 12 * MS);
     assert_eq!((net.peak_streams(), client.counters().idle), (2, 2));
-    // The one that had been idle for longest went.
+    // The connection that was idle for longest was closed.
     client.get("http://2.sim/", &mut Response::new()).unwrap();
     assert_eq!(client.counters().opened, 3);
     client.get("http://1.sim/", &mut Response::new()).unwrap();
@@ -437,7 +437,7 @@ fn hosts_that_nobody_uses_are_forgotten() {
     let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
     let mut config = caps(4, 4);
     config.dns.max_entries = NonZeroUsize::new(100).unwrap();
-    // Not for ever, and not of every host that was ever met.
+    // Only for a while, and not for every host that was ever used.
     config.host.min_idle = 2;
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
     let mut most = 0;

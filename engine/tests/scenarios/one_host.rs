@@ -53,7 +53,7 @@ fn client_with(
     (client, net)
 }
 
-/// One segment for everything that is sent at once.
+/// What is sent at once is one segment.
 fn wide() -> Link {
     Link {
         segment: usize::MAX..=usize::MAX,

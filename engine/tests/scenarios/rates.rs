@@ -293,7 +293,7 @@ fn deadlines_cancelling_and_limits_hold_while_a_call_waits() {
     client.submit(get("/").tag(5).timeout(1000 * MS));
     client.submit(get("/").tag(6));
     let next = |client: &mut HostClient<SimNet>| client.wait(None).unwrap().unwrap();
-    // One begins, four wait, and there is no room for the sixth.
+    // One call begins, four wait, and there is no room for the sixth.
     let done = next(&mut client);
     assert_eq!(done.tag, 6);
     let error = done.outcome.unwrap_err();
@@ -312,7 +312,7 @@ fn deadlines_cancelling_and_limits_hold_while_a_call_waits() {
     assert_eq!(net.now() - began, 900 * MS);
     assert!(client.cancel(third));
     assert_eq!(next(&mut client).tag, 3);
-    // Nobody's turn is lost with those that have left.
+    // No call loses its place because of the calls that left.
     let mut rest = [next(&mut client), next(&mut client)];
     rest.sort_by_key(|done| done.tag);
     assert_eq!(
@@ -513,7 +513,7 @@ fn a_pipeline_keeps_its_rate_by_the_request() {
 
 #[test]
 fn a_connection_that_died_costs_its_request_and_no_other() {
-    // The first connection is gone when the second request is sent on it; that one is sent again on another.
+    // The first connection is gone when the second request is sent on it; the request is sent again on another connection.
     let net = SimNet::new(1);
     let (mut client, log) = host_client(
         &net,
@@ -576,7 +576,7 @@ fn requests_in_flight_follow_what_the_host_copes_with() {
     }
     assert_eq!((*limits.lock().unwrap()).clone(), [3, 4, 5, 6]);
     assert_eq!(client.counters().limit, 6);
-    // It has too much to do: half as many, once for all that were under way.
+    // The server is overloaded: half as many calls, once for all that were under way.
     for _ in 0..6 {
         client.submit(get("/status/429"));
     }
@@ -746,7 +746,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     let error = done.outcome.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
     assert_eq!(net.now() - began, 2345 * MS);
-    // What was read counts for those that come after; and they get what there is.
+    // What was read counts for the calls that come later, and they get what is left.
     let (before, mut response) = (net.now(), Response::new());
     client.get("/1000", &mut response).unwrap();
     assert!(net.now() - before <= 1200 * MS, "{:?}", net.now() - before);

@@ -121,7 +121,7 @@ fn times_of_an_earlier_hop_are_not_the_last_one_s() {
     assert_eq!(times.total, sent + 12 * MS);
 }
 
-/// A body as large as it likes to a network that takes everything at once.
+/// A body of any size to a network that takes everything at once.
 #[test]
 fn one_large_upload_leaves_the_others_their_turns() {
     let net = SimNet::new(1);
@@ -155,7 +155,7 @@ fn one_large_upload_leaves_the_others_their_turns() {
         done.outcome.unwrap();
     }
 
-    // Those who resume an upload get it no more turns.
+    // Resuming the upload does not give it more iterations.
     let id = upload(&mut client);
     let one_turn = |client: &mut HostClient<SimNet>| {
         let before = read.load(Ordering::Relaxed);
@@ -190,7 +190,7 @@ impl Read for Zeros {
     }
 }
 
-/// A call whose connection was dead needs a new one, while another host holds the rest of the cap for ever.
+/// A call whose connection was dead needs a new one, while another host holds the rest of the cap without end.
 #[test]
 fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     let net = SimNet::new(1);
@@ -240,7 +240,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     assert!(net.peak_streams() <= 2);
 }
 
-/// Otherwise its connection would stay busy with nobody, or its place in the queue taken.
+/// Otherwise its connection would stay busy without a call, or its place in the queue would stay taken.
 #[test]
 fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
     // Four calls poll five times.
@@ -356,7 +356,7 @@ fn flushed_names_come_with_all_their_addresses_anew() {
                 .filter(|entry| entry.what == Trace::Connect(place(1)))
                 .count()
         };
-        // The first address refuses, whoever begins; then it is tried last, which is never.
+        // The first address refuses, whichever call begins; then it is tried last, so it is not tried at all.
         for _ in 0..4 {
             client.get("http://1.2.sim/", &mut Response::new()).unwrap();
         }
@@ -432,7 +432,7 @@ fn a_streamed_answer_that_is_repeated_does_not_fail_as_well() {
     }
 }
 
-/// A connection comes up and is ended by the peer while nobody looks: it is idle for no moment.
+/// A connection comes up and is ended by the peer between two polls: it is never idle.
 #[test]
 fn a_connection_that_ended_as_it_came_up_is_not_used() {
     let net = SimNet::new(1);

@@ -14,7 +14,7 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Answers each request with the next of these, and notes when it came; after the last one, with that one for ever.
+/// Answers each request with the next of these, and notes when it came; after the last one, always with the last one.
 #[derive(Clone)]
 struct Answers {
     answers: Vec<String>,
@@ -425,7 +425,7 @@ fn a_probe_whose_body_is_dropped_makes_room_for_another() {
     client.get("/", &mut Response::new()).unwrap_err();
     net.listen(here(), near(), HalfAnAnswer);
     client.maintain(5000 * MS).unwrap();
-    // It has not been read to its end, so nobody knows how it would have ended.
+    // It was not read to its end, so it is not known how it would have ended.
     drop(client.open(&mut Request::get("/"), &mut Response::new()));
     net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
     client.get("/", &mut Response::new()).unwrap();
@@ -451,7 +451,7 @@ fn a_host_whose_breaker_is_open_is_not_forgotten() {
     assert_eq!(get(0), (false, 1));
     assert_eq!(get(30_000), (true, 1));
     assert_eq!(get(29_000), (true, 1));
-    // It is half open, which nobody can tell from closed after that time.
+    // It is half open, which cannot be told from closed after that time.
     assert_eq!(get(5_000), (false, 1));
     client.maintain(200_000 * MS).unwrap();
     client.maintain(Duration::ZERO).unwrap();

@@ -130,7 +130,7 @@ fn a_dropped_body_ends_its_call() {
     }
     server.release();
     server.wait_gone(2);
-    // With a head that nobody has taken.
+    // With a head that was not taken.
     let untaken = client.send_streaming(call("/bytes/10000000"));
     while server.written() == 0 {
         thread::yield_now();

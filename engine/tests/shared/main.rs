@@ -152,7 +152,7 @@ fn a_dropped_future_cancels_its_call() {
     let future = client.send(call("/held"));
     server.wait_held(1);
     drop(future);
-    // The connection of the call is closed, so its thread in the server finds nobody to answer.
+    // The connection of the call is closed, so its thread in the server cannot answer.
     server.release();
     server.wait_gone(1);
     while client.in_flight() > 0 {
@@ -200,7 +200,7 @@ fn the_limit_of_calls_counts_untaken_completions() {
         ));
         assert_eq!(error.sent(), Sent::Nothing);
     };
-    // Whether or not the answers are there: nobody has taken them.
+    // Whether or not the answers are there: they were not taken.
     let refused = client.submit(call("/3").tag(3), &sender).unwrap_err();
     full(&refused.error);
     let done = block_on(client.send(refused.call));

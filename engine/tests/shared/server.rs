@@ -11,7 +11,7 @@ use courser::{HostClient, HostConfig, Shared, SharedConfig, Upstream};
 
 /// `/held...` is answered once [`Server::release`] was called, everything else at once. Answers are the target, but for
 /// - `.../redirect/REST`: to `http://REST`;
-/// - `/bytes/N`: so many bytes of [`pattern`], with a trailer;
+/// - `/bytes/N`: that many bytes of [`pattern`], with a trailer;
 /// - `/drip`: `first`, and `second` once the server was released;
 /// - `/cut`: less than was promised.
 pub(crate) struct Server {
@@ -110,7 +110,7 @@ impl Server {
             .change(|| *self.scene.released.lock().unwrap() = true);
     }
 
-    /// Waits until so many requests are, or were, held.
+    /// Waits until that many requests are, or were, held.
     #[allow(
         dead_code,
         reason = "each test program that includes this file uses a part of it"
@@ -120,7 +120,7 @@ impl Server {
             .wait(|| self.scene.held.load(Ordering::SeqCst) >= count);
     }
 
-    /// Waits until so many connections are over.
+    /// Waits until that many connections have ended.
     #[allow(
         dead_code,
         reason = "each test program that includes this file uses a part of it"
@@ -146,7 +146,7 @@ impl Drop for Server {
 impl Scene {
     fn change(&self, change: impl FnOnce()) {
         change();
-        // Whoever has looked without success is in `wait` once the lock is free.
+        // A thread that has looked without success is in `wait` once the lock is free.
         drop(self.released.lock().unwrap());
         self.change.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Very many seeds on all cores, and one of them told in full.
+//! Very many seeds on all cores, and one seed shown in full.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -36,9 +36,9 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
 /// Which seeds are run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seeds {
-    /// So many, from 0 on.
+    /// That many seeds, from 0 on.
     First(u64),
-    /// That one, told in full.
+    /// This seed alone, shown in full.
     One(u64),
 }
 
@@ -120,7 +120,7 @@ impl Campaign {
         result
     }
 
-    /// The command that tells of a seed.
+    /// The command that replays a seed.
     fn replay(&self, seed: u64) -> String {
         let name = self.name;
         format!("cargo test -p courser --release --test sim -- --exact {name} --seed {seed}")

@@ -1,8 +1,8 @@
 //! The whole client on a simulated network: random programs of calls against random faults, each from one seed.
 //!
 //! ```text
-//! cargo test -p courser --release --test sim -- --seeds 1000000         # so many seeds of each campaign
-//! cargo test -p courser --release --test sim -- --exact hosts --seed 17 # one of them, told in full
+//! cargo test -p courser --release --test sim -- --seeds 1000000         # that many seeds of each campaign
+//! cargo test -p courser --release --test sim -- --exact hosts --seed 17 # one seed, shown in full
 //! ```
 //!
 //! | what must hold in every run | where it is checked |
@@ -15,7 +15,7 @@
 //! | retries keep to their pauses, to what servers ask for, to their number and to their budget | `watch` |
 //! | breakers open when they must, let nothing through while they are open, and probes only when half open | `watch` |
 //! | what the peer has ended is not used again | `watch` |
-//! | it ends: after so many turns and so much time at the most | `run` |
+//! | it ends: after a bounded number of iterations and a bounded time | `run` |
 //! | one seed is one run | here |
 //!
 //! The checks are checked, too: with the feature `mutations`, faults are planted in the client, and each must be caught

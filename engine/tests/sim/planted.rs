@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 
 use crate::campaign::{CAMPAIGNS, Seeds};
 
-/// One for each fault. A single seed is run with the fault, and told in full.
+/// One for each fault. A single seed is run with the fault, and shown in full.
 pub(crate) fn trials(seeds: Seeds) -> impl Iterator<Item = Trial> {
     Mutation::ALL.iter().copied().map(move |mutation| {
         Trial::test(format!("planted::{mutation:?}"), move || {

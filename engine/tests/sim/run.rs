@@ -310,7 +310,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets those read whose body has something new; false when there is none.
+    /// Reads the bodies that have something new; false if there is none.
     fn tell_consumers(&mut self) -> bool {
         let mut any = false;
         while let Some(id) = self.client.readable_body() {
@@ -682,7 +682,7 @@ impl Run<'_> {
         let counters = self.client.counters();
         let host_cap = self.plan.config.max_connections.get();
         if counters.waiting > counters.connecting && !self.plan.holds_back() {
-            // Nobody looks into single hosts from here: below its cap no host can have reached it.
+            // Single hosts are not visible from here: below its cap no host can have reached it.
             let full = counters.open >= web.max_connections.min(host_cap);
             assert!(full, "{counters:?}");
             if host_cap >= web.max_connections {
@@ -718,7 +718,7 @@ impl Run<'_> {
         }
     }
 
-    /// The answer is the one to this request.
+    /// The answer belongs to this request.
     fn check_head(&self, spec: &Spec, response: &Response) {
         if is_extra(response) {
             return;
@@ -805,7 +805,7 @@ impl Run<'_> {
                 assert!(over_at >= deadline, "{:?} too early", deadline - over_at);
             }
             ErrorKind::Timeout(limit) => {
-                // An opening is nobody's own.
+                // An opening belongs to no call.
                 let timeouts = self.plan.timeouts(spec);
                 let least = match limit {
                     TimeLimit::Resolve | TimeLimit::Connect | TimeLimit::Handshake => None,
@@ -918,7 +918,7 @@ impl Run<'_> {
         // With redirects, each request of a call has a target of its own.
         let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
-            // A health check is no call, and says no number.
+            // A health check is not a call, and has no number.
             for heard in server.journal().iter().filter(|heard| heard.id > 0) {
                 let spec = &self.calls[heard.id as usize - 1].spec;
                 let redirected = self.plan.web.is_some() && !heard.target.ends_with("/0");
@@ -975,7 +975,7 @@ impl Run<'_> {
         }
     }
 
-    /// Without such limits, an opening that nobody waits for any more may go on for ever.
+    /// Without such limits, an opening for which no call waits may go on without end.
     fn limits_openings(&self) -> bool {
         let timeouts = &self.plan.config.timeouts;
         let proxied = self
@@ -1085,7 +1085,7 @@ fn check_trailers(response: &Response) {
     assert!(response.trailers().all(|trailer| trailer == expected));
 }
 
-/// An answer to nothing, which came after the next request had been sent: nobody can tell it from the answer to that.
+/// An answer to nothing, which came after the next request had been sent: no client can tell it from the answer to that request.
 fn is_extra(response: &Response) -> bool {
     response.header("X-Extra").is_some()
 }
@@ -1126,5 +1126,5 @@ impl io::Read for Source {
     }
 }
 
-/// So many that only a run that gets nowhere comes to them.
+/// A number that only a run without progress reaches.
 const MOST_TURNS: u32 = 100_000;
