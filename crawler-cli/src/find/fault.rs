@@ -23,9 +23,9 @@ pub enum Fault {
     /// The size differs from the size in the listing or in the head of the response.
     Length {
         /// The announced size, in bytes.
-        said: SizeRange,
+        announced: SizeRange,
         /// The size that was received, or is about to be received, in bytes.
-        came: u64,
+        received: u64,
     },
     /// A redirect to this URL, which is outside the crawl.
     Outside(String, Outside),
@@ -50,12 +50,17 @@ impl fmt::Display for Fault {
             Self::InUse(path) => {
                 write!(f, "another process is downloading {}", path.display())
             }
-            Self::Length { said, came } => match said.known() {
-                Some(said) => write!(f, "the size should be {said} bytes, not {came}"),
+            Self::Length {
+                announced,
+                received,
+            } => match announced.known() {
+                Some(announced) => {
+                    write!(f, "the size should be {announced} bytes, not {received}")
+                }
                 None => write!(
                     f,
-                    "the size should be from {} to {} bytes, not {came}",
-                    said.lo, said.hi
+                    "the size should be from {} to {} bytes, not {received}",
+                    announced.lo, announced.hi
                 ),
             },
             Self::Outside(url, why) => write!(f, "redirects to {url}, which is {why}"),

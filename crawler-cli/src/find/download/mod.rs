@@ -924,8 +924,11 @@ fn is_own_coding(coding: &[u8], name: &[u8]) -> bool {
     extension.is_some_and(|extension| suffixes.contains(&extension))
 }
 
-fn wrong_length(said: SizeRange, came: u64) -> Cause {
-    Cause::Download(Fault::Length { said, came })
+fn wrong_length(announced: SizeRange, received: u64) -> Cause {
+    Cause::Download(Fault::Length {
+        announced,
+        received,
+    })
 }
 
 fn seconds(time: SystemTime) -> Option<i64> {
