@@ -17,18 +17,18 @@ pub(crate) struct ActiveCall {
     pub(crate) response: Response,
     pub(crate) tag: u64,
     pub(crate) mode: BodyMode,
-    /// The host whose pool serves it; `None` before the host is known.
+    /// The host whose pool serves the call; `None` before the host is known.
     pub(crate) host: Option<HostKey>,
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
     pub(crate) state: CallState,
-    /// Once it has ended.
+    /// Once the call has ended.
     pub(crate) outcome: Result<(), Error>,
     pub(crate) timestamps: Timestamps,
-    /// How often its request was begun to be sent.
+    /// How often a connection was given to the call.
     pub(crate) attempts: u32,
-    /// Which of the calls of its connection it is, if it shares one.
+    /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,
     /// How many attempts have failed, those that found no connection included.
     pub(crate) failures: u32,
@@ -43,18 +43,18 @@ pub(crate) struct ActiveCall {
     /// How far earlier attempts got.
     pub(crate) sent_before: Sent,
     pub(crate) head: HeadState,
-    /// The response that is coming is a redirect that will be followed.
+    /// The response that is coming is a redirect, and will be followed.
     pub(crate) rerouted: bool,
-    /// Of a streamed body: how much of the response's body the consumer has taken.
+    /// How much of a streamed body, as the response holds it, the consumer has taken.
     pub(crate) taken: usize,
-    /// Of a streamed body: the consumer has been told that there is something to take.
+    /// The consumer of a streamed body knows that there is something to take.
     pub(crate) notified: bool,
     pub(crate) armed: Armed,
 }
 
 impl ActiveCall {
-    /// A call that nothing has been done for.
-    #[inline(always)] // it is made where it stays
+    /// A call for which nothing has been done yet.
+    #[inline(always)] // so that it is made in its place
     pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
         Self {
             request,
@@ -83,7 +83,7 @@ impl ActiveCall {
         }
     }
 
-    /// Whether its deadline has passed.
+    /// Whether the deadline has passed.
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
@@ -93,12 +93,12 @@ impl ActiveCall {
         self.outcome = outcome;
     }
 
-    /// Whether it is to be sent, for the first time or to where it has been redirected.
+    /// Whether the call is to be sent: for the first time, or to where it was redirected.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.state, CallState::New)
     }
 
-    /// Whether it has a limit on the wait for the first byte instead of the client's, as a health check has.
+    /// Whether the call has a limit on the wait for the first byte other than the client's, as a health check has.
     pub(crate) fn has_own_first_byte(&self) -> bool {
         let own = self.overrides.as_deref();
         let own = own.and_then(|own| own.timeouts.as_ref());
@@ -112,22 +112,22 @@ impl ActiveCall {
     }
 }
 
-/// Where a call is.
+/// How far a call is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CallState {
-    /// Submitted, and not yet taken up.
+    /// Submitted, and not yet sent to a host.
     New,
     Waiting {
         id: WaitId,
         since: Time,
     },
     OnConn(ConnKey),
-    /// Until its next attempt; that takes a new connection if it is `fresh`.
+    /// Until its next attempt, which takes only a new connection if it is `fresh`.
     Pausing {
         until: Time,
         fresh: bool,
     },
-    /// It is over; the caller may not have taken the completion, or all of a streamed body.
+    /// The call has ended. The caller may not have taken the completion, or all of a streamed body.
     Ended,
 }
 
@@ -135,19 +135,19 @@ pub(crate) enum CallState {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HeadState {
     Awaited,
-    /// It is there, and the caller has not taken it.
+    /// The head has come, and the caller has not taken it.
     Ready,
     Given,
 }
 
-/// When a call passed its stations, and on which connection.
+/// When each phase of a call began and ended, and on which connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Timestamps {
     pub(crate) begun: Time,
     hops: Hops,
     pub(crate) assigned: Option<Time>,
     pub(crate) sent: Option<Time>,
-    /// Its answer was the next one on its connection; `None` if it was so from the beginning.
+    /// When its answer became the next one on the connection; `None` if it was so from the beginning.
     pub(crate) in_front: Option<Time>,
     pub(crate) first_byte: Option<Time>,
     pub(crate) ended: Option<Time>,
@@ -157,9 +157,9 @@ pub(crate) struct Timestamps {
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) reused: bool,
-    /// It waited for something else than a connection.
+    /// A throttle held the call back.
     pub(crate) held: bool,
-    /// Of the connection; `None` if there was none.
+    /// The addresses of the connection; `None` if there was none.
     pub(crate) endpoints: Option<Arc<Endpoints>>,
 }
 
@@ -191,7 +191,7 @@ impl Timestamps {
         self.hops.0.get_or_insert_default().push(hop);
     }
 
-    /// The call has a connection.
+    /// The call gets a connection.
     #[inline]
     pub(super) fn begin_attempt(&mut self, now: Time, reused: bool, endpoints: &Arc<Endpoints>) {
         self.assigned = Some(now);
@@ -203,7 +203,7 @@ impl Timestamps {
     }
 }
 
-/// Most calls follow none: eight bytes of a call, which moves three times, instead of 24.
+/// Most calls follow no redirect. This is eight bytes of a call instead of 24, and a call is moved three times.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::box_collection, reason = "for the sake of its size")]
 struct Hops(Option<Box<Vec<Hop>>>);
@@ -280,7 +280,7 @@ impl<N: Net> Reactor<N> {
 mod tests {
     use super::*;
 
-    /// A call moves when it is taken up and when it completes, and up to this size that is done without a loop.
+    /// A call is moved when it is submitted and when it completes. Up to this size, a move needs no loop.
     #[test]
     fn a_call_is_small() {
         assert!(

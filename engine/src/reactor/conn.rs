@@ -23,77 +23,106 @@ pub(super) struct Conn<S> {
     pub(super) slot: PoolSlot,
     pub(super) state: ConnState,
     pub(super) endpoints: Arc<Endpoints>,
-    /// For the first call.
+    /// How the connection was opened, for the report of its first call.
     pub(super) opened: Option<Box<Opened>>,
-    /// Its place among the idle connections of all hosts.
+    /// The entry among the idle connections of all hosts.
     pub(super) idle_ticket: Option<Ticket>,
-    /// It has been idle or has served before, so that it may have died unseen.
+    /// The connection has been idle or has served before. The peer may have closed it, and the reactor may not know
+    /// yet.
     pub(super) reused: bool,
-    /// When the present wait began or made progress last.
-    pub(super) since: Time,
-    /// Of a held-back body: when to send it unasked.
-    pub(super) continue_at: Option<Time>,
-    /// Of the call that it serves.
-    pub(super) deadline: Option<Time>,
-    /// That call, or its host, may have limits of its own.
-    pub(super) has_own_limits: bool,
-    /// The longest wait for a first byte, by what is usual for the host.
-    pub(super) first_byte_limit: Option<Duration>,
-    /// Reading has stopped although there may be more: the consumer is behind, or the turn was long enough.
+    pub(super) wait: Wait,
+    /// Why reading has paused although there may be more to read.
     pub(super) read_pause: Option<ReadPause>,
-    /// When it is up, handshakes follow, and they judge what the peer says before it is asked.
-    pub(super) needs_handshakes: bool,
-    /// It is in `Reactor::unsent`.
+    /// The connection is in `Reactor::deferred_sends`.
     pub(super) send_deferred: bool,
     /// The peer has closed its side, or the connection has failed.
     pub(super) closed: bool,
     pub(super) write_error: Option<io::Error>,
-    /// Of a client that has several calls on a connection.
+    /// Only in a client that has several calls on a connection.
     pub(super) pipeline: Option<Box<Pipeline>>,
     pub(super) armed: Armed,
 }
 
 impl<S> Conn<S> {
-    /// Whether it wakes up before any limit of its present wait can be reached, of those that begin now or have begun.
+    /// Whether the timer of the connection fires before any limit of the present wait. `soonest` is the first time at
+    /// which a limit of a phase can be reached.
     #[inline]
     pub(super) fn is_armed_by(&self, soonest: Time) -> bool {
-        let soonest = self.deadline.map_or(soonest, |at| at.min(soonest));
+        let soonest = self.wait.deadline.map_or(soonest, |at| at.min(soonest));
         let soonest = match self.state {
             ConnState::Draining(_, _, until) => soonest.min(until),
             _ => soonest,
         };
-        self.armed.is_by(soonest) && self.continue_at.is_none() && !self.has_own_limits
+        self.armed.is_by(soonest) && self.wait.continue_at.is_none() && !self.wait.has_own_limits
+    }
+
+    /// An error on this connection.
+    pub(super) fn error(&self, kind: impl Into<ErrorKind>, phase: Phase, sent: Sent) -> Error {
+        Error::new(kind, phase, sent).with_remote(Some(self.endpoints.remote.clone()))
+    }
+}
+
+/// The present wait of a connection, and what may end this wait.
+pub(super) struct Wait {
+    /// When the wait began, or made progress last.
+    pub(super) since: Time,
+    /// The deadline of the call that the connection serves.
+    pub(super) deadline: Option<Time>,
+    /// When a body that is held back for `100 Continue` is sent without that answer.
+    pub(super) continue_at: Option<Time>,
+    /// The longest wait for a first byte, by what is usual for the host.
+    pub(super) first_byte_limit: Option<Duration>,
+    /// The call, or the host, may have limits other than the client's.
+    pub(super) has_own_limits: bool,
+}
+
+impl Wait {
+    pub(super) fn new(now: Time) -> Self {
+        Self {
+            since: now,
+            deadline: None,
+            continue_at: None,
+            first_byte_limit: None,
+            has_own_limits: false,
+        }
     }
 }
 
 pub(super) enum ConnState {
-    /// For an opening, which is to hear of it at that time if it is not up by then.
-    Connecting(OpeningKey, Option<Time>),
-    /// In the handshakes with proxies and in TLS's.
+    Connecting {
+        opening: OpeningKey,
+        /// When the opening is to get an event if the connection is not up by then.
+        due: Option<Time>,
+        /// Handshakes follow, and they judge a peer that speaks first.
+        needs_handshakes: bool,
+    },
+    /// In the handshakes with proxies, or in the TLS handshake.
     Handshaking(Box<Handshakes>),
-    /// Between two states, until the client has decided.
+    /// An event about the connection is on its way to the client, which decides what comes next.
     AwaitingDecision,
+    /// In the pool, until that time.
     Idle(Time),
     Busy(Exchange, CallKey),
+    /// Reads the rest of an abandoned answer, until that time.
     Draining(Exchange, Response, Time),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ReadPause {
-    /// Until the consumer has taken some.
+    /// Until the consumer of a streamed body has taken a part of it.
     Consumer,
-    /// Until the next turn.
+    /// Until the next iteration: the budget of this one is used up.
     Budget,
 }
 
-/// A connection's place: in which pool, and where in it.
+/// The slot of a connection: the host whose pool has the slot, and which one of that pool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PoolSlot {
     pub(crate) host: HostKey,
     pub(crate) id: SlotId,
 }
 
-/// The addresses of a connection, which its calls share: they would be a third of what a call moves.
+/// The addresses of a connection, shared by its calls: in the call itself they would be a third of its size.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     pub(crate) remote: Address,
@@ -105,13 +134,13 @@ pub(crate) struct Endpoints {
 pub(crate) struct Opened {
     /// Looking up the name; `None` if there was none to look up.
     pub(crate) resolve: Option<Duration>,
-    /// Until an address was reached.
+    /// Connecting, until an address was reached.
     pub(crate) connect: Duration,
     /// The handshakes with proxies.
     pub(crate) proxy: Option<Duration>,
     /// The TLS handshake with the server.
     pub(crate) tls: Option<Duration>,
-    /// What that has agreed on.
+    /// What TLS has agreed on.
     pub(crate) tls_info: Option<TlsInfo>,
     /// The status and the head of the proxy's answer to CONNECT.
     pub(crate) proxy_answer: Option<(u16, Box<[u8]>)>,
@@ -133,7 +162,7 @@ impl<N: Net> Reactor<N> {
         self.conns.get(conn).map(|conn| &conn.endpoints.remote)
     }
 
-    /// Whether a connection has been kept idle or has served before.
+    /// Whether a connection has been idle or has served before.
     pub(crate) fn has_served(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| conn.reused)
     }
@@ -150,33 +179,34 @@ impl<N: Net> Reactor<N> {
         self.conns.get(conn).map(|conn| conn.slot)
     }
 
-    /// Limits waits for first bytes on a connection, unless the call has a limit of its own.
+    /// Limits the waits for a first byte on a connection, unless the call has a limit of its own.
     pub(crate) fn set_first_byte_limit(&mut self, conn: ConnKey, limit: Duration) {
         if let Some(conn) = self.conns.get_mut(conn) {
-            conn.first_byte_limit = Some(limit);
+            conn.wait.first_byte_limit = Some(limit);
         }
     }
 
-    /// Leaves a connection idle until then, watched.
+    /// Leaves a connection idle until that time. The reactor still watches it.
     pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = ConnState::Idle(until);
             if !std::mem::replace(&mut conn.reused, true) {
-                conn.opened = None; // its first call will not have opened it
+                conn.opened = None; // only the report of a call that waited for the opening has it
             }
             if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
                 conn.idle_ticket = Some(order.push_back(key));
             }
             self.timers
                 .arm(TimerOwner::Conn(key), &mut conn.armed, until);
-            // What came along with the connection: a call may come for it before the next turn looks.
+            // The peer may have sent something already. Look now: a call may get the connection before the next
+            // iteration.
             if conn.read_pause == Some(ReadPause::Budget) {
                 self.check_idle(key);
             }
         }
     }
 
-    /// Any byte, the end of the stream or an error on an idle connection ends it.
+    /// An idle connection ends with any byte from the peer, the end of the stream or an error.
     pub(super) fn check_idle(&mut self, key: ConnKey) {
         if mutation::on(Mutation::StaleReuse) {
             return;
@@ -202,7 +232,8 @@ impl<N: Net> Reactor<N> {
         Some(conn.slot)
     }
 
-    /// Takes a connection out of the engine, for another protocol. One with TLS is closed: its session is ours.
+    /// Takes a connection out of the engine, for another protocol. A connection with TLS is closed instead: its session
+    /// cannot be passed on.
     pub(crate) fn hand_over(&mut self, key: ConnKey) -> Option<N::Stream> {
         let conn = self.remove_conn(key)?;
         if !conn.stream.is_plain() {
@@ -216,39 +247,27 @@ impl<N: Net> Reactor<N> {
         self.net.inner().close(stream);
     }
 
+    /// Closes a connection because of an error, and reports what that means for its calls.
     pub(super) fn fail(&mut self, key: ConnKey, kind: ErrorKind) {
         let Some(mut conn) = self.remove_conn(key) else {
             return;
         };
-        conn.stream.close(&mut self.net);
-        let pipeline = conn.pipeline.take();
-        if pipeline
-            .as_ref()
-            .is_some_and(|pipeline| pipeline.is_broken_by(&kind))
-        {
+        let state = std::mem::replace(&mut conn.state, ConnState::AwaitingDecision);
+        let pipeline = conn.pipeline.as_deref();
+        if pipeline.is_some_and(|pipeline| pipeline.is_broken_by(&kind)) {
             self.reactor_events
                 .push_back(ReactorEvent::PipeliningBroken);
         }
-        match conn.state {
-            ConnState::Busy(_, call)
-                if pipeline
-                    .as_ref()
-                    .is_some_and(|pipeline| pipeline.is_front_unsent()) =>
-            {
+        let event = match state {
+            ConnState::Busy(_, call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {
                 self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
-                // A connection that never served counts as an attempt, or there would be no end of them.
-                let never_served = pipeline
-                    .as_ref()
-                    .is_some_and(|pipeline| !pipeline.has_served());
-                let error = never_served.then(|| {
-                    Error::new(kind, Phase::Send, Sent::Nothing)
-                        .with_remote(Some(conn.endpoints.remote.clone()))
-                });
-                self.reactor_events.push_back(ReactorEvent::Unanswered {
+                // A connection that never served counts as an attempt, or the attempts would never end.
+                let never_served = pipeline.is_some_and(|pipeline| !pipeline.has_served());
+                ReactorEvent::Unanswered {
                     call,
                     sent: Sent::Nothing,
-                    error,
-                });
+                    error: never_served.then(|| conn.error(kind, Phase::Send, Sent::Nothing)),
+                }
             }
             ConnState::Busy(exchange, call) => {
                 // The head counts, whether or not the fault came in the same read.
@@ -262,32 +281,27 @@ impl<N: Net> Reactor<N> {
                     }
                     (_, kind) => kind,
                 };
-                let error = Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.endpoints.remote.clone()));
-                self.reactor_events.push_back(ReactorEvent::Failed {
+                ReactorEvent::Failed {
                     slot: conn.slot,
                     call,
-                    error,
-                });
+                    error: conn.error(kind, exchange.phase(), exchange.sent()),
+                }
             }
+            ConnState::Handshaking(handshakes) => ReactorEvent::HandshakeFailed {
+                opening: handshakes.opening,
+                error: conn.error(kind, handshakes.phase(), Sent::Nothing),
+            },
             ConnState::Draining(_, response, _) => {
                 self.put_spare(response);
-                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
+                ReactorEvent::Lost(conn.slot)
             }
-            ConnState::Handshaking(handshakes) => {
-                let error = Error::new(kind, handshakes.phase(), Sent::Nothing)
-                    .with_remote(Some(conn.endpoints.remote.clone()));
-                self.reactor_events
-                    .push_back(ReactorEvent::HandshakeFailed {
-                        opening: handshakes.opening,
-                        error,
-                    });
+            ConnState::Connecting { .. } | ConnState::AwaitingDecision | ConnState::Idle(_) => {
+                ReactorEvent::Lost(conn.slot)
             }
-            ConnState::Connecting(..) | ConnState::AwaitingDecision | ConnState::Idle(_) => {
-                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
-            }
-        }
-        self.report_unanswered(pipeline, &conn.endpoints.remote);
+        };
+        self.reactor_events.push_back(event);
+        conn.stream.close(&mut self.net);
+        self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
     }
 
     pub(super) fn remove_conn(&mut self, key: ConnKey) -> Option<Conn<MeteredStream<N::Stream>>> {

@@ -1,24 +1,24 @@
-//! Connecting: from the beginning of a connection until it is up.
+//! Connecting: from the start of a connection until the connection is up.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conn::{Conn, ConnState, ReadPause};
+use super::conn::{Conn, ConnState, ReadPause, Wait};
 use super::{Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
-use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
+use crate::error::{ErrorKind, PeerFault, Phase, Sent};
 use crate::net::transport::Transport;
 use crate::net::{Address, Net, Token};
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
-    /// Begins to connect to an address, as part of an opening. `handshakes`: whether handshakes follow.
+    /// Starts to connect to an address, as part of an opening.
     pub(crate) fn connect(
         &mut self,
         slot: PoolSlot,
         opening: OpeningKey,
         address: &Address,
-        handshakes: bool,
+        needs_handshakes: bool,
     ) -> io::Result<ConnKey> {
         let token = Token(self.conns.next_key().to_bits() as usize);
         let stream = self
@@ -27,7 +27,11 @@ impl<N: Net> Reactor<N> {
         Ok(self.conns.insert(Conn {
             stream: Transport::new(stream),
             slot,
-            state: ConnState::Connecting(opening, None),
+            state: ConnState::Connecting {
+                opening,
+                due: None,
+                needs_handshakes,
+            },
             endpoints: Arc::new(Endpoints {
                 remote: address.clone(),
                 local: None,
@@ -35,13 +39,8 @@ impl<N: Net> Reactor<N> {
             opened: None,
             idle_ticket: None,
             reused: false,
-            since: self.now,
-            continue_at: None,
-            deadline: None,
-            has_own_limits: false,
-            first_byte_limit: None,
+            wait: Wait::new(self.now),
             read_pause: None,
-            needs_handshakes: handshakes,
             closed: false,
             write_error: None,
             send_deferred: false,
@@ -50,10 +49,10 @@ impl<N: Net> Reactor<N> {
         }))
     }
 
-    /// When the opening of a connection that is not up yet is to hear of it.
+    /// If the connection is not up by that time, its opening gets an event.
     pub(crate) fn set_connect_due(&mut self, key: ConnKey, at: Time) {
         if let Some(conn) = self.conns.get_mut(key)
-            && let ConnState::Connecting(_, due) = &mut conn.state
+            && let ConnState::Connecting { due, .. } = &mut conn.state
         {
             *due = Some(at);
             self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
@@ -67,15 +66,20 @@ impl<N: Net> Reactor<N> {
         match self.net.connected(conn.stream.stream()) {
             Ok(false) => {}
             Ok(true) => {
-                let ConnState::Connecting(opening, _) = conn.state else {
+                let ConnState::Connecting {
+                    opening,
+                    needs_handshakes,
+                    ..
+                } = conn.state
+                else {
                     return;
                 };
-                // No call has it yet.
+                // No call shares the endpoints yet.
                 if let Some(endpoints) = Arc::get_mut(&mut conn.endpoints) {
                     endpoints.local = self.net.local_address(conn.stream.stream());
                 }
-                // This event is over: nothing else will tell of what came along with the connection.
-                if readable && !conn.needs_handshakes {
+                // Bytes that came together with the connection cause no event of their own.
+                if readable && !needs_handshakes {
                     self.net.set_free(true);
                     let read = conn.stream.read(&mut self.net, &mut self.buffer);
                     self.net.set_free(false);
@@ -100,18 +104,17 @@ impl<N: Net> Reactor<N> {
         let Some(conn) = self.remove_conn(key) else {
             return;
         };
-        conn.stream.close(&mut self.net);
-        if let ConnState::Connecting(opening, _) = conn.state {
+        if let ConnState::Connecting { opening, .. } = conn.state {
             self.reactor_events.push_back(ReactorEvent::ConnectFailed {
                 opening,
                 conn: key,
-                error: Error::new(kind, Phase::Connect, Sent::Nothing)
-                    .with_remote(Some(conn.endpoints.remote.clone())),
+                error: conn.error(kind, Phase::Connect, Sent::Nothing),
             });
         }
+        conn.stream.close(&mut self.net);
     }
 
-    /// Notes how a connection was opened.
+    /// Notes how long the lookup and the connect took.
     pub(crate) fn set_opened(
         &mut self,
         conn: ConnKey,

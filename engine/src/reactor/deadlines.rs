@@ -1,81 +1,49 @@
-//! When waits end: a connection's timer and a call's, and what happens when they come up.
+//! Timers of connections and calls: when a wait ends, and what happens then.
 
 use std::time::Duration;
 
 use super::conn::{Conn, ConnState, ReadPause};
 use super::timers::{Armed, TimerOwner};
-use super::{CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
+use super::{ActiveCall, CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
 use crate::error::{Phase, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
+use crate::proto::Exchange;
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
-    /// Tells the client at that time.
-    pub(crate) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.timers.set(owner, at);
-    }
-
-    /// Forgets alarms that do not count any more, if there are many more than so many owners can have.
-    pub(crate) fn tidy_timers(
-        &mut self,
-        owners: usize,
-        counts: impl FnMut(TimerOwner, Time) -> bool,
-    ) {
-        if self.timers.has_old_client_entries(owners) {
-            self.timers.tidy_client_entries(counts);
-        }
-    }
-
     /// When the present wait of a connection ends, and by which limit.
     pub(super) fn conn_due(
         &self,
         conn: &Conn<MeteredStream<N::Stream>>,
     ) -> Option<(Time, Option<TimeLimit>)> {
-        // The peer is not to blame for our rates either.
+        // The peer is not to blame for a wait that our own rate of bytes causes.
         let (held, called_at) = self.net.held(conn.stream.stream());
         let after = |since: Time| called_at.map_or(since, |at| at.max(since));
         match &conn.state {
             ConnState::Idle(until) => Some((*until, None)),
             ConnState::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
-            ConnState::Connecting(_, due) => due.map(|at| (at, None)),
+            ConnState::Connecting { due, .. } => due.map(|at| (at, None)),
             ConnState::Handshaking(_) if held => None,
             ConnState::Handshaking(handshakes) => {
-                let due =
-                    self.settings
-                        .timeouts
-                        .due(handshakes.phase(), after(handshakes.since), None);
+                let timeouts = &self.settings.timeouts;
+                let due = timeouts.due(handshakes.phase(), after(handshakes.since), None);
                 due.map(|(at, limit)| (at, Some(limit)))
             }
             ConnState::AwaitingDecision => None,
             ConnState::Busy(exchange, call) => {
                 let deadline = conn
+                    .wait
                     .deadline
                     .filter(|_| !mutation::on(Mutation::MissedDeadline));
-                let timed = match (conn.read_pause, conn.continue_at) {
-                    // The peer is not to blame for the consumer's pace.
+                let timed = match conn.read_pause {
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
-                    (Some(ReadPause::Consumer), _) => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ => {
-                        let own = self.calls.get(*call).filter(|_| conn.has_own_limits);
-                        let timeouts = match own {
-                            Some(call) => call.timeouts(&self.settings),
-                            None => &self.settings.timeouts,
-                        };
-                        let due = timeouts.due(exchange.phase(), after(conn.since), deadline);
-                        match conn.first_byte_limit {
-                            Some(patience)
-                                if exchange.phase() == Phase::FirstByte
-                                    && own.is_none_or(|call| !call.has_own_first_byte()) =>
-                            {
-                                earlier(due, after(conn.since), patience)
-                            }
-                            _ => due,
-                        }
-                    }
+                    // The peer is not to blame for the pace of the consumer either.
+                    Some(ReadPause::Consumer) => deadline.map(|at| (at, TimeLimit::Total)),
+                    _ => self.exchange_due(conn, exchange, *call, after(conn.wait.since), deadline),
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
-                let proceed = conn.continue_at.map(|at| (at, None));
+                let proceed = conn.wait.continue_at.map(|at| (at, None));
                 match (timed, proceed) {
                     (Some(timed), Some(proceed)) if proceed.0 < timed.0 => Some(proceed),
                     (timed, proceed) => timed.or(proceed),
@@ -84,7 +52,35 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Sees to it that a busy connection wakes up in time.
+    /// When a wait for the peer ends that began at `since`: by the limits of the call or of the client, by what is
+    /// usual for the host, or by the deadline.
+    #[inline]
+    fn exchange_due(
+        &self,
+        conn: &Conn<MeteredStream<N::Stream>>,
+        exchange: &Exchange,
+        call: CallKey,
+        since: Time,
+        deadline: Option<Time>,
+    ) -> Option<(Time, TimeLimit)> {
+        let own = self.calls.get(call).filter(|_| conn.wait.has_own_limits);
+        let timeouts = match own {
+            Some(call) => call.timeouts(&self.settings),
+            None => &self.settings.timeouts,
+        };
+        let due = timeouts.due(exchange.phase(), since, deadline);
+        match conn.wait.first_byte_limit {
+            Some(limit)
+                if exchange.phase() == Phase::FirstByte
+                    && !own.is_some_and(ActiveCall::has_own_first_byte) =>
+            {
+                earlier(due, since, limit)
+            }
+            _ => due,
+        }
+    }
+
+    /// Makes sure that the timer of a busy connection fires in time.
     pub(super) fn arm_conn(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get(key) else {
             return;
@@ -92,9 +88,13 @@ impl<N: Net> Reactor<N> {
         if conn.is_armed_by(self.soonest) {
             return; // nearly always: the last idle time ends before this call's limits
         }
-        if let Some((at, _)) = self.conn_due(conn)
-            && let Some(conn) = self.conns.get_mut(key)
-        {
+        self.arm_conn_anew(key);
+    }
+
+    /// Makes sure that the timer of a connection fires when the present wait ends.
+    pub(super) fn arm_conn_anew(&mut self, key: ConnKey) {
+        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
+        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
             self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
         }
     }
@@ -111,12 +111,12 @@ impl<N: Net> Reactor<N> {
         }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
-            let claim = |owner: TimerOwner| match owner {
+            let armed = |owner: TimerOwner| match owner {
                 TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
                 TimerOwner::Opening(_) | TimerOwner::Host(_) | TimerOwner::FairQueue => None,
             };
-            match self.timers.pop(self.now, claim) {
+            match self.timers.pop(self.now, armed) {
                 Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),
                 Some(TimerOwner::Call(key)) => self.handle_call_timer(key),
                 Some(owner) => self.reactor_events.push_back(ReactorEvent::Timer(owner)),
@@ -133,12 +133,12 @@ impl<N: Net> Reactor<N> {
         let since = match call.state {
             CallState::Waiting { since, .. } => since,
             CallState::Pausing { until, .. } if until <= self.now => {
-                return self.reactor_events.push_back(ReactorEvent::PauseOver(key));
+                let over = ReactorEvent::PauseOver(key);
+                return self.reactor_events.push_back(over);
             }
             CallState::Pausing { until, .. } => {
-                return self
-                    .timers
-                    .arm(TimerOwner::Call(key), &mut call.armed, until);
+                let owner = TimerOwner::Call(key);
+                return self.timers.arm(owner, &mut call.armed, until);
             }
             _ => {
                 if self.settings.batching.is_some() {
@@ -150,8 +150,8 @@ impl<N: Net> Reactor<N> {
         let timeouts = call.timeouts(&self.settings);
         match timeouts.due(Phase::Queue, since, call.deadline) {
             Some((at, limit)) if at <= self.now => {
-                self.reactor_events
-                    .push_back(ReactorEvent::WaitOver(key, limit));
+                let over = ReactorEvent::WaitOver(key, limit);
+                self.reactor_events.push_back(over);
             }
             Some((at, _)) => self.timers.arm(TimerOwner::Call(key), &mut call.armed, at),
             None => {}
@@ -166,17 +166,15 @@ impl<N: Net> Reactor<N> {
         let Some((at, limit)) = self.conns.get(key).and_then(|conn| self.conn_due(conn)) else {
             return;
         };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         if at > self.now {
-            if let Some(conn) = self.conns.get_mut(key)
-                && !mutation::on(Mutation::LostTimer)
-            {
+            if !mutation::on(Mutation::LostTimer) {
                 self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
             }
             return;
         }
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
         match (&mut conn.state, limit) {
             (ConnState::Handshaking(_), _) => self.fail(key, TimeLimit::Handshake.into()),
             (ConnState::Idle(_), _) => self.reactor_events.push_back(ReactorEvent::IdleDue(key)),
@@ -195,28 +193,44 @@ impl<N: Net> Reactor<N> {
             }
             (ConnState::Busy(exchange, _), None) => {
                 exchange.handle_continue_timeout();
-                conn.continue_at = None;
+                conn.wait.continue_at = None;
                 self.drive_send(key);
                 self.arm_conn(key);
             }
-            (&mut ConnState::Connecting(opening, _), _) => {
-                self.reactor_events
-                    .push_back(ReactorEvent::Timer(TimerOwner::Opening(opening)));
+            (&mut ConnState::Connecting { opening, .. }, _) => {
+                let due = ReactorEvent::Timer(TimerOwner::Opening(opening));
+                self.reactor_events.push_back(due);
             }
             (ConnState::AwaitingDecision, _) => {}
         }
     }
+
+    // ---- the client's own timers
+
+    /// At that time the client gets a [`ReactorEvent::Timer`].
+    pub(crate) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
+        self.timers.set(owner, at);
+    }
+
+    /// Drops the timers of the client that do not count any more, if there are many more than so many owners can have.
+    pub(crate) fn tidy_timers(
+        &mut self,
+        owners: usize,
+        counts: impl FnMut(TimerOwner, Time) -> bool,
+    ) {
+        if self.timers.has_old_client_entries(owners) {
+            self.timers.tidy_client_entries(counts);
+        }
+    }
 }
 
-/// When a wait for a first byte ends, by the limits that are set or by what is usual.
+/// When a wait for a first byte ends: by the limit that is set, or by the one that is usual for the host.
 fn earlier(
     due: Option<(Time, TimeLimit)>,
     since: Time,
-    patience: Duration,
+    usual: Duration,
 ) -> Option<(Time, TimeLimit)> {
-    let usual = since
-        .checked_add(patience)
-        .map(|at| (at, TimeLimit::Adaptive));
+    let usual = since.checked_add(usual).map(|at| (at, TimeLimit::Adaptive));
     match (due, usual) {
         (Some(due), Some(usual)) if due.0 <= usual.0 => Some(due),
         (due, usual) => usual.or(due),

@@ -7,50 +7,51 @@ use super::{CallKey, ConnKey, Endpoints, OpeningKey, PoolSlot, ProxyMessage, Tim
 use crate::error::{Error, Sent, TimeLimit};
 use crate::proto::Reuse;
 
-/// Something that the client must decide about.
+/// Something about which the client must decide.
 #[derive(Debug)]
 pub(crate) enum ReactorEvent {
-    /// A connection of that opening is up.
+    /// A connection of that opening is up; handshakes may have to follow.
     Connected { opening: OpeningKey, conn: ConnKey },
     /// A connection of that opening has done its handshakes.
     Ready { opening: OpeningKey, conn: ConnKey },
-    /// Somebody said something about a tunnel.
+    /// A message about a tunnel was sent to a proxy, or came from one.
     Tunnel {
         endpoints: Arc<Endpoints>,
         message: ProxyMessage,
     },
-    /// A handshake failed; the connection is gone.
+    /// A handshake failed. The connection is closed.
     HandshakeFailed { opening: OpeningKey, error: Error },
-    /// An address was not reached; the connection is gone.
+    /// An address was not reached. The connection is closed.
     ConnectFailed {
         opening: OpeningKey,
         conn: ConnKey,
         error: Error,
     },
-    /// A response is complete: a call's, or the late one that the connection was draining. `keep_alive` is the
-    /// server's own limit on idleness.
+    /// A response is complete: that of a call, or an abandoned one that the connection was draining. `keep_alive` is
+    /// how long the server keeps an idle connection, if it has said so.
     Finished {
         conn: ConnKey,
         call: Option<CallKey>,
         reuse: Reuse,
         keep_alive: Option<Duration>,
     },
-    /// A call is answered, unless nobody waited for it, and others on its connection go on.
+    /// In a pipeline, a response is complete, and other calls on the connection go on. Without a call if the response
+    /// was abandoned.
     Answered {
         slot: PoolSlot,
         conn: ConnKey,
         call: Option<CallKey>,
     },
-    /// A call's connection is gone before its answer was next. Without an error, its request was not looked at,
-    /// however much of it was sent.
+    /// In a pipeline, the connection of a call is closed, and the response of the call had not begun. Without an error,
+    /// the server has not processed the request, however much of it was sent.
     Unanswered {
         call: CallKey,
         sent: Sent,
         error: Option<Error>,
     },
-    /// The server does not cope with several requests at a time.
+    /// The server does not handle several requests at a time.
     PipeliningBroken,
-    /// A call failed; its connection is gone.
+    /// The attempt of a call failed. The connection is closed.
     Failed {
         slot: PoolSlot,
         call: CallKey,
@@ -58,15 +59,15 @@ pub(crate) enum ReactorEvent {
     },
     /// The head of a streamed response is there.
     Head(CallKey),
-    /// A consumer that had taken everything can go on.
+    /// There is more of a streamed body, whose consumer had taken everything before.
     BodyReady(CallKey),
-    /// An idle or draining connection is gone.
+    /// An idle or draining connection is closed.
     Lost(PoolSlot),
-    /// A connection has been idle for as long as it was told.
+    /// A connection has been idle for as long as it was to be.
     IdleDue(ConnKey),
-    /// A call has waited for as long as it may.
+    /// A call has waited for a connection for as long as it may.
     WaitOver(CallKey, TimeLimit),
-    /// A call's next attempt is due.
+    /// The next attempt of a call is due.
     PauseOver(CallKey),
     /// A call on a connection has run out of time.
     TimedOut {
@@ -74,6 +75,6 @@ pub(crate) enum ReactorEvent {
         call: CallKey,
         limit: TimeLimit,
     },
-    /// A time has come that the client asked for.
+    /// A timer of the client has fired.
     Timer(TimerOwner),
 }

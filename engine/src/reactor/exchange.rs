@@ -8,7 +8,7 @@ use crate::proto::{BodyMode, Exchange};
 use crate::time::Time;
 
 impl<N: Net> Reactor<N> {
-    /// Gives a connection to a call and begins to send the request.
+    /// Gives a connection to a call, and begins to send the request.
     pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
@@ -27,17 +27,14 @@ impl<N: Net> Reactor<N> {
             order.remove(ticket);
         }
         conn.reused = true;
-        conn.since = self.now;
-        conn.continue_at = None;
-        conn.deadline = call.deadline;
-        conn.has_own_limits = call.overrides.is_some() || conn.first_byte_limit.is_some();
+        conn.wait.since = self.now;
+        conn.wait.continue_at = None;
+        conn.wait.deadline = call.deadline;
+        conn.wait.has_own_limits = call.overrides.is_some() || conn.wait.first_byte_limit.is_some();
         conn.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
         if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
-            let decoder = call.response.decoder();
-            if decoder.is_none() {
-                *decoder = self.decoders.pop();
-            }
+            self.spares.lend_decoder(&mut call.response);
         }
         if self.settings.batching.is_some() {
             return self.start_pipeline(conn_key, call_key);
@@ -52,8 +49,8 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Takes the call off a connection that goes on to await its answer and drops it; false if it cannot, because
-    /// part of the request is unsent.
+    /// Takes the call off a connection, which then drains the abandoned answer. False if that cannot be, because a part
+    /// of the request is unsent.
     pub(crate) fn drain(&mut self, key: ConnKey, until: Time) -> bool {
         let Some(conn) = self.conns.get(key) else {
             return false;
@@ -68,7 +65,7 @@ impl<N: Net> Reactor<N> {
         true
     }
 
-    /// Takes the call off a connection; its answer is dropped when it comes.
+    /// Takes the call off a connection, and abandons the answer.
     pub(super) fn drop_answer(&mut self, key: ConnKey, until: Time) {
         let mut response = self.take_spare();
         let Some(conn) = self.conns.get_mut(key) else {
@@ -88,21 +85,20 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// The error of the call on that connection, ended for that cause where it is.
+    /// The error of the call on that connection, if the call ends now for that cause.
     pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;
         match &conn.state {
-            ConnState::Busy(exchange, _) => Some(
-                Error::new(kind, exchange.phase(), exchange.sent())
-                    .with_remote(Some(conn.endpoints.remote.clone())),
-            ),
+            ConnState::Busy(exchange, _) => {
+                Some(conn.error(kind, exchange.phase(), exchange.sent()))
+            }
             _ => None,
         }
     }
 
-    /// Drops what is still to come of a response that the caller does not get, if it is no more than `most` bytes;
-    /// else false. When it is complete, [`ReactorEvent::Finished`] tells as ever, and [`ReactorEvent::Failed`] when
-    /// the connection fails, or has failed already.
+    /// Drops the rest of a response that the caller does not get, if the rest is no more than `most` bytes; else false.
+    /// Its end is reported as ever by [`ReactorEvent::Finished`] or [`ReactorEvent::Failed`]. The latter comes also if
+    /// the connection has failed already.
     pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;

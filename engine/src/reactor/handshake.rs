@@ -1,4 +1,4 @@
-//! What stands between a connection's being up and its being usable: handshakes with proxies, and TLS.
+//! Handshakes: what has to be said on a new connection before the connection can serve. With proxies, and TLS.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conn::{ConnState, ReadPause};
-use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent, TimerOwner};
+use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent};
 use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
 use crate::net::tls::{Tls, TlsIdentity};
@@ -17,9 +17,9 @@ use crate::time::Time;
 /// A handshake that the connections of a host need.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// TLS with the proxy, under that name.
+    /// TLS with the proxy, which has that name.
     ProxyTls(TlsIdentity, Box<str>),
-    /// TLS with the server, under that name.
+    /// TLS with the server, which has that name.
     Tls(TlsIdentity, Box<str>),
     /// SOCKS5 to a name or an address, and a port.
     Socks {
@@ -39,7 +39,7 @@ pub(crate) enum Step {
 /// A name and a value.
 type Header = (Box<str>, Box<[u8]>);
 
-/// The head of a message about a tunnel.
+/// A message between the client and a proxy about a tunnel: its head.
 #[derive(Debug)]
 pub(crate) enum ProxyMessage {
     Request(Box<[u8]>),
@@ -48,7 +48,7 @@ pub(crate) enum ProxyMessage {
 }
 
 impl Step {
-    /// The same steps with a SOCKS5 proxy that is told an address.
+    /// The same steps, but the SOCKS5 proxy is told this address instead of a name.
     pub(crate) fn with_socks_address(steps: &[Self], ip: IpAddr) -> Arc<[Self]> {
         let mut steps = steps.to_vec();
         for step in &mut steps {
@@ -65,15 +65,15 @@ impl Step {
 pub(crate) struct Handshakes {
     pub(super) opening: OpeningKey,
     steps: Arc<[Step]>,
-    /// Which step it is at.
+    /// The number of the present step.
     at: usize,
     machine: Machine,
-    /// When this step began.
+    /// When the present step began.
     pub(super) since: Time,
     proxy: Duration,
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
-    /// What nobody has been told of.
+    /// For the client, which has not got these yet.
     messages: Vec<ProxyMessage>,
 }
 
@@ -101,7 +101,7 @@ impl Handshakes {
         }
     }
 
-    /// Begins the step that it is at.
+    /// Begins the present step.
     pub(super) fn begin<S>(&mut self, transport: &mut Transport<S>) -> Result<(), ErrorKind> {
         self.machine = match self.steps.get(self.at) {
             Some(Step::ProxyTls(identity, name) | Step::Tls(identity, name)) => {
@@ -138,7 +138,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Goes on as far as it goes without waiting; true when the connection can be used.
+    /// Goes on until it would have to wait. True when all handshakes are done.
     pub(super) fn drive<N: Net>(
         &mut self,
         transport: &mut Transport<N::Stream>,
@@ -177,7 +177,7 @@ impl Handshakes {
         }
     }
 
-    /// TLS with a proxy is the proxy's.
+    /// The phase of the present step. TLS with a proxy belongs to the phase of the proxy.
     pub(crate) fn phase(&self) -> Phase {
         match self.steps.get(self.at) {
             Some(Step::Tls(..)) => Phase::Tls,
@@ -185,7 +185,7 @@ impl Handshakes {
         }
     }
 
-    /// What was said about a tunnel since this was asked last.
+    /// The messages about a tunnel since the last call of this.
     pub(super) fn take_messages(&mut self) -> Vec<ProxyMessage> {
         std::mem::take(&mut self.messages)
     }
@@ -239,25 +239,18 @@ impl<N: Net> Reactor<N> {
                 handshakes.note(opened);
                 opened.tls_info = conn.stream.info();
                 conn.state = ConnState::AwaitingDecision;
-                // What came behind the last byte of the handshake has no event of its own any more.
+                // Bytes that came behind the handshake cause no event of their own.
                 conn.read_pause = Some(ReadPause::Budget);
                 self.deferred_reads.push(key);
                 self.reactor_events
                     .push_back(ReactorEvent::Ready { opening, conn: key });
             }
-            Ok(false) => self.arm_handshake(key),
+            Ok(false) => self.arm_conn_anew(key),
             Err(kind) => self.fail(key, kind),
         }
     }
 
-    fn arm_handshake(&mut self, key: ConnKey) {
-        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
-        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
-            self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
-        }
-    }
-
-    /// What a connection in its handshakes waits for.
+    /// The phase of a connection that is in its handshakes.
     pub(crate) fn handshake_phase(&self, key: ConnKey) -> Option<Phase> {
         match &self.conns.get(key)?.state {
             ConnState::Handshaking(handshakes) => Some(handshakes.phase()),
@@ -326,7 +319,7 @@ fn drive_proxy<N: Net>(
         };
         match dialogue.handle_read(&buffer[..n])? {
             (used, Handshake::Done) if used == n => return Ok(true),
-            // Nobody has spoken to the server yet.
+            // The server cannot have said anything: no request has been sent.
             (_, Handshake::Done) => return Err(ProxyFault::Surplus.into()),
             (_, Handshake::Pending) => {}
         }

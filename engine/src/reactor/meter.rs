@@ -1,8 +1,8 @@
 //! Bytes in a time: a network whose reads and writes are held back by rates, for each host and over all.
 //!
-//! A read or a write that may not be says `WouldBlock`, or is cut short, and its stream is told of with an event when its
-//! turn has come: to the reactor it is a network that is as slow as the rates. Streams that wait for one rate stand in
-//! line for it, and get a piece each. What is counted are the bytes of the sockets, those of TLS and of handshakes
+//! A read or a write that may not be says `WouldBlock`, or is cut short, and its stream is told of with an event when
+//! its turn has come: to the reactor it is a network that is as slow as the rates. Streams that wait for one rate stand
+//! in line for it, and get a piece each. What is counted are the bytes of the sockets, those of TLS and of handshakes
 //! included. Without rates a read or a write costs one comparison more.
 
 use std::cmp::Reverse;
@@ -99,8 +99,8 @@ struct Flow {
     limiter: RateLimiter,
     /// What one that waits gets at a time, so that neither everybody gets a byte nor one everything.
     piece: u64,
-    /// Those that wait, by how long they have done so for any flow: one that has had its turn in one, and finds nothing in
-    /// the other, is not behind those that came later.
+    /// Those that wait, by how long they have done so for any flow: one that has had its turn in one, and finds nothing
+    /// in the other, is not behind those that came later.
     line: BTreeMap<u64, StreamKey>,
     /// It is among those that are due.
     planned: bool,
@@ -161,7 +161,8 @@ impl<N: Net> Metered<N> {
         Ok(MeteredStream { stream, tag })
     }
 
-    /// Whether reads go on whatever the rates: to see whether there is something, or the end. What they take is charged.
+    /// Whether reads go on whatever the rates: to see whether there is something, or the end. What they take is
+    /// charged.
     pub(crate) fn set_free(&mut self, free: bool) {
         if let Some(meters) = &mut self.meters {
             meters.free = free;
@@ -599,8 +600,8 @@ mod tests {
     }
 
     proptest! {
-        /// Streams of some hosts that always want more: over any window no host and not all together get more than their
-        /// rates, each is called when it waits, and full use is made of what there is.
+        /// Streams of some hosts that always want more: over any window no host and not all together get more than
+        /// their rates, each is called when it waits, and full use is made of what there is.
         #[test]
         fn no_window_has_more_and_none_waits_for_ever(
             (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),

@@ -1,12 +1,12 @@
 //! The event loop: connections, timers and calls in flight, over any [`Net`].
 //!
-//! It moves bytes and time between the network, the exchanges and the policies, and decides nothing: what needs a
-//! decision becomes a [`ReactorEvent`], which the client above takes with [`Reactor::next_event`] and answers with a command
-//! (`start`, `idle`, `close`, ...). A reactor belongs to one thread; there is no lock and no atomic on the path of a
-//! request.
+//! The reactor moves bytes and time between the network, the exchanges and the policies, and decides nothing. What
+//! needs a decision becomes a [`ReactorEvent`]. The client above takes it with [`Reactor::next_event`] and answers with
+//! a command (`start`, `idle`, `close`, ...). A reactor belongs to one thread: there is no lock and no atomic on the
+//! path of a request.
 //!
-//! Reads go to one buffer of the reactor, and from there into the response of the call; a large body of known length
-//! goes into the response directly. Idle connections hold no buffer and stay watched.
+//! Reads go to one buffer of the reactor, and from there into the response of the call. A large body of known length
+//! goes into the response directly. Idle connections hold no buffer, and the reactor still watches them.
 
 mod call;
 mod conn;
@@ -22,6 +22,7 @@ mod pipeline;
 mod read;
 mod send;
 mod slab;
+mod spares;
 mod timers;
 
 use std::collections::VecDeque;
@@ -40,13 +41,14 @@ use meter::{Metered, MeteredStream};
 pub(crate) use overrides::Overrides;
 pub(crate) use pipeline::{Batching, GiveUpOutcome};
 pub(crate) use slab::Slab;
+use spares::Spares;
 use timers::Timers;
 pub(crate) use timers::{Armed, TimerOwner};
 
 use crate::net::{Event, Net, SocketOptions, Waker};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
-use crate::proto::{Decoder, Limits, Request, Response};
+use crate::proto::{Limits, Request, Response};
 use crate::time::Time;
 
 pub(crate) struct Reactor<N: Net> {
@@ -56,34 +58,28 @@ pub(crate) struct Reactor<N: Net> {
     timers: Timers,
     events: Vec<Event>,
     reactor_events: VecDeque<ReactorEvent>,
-    /// Connections that have more to read than one turn allows.
+    /// Connections that have more to read than the budget of one iteration.
     deferred_reads: Deferred,
-    /// Connections that have more to send than one turn allows.
+    /// Connections that have more to send than the budget of one iteration.
     deferred_sends: Deferred,
-    /// Connections whose requests gather before they go out.
+    /// Connections whose requests gather before they are sent.
     unflushed: Vec<ConnKey>,
     buffer: Box<[u8]>,
-    /// Idle connections of all hosts, the one idle for longest in front, if anybody will ask.
+    /// Idle connections of all hosts, the one idle for longest in front; `None` if the client does not need the order.
     idle_order: Option<Queue<ConnKey>>,
-    /// For late answers of calls whose buffers went back to the caller, and for streamed bodies.
-    spare: Vec<Response>,
-    /// In place of those that went back to the caller.
-    spare_requests: Vec<Request>,
-    /// Of streamed bodies: the caller's response is gone when they end.
-    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
-    decoders: Vec<Box<Decoder>>,
+    spares: Spares,
     now: Time,
-    /// No wait that begins now on a connection ends earlier by a limit of its phase.
+    /// The first time at which a wait that begins now can end by a limit of its phase.
     soonest: Time,
     polled_at: Time,
     settings: Settings,
 }
 
-/// Connections that go on in the next turn.
+/// Connections that go on in the next iteration.
 #[derive(Default)]
 struct Deferred {
     keys: Vec<ConnKey>,
-    /// Those of the last turn, emptied: its room is used again.
+    /// The vector of the last iteration, emptied, for its memory.
     spare: Vec<ConnKey>,
 }
 
@@ -96,7 +92,7 @@ impl Deferred {
         self.keys.is_empty()
     }
 
-    /// The turn is there: takes those that go on now.
+    /// Takes the connections that go on now.
     fn begin(&mut self) -> Vec<ConnKey> {
         std::mem::replace(&mut self.keys, std::mem::take(&mut self.spare))
     }
@@ -114,9 +110,9 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) socket: SocketOptions,
     pub(crate) stream_buffer: usize,
-    /// Whether [`Reactor::oldest_idle`] will be asked for.
+    /// Whether the client uses [`Reactor::oldest_idle`].
     pub(crate) idle_order: bool,
-    /// For several calls on a connection at a time.
+    /// Only in a client that has several calls on a connection at a time.
     pub(crate) batching: Option<Batching>,
     pub(crate) bytes: ByteRates,
 }
@@ -143,9 +139,7 @@ impl<N: Net> Reactor<N> {
             unflushed: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
-            spare: Vec::new(),
-            spare_requests: Vec::new(),
-            decoders: Vec::new(),
+            spares: Spares::default(),
             now,
             soonest: now,
             polled_at: now,
@@ -162,13 +156,13 @@ impl<N: Net> Reactor<N> {
         self.now
     }
 
-    /// The time now, where that of the turn is not exact enough.
+    /// The time now, where the time of the iteration is not exact enough.
     pub(crate) fn clock(&self) -> Time {
         Time::of(self.net.now()).max(self.now)
     }
 
-    /// Reads the clock, for a new turn; tells whether so much time has passed since the last poll that idle
-    /// connections may have died unseen.
+    /// Reads the clock, for a new iteration. True if so much time has passed since the last poll that peers may have
+    /// closed idle connections meanwhile.
     pub(crate) fn begin_iteration(&mut self) -> bool {
         self.read_clock();
         self.now.saturating_duration_since(self.polled_at) > STALE_AFTER
@@ -178,7 +172,7 @@ impl<N: Net> Reactor<N> {
         self.now = Time::of(self.net.now());
         let shortest = self.settings.timeouts.shortest();
         let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
-        // Without limits, a day: a timer that comes up once a day for nothing costs nothing.
+        // Without limits, a day: a timer that fires once a day in vain costs nothing.
         self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
     }
 
@@ -195,36 +189,25 @@ impl<N: Net> Reactor<N> {
     }
 
     pub(crate) fn take_spare(&mut self) -> Response {
-        self.spare.pop().unwrap_or_default()
+        self.spares.take_response()
     }
 
-    pub(crate) fn put_spare(&mut self, mut response: Response) {
-        if self.spare.len() < MOST_SPARE {
-            response.clear();
-            self.spare.push(response);
-        }
+    pub(crate) fn put_spare(&mut self, response: Response) {
+        self.spares.put_response(response);
     }
 
     pub(crate) fn take_spare_request(&mut self) -> Request {
-        self.spare_requests.pop().unwrap_or_default()
+        self.spares.take_request()
     }
 
-    /// Takes back what a call with a streamed body had.
+    /// Takes back the buffers of a call with a streamed body.
     pub(crate) fn put_streamed(&mut self, request: Request, response: &mut Response) {
-        if self.spare_requests.len() < MOST_SPARE {
-            self.spare_requests.push(request);
-        }
-        if self.decoders.len() < MOST_DECODERS
-            && let Some(decoder) = response
-                .decoder()
-                .take_if(|decoder| decoder.idle_memory() <= MOST_DECODER)
-        {
-            self.decoders.push(decoder);
-        }
+        self.spares.put_request(request);
+        self.spares.take_back_decoder(response);
     }
 
-    /// Waits for events until `until` at the latest, and for no longer than the next timer; then handles all events
-    /// and timers.
+    /// Waits for network events, but no longer than until `until` or the next timer. Then handles all events and
+    /// timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
         self.flush();
         let mut until = [until, self.timers.next()].into_iter().flatten().min();
@@ -291,14 +274,14 @@ impl<N: Net> Reactor<N> {
                 }
             }
             ConnState::Draining(..) if event.readable => self.drive_read(key),
-            ConnState::Connecting(..) => self.check_connected(key, event.readable),
+            ConnState::Connecting { .. } => self.check_connected(key, event.readable),
             ConnState::Idle(_) if event.readable => self.check_idle(key),
             ConnState::Handshaking(_) => self.drive_handshakes(key),
             ConnState::Draining(..) | ConnState::Idle(_) | ConnState::AwaitingDecision => {}
         }
     }
 
-    /// Until when the bytes of a host count.
+    /// Until when the bytes of a host count against its rates.
     pub(crate) fn bytes_count_until(&self, host: HostKey) -> Option<Time> {
         self.net.counts_until(host, self.now)
     }
@@ -317,17 +300,9 @@ impl<N: Net> Drop for Reactor<N> {
     }
 }
 
-/// What one read takes at most, but for large bodies. Holds a small answer, and a full socket buffer of most servers.
+/// The most that one read takes, large bodies aside. Holds a small response, and the full socket buffer of most
+/// servers.
 const READ_BUFFER: usize = crate::net::tls::GOOD_BUFFER;
 
-/// Spare responses kept for the next late answer or streamed body.
-const MOST_SPARE: usize = 16;
-
-/// The memory of a decoder that is kept for the next streamed body.
-const MOST_DECODER: usize = 4 * 1024 * 1024;
-
-/// Decoders kept for the next streamed body.
-const MOST_DECODERS: usize = 4;
-
-/// After so long without a poll, idle connections are looked at before one is used.
+/// After so long without a poll, idle connections are checked before one is used.
 const STALE_AFTER: Duration = Duration::from_millis(1);

@@ -1,5 +1,5 @@
 //! Reading: what comes on a connection goes into the response of its call, until there is nothing more, the response is
-//! complete, the consumer is behind, or it is somebody else's turn.
+//! complete, the consumer must take something first, or the budget of the iteration is used up.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::net::Net;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net> Reactor<N> {
-    /// The consumer of a streamed body has taken what there was: reading goes on.
+    /// The consumer of a streamed body has taken something, so reading goes on.
     pub(crate) fn resume_read(&mut self, call: CallKey) {
         let Some(call) = self.calls.get(call) else {
             return;
@@ -23,12 +23,12 @@ impl<N: Net> Reactor<N> {
             && call.response.body().len() - call.taken < self.settings.stream_buffer
         {
             conn.read_pause = None;
-            conn.since = self.now;
+            conn.wait.since = self.now;
             self.drive_read(key);
         }
     }
 
-    /// Reads what there is whatever the rates, as it only matters that there is something.
+    /// Reads without regard to the rates of bytes: only whether there is something matters.
     pub(super) fn read_freely(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
         let conn = self.conns.get_mut(key)?;
         self.net.set_free(true);
@@ -37,7 +37,7 @@ impl<N: Net> Reactor<N> {
         Some(read)
     }
 
-    /// Reads until there is nothing more, the response is complete, or it is somebody else's turn.
+    /// Reads as long as there is more and the budget of the iteration lasts.
     pub(super) fn drive_read(&mut self, key: ConnKey) {
         for _ in 0..READS_PER_ITERATION {
             match self.read_once(key) {
@@ -85,7 +85,7 @@ impl<N: Net> Reactor<N> {
                 None => return Ok(Progress::Stop),
             },
             ConnState::Draining(exchange, response, _) => (exchange, None, response),
-            ConnState::Connecting(..)
+            ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
             | ConnState::Idle(_) => {
@@ -101,11 +101,11 @@ impl<N: Net> Reactor<N> {
             Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
                 let body = response.body_buffer();
                 let most = match exchange.mode() {
-                    BodyMode::Stream => super::READ_BUFFER, // beyond which nothing waits for the consumer
+                    BodyMode::Stream => super::READ_BUFFER, // no more than this is buffered for the consumer
                     BodyMode::Buffer | BodyMode::Discard => MOST_DIRECT,
                 };
                 let room = left.min(body.len().clamp(super::READ_BUFFER, most) as u64) as usize;
-                // One byte more: a body that ends the input then leaves room, which proves that nothing follows it.
+                // One byte more than the body. If the read then leaves room, nothing follows the body.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
                 let read = conn.stream.read_append(&mut self.net, body);
@@ -135,9 +135,9 @@ impl<N: Net> Reactor<N> {
         if let Some(timestamps) = &mut call {
             timestamps.bytes_in += n as u64;
         }
-        conn.since = self.now;
+        conn.wait.since = self.now;
         let closed = conn.closed;
-        // After a read that left room, nothing is waiting: what comes now is a new event.
+        // After a read that left room, nothing more is waiting. What comes later causes a new event.
         let left_nothing = conn.stream.is_drained(&self.net, n, room);
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
@@ -150,8 +150,8 @@ impl<N: Net> Reactor<N> {
             self.finish(key, had_head, reuse);
             return Ok(Progress::Stop);
         }
-        if conn.continue_at.is_some() && !exchange.awaits_continue() {
-            conn.continue_at = None;
+        if conn.wait.continue_at.is_some() && !exchange.awaits_continue() {
+            conn.wait.continue_at = None;
             self.drive_send(key);
         }
         if self.must_pause(key, had_head) {
@@ -164,14 +164,15 @@ impl<N: Net> Reactor<N> {
         })
     }
 
-    /// Decoding has gone on where it had stopped for the consumer of the body: the end, a stop again, or on to reading.
+    /// Decoding has gone on, after it had stopped for the consumer of the body. Handles its end, or that it stopped
+    /// again; else reading goes on.
     fn resume_held(&mut self, key: ConnKey) -> Progress {
         let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
             ConnState::Busy(exchange, _) => exchange.done(),
             _ => None,
         });
         match done {
-            // Whether the read that brought the end had left room is forgotten by now.
+            // It is not known any more whether the read that brought the end left room.
             Some(Reuse::Keep) if self.has_more(key) => {
                 self.finish(key, true, Reuse::Close(CloseReason::Surplus));
             }
@@ -182,7 +183,8 @@ impl<N: Net> Reactor<N> {
         Progress::Stop
     }
 
-    /// Whether something follows a response that filled the last read: its event is over, so only a read can tell.
+    /// Whether something follows a response that filled the last read. There will be no event for it, so only a read
+    /// can tell.
     fn has_more(&mut self, key: ConnKey) -> bool {
         self.read_freely(key).is_some_and(
             |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
@@ -204,7 +206,7 @@ impl<N: Net> Reactor<N> {
                 (exchange, Some(*call))
             }
             ConnState::Draining(exchange, _, _) => (exchange, None),
-            ConnState::Connecting(..)
+            ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
             | ConnState::Idle(_) => return,
@@ -230,7 +232,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Tells the consumer of a streamed body what there is; true if reading must pause until it has taken some.
+    /// Reports what there is of a streamed body. True if reading must pause until the consumer has taken a part of it.
     fn must_pause(&mut self, key: ConnKey, had_head: bool) -> bool {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
@@ -260,7 +262,7 @@ impl<N: Net> Reactor<N> {
         pause
     }
 
-    /// A write had failed, and no complete response was there to explain it.
+    /// If a write had failed, and no complete response explains that, the connection has failed.
     fn check_write_error(&mut self, key: ConnKey) {
         if let Some(conn) = self.conns.get_mut(key)
             && let Some(error) = conn.write_error.take()
@@ -269,7 +271,7 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Goes on with connections that had used up their part of the last turn.
+    /// Goes on with the connections that had used up their budget of the last iteration.
     pub(super) fn read_on(&mut self, keys: Vec<ConnKey>) {
         for &key in &keys {
             if let Some(conn) = self.conns.get_mut(key)
@@ -286,8 +288,8 @@ impl<N: Net> Reactor<N> {
     }
 }
 
-/// What a read came to: so many bytes, none at an end of the stream that the exchange accepts, `None` if there is nothing
-/// to read yet.
+/// The result of a read: so many bytes; zero at an end of the stream that the exchange accepts; `None` if there is
+/// nothing to read yet.
 #[inline]
 pub(super) fn taken(
     read: io::Result<usize>,
@@ -296,7 +298,7 @@ pub(super) fn taken(
 ) -> Result<Option<usize>, ErrorKind> {
     match read {
         Ok(0) => {
-            // The system tells of a reset once, and the write has heard it: this end proves nothing.
+            // The system reports a reset once, and did so to the write. So this may not be a proper end.
             if let Some(error) = write_error.take() {
                 return Err(error.into());
             }
@@ -305,8 +307,8 @@ pub(super) fn taken(
         }
         Ok(n) => Ok(Some(n)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        // TLS ended without saying so (RFC 9112 §9.8): enough for what is framed, to fail as ever, and a lie for
-        // what is not.
+        // TLS ended without a close message (RFC 9112 §9.8). A framed body then fails as incomplete, by the exchange; a
+        // body that only the end delimits may be cut, and fails by this error.
         Err(error) if is_truncation(&error) => {
             exchange.handle_eof()?;
             Err(error.into())
@@ -336,5 +338,5 @@ const DIRECT_READ: u64 = 16 * 1024;
 /// The most that one direct read makes room for.
 const MOST_DIRECT: usize = 1024 * 1024;
 
-/// Reads on one connection before the others have their turn.
+/// Reads on one connection in one iteration.
 const READS_PER_ITERATION: usize = 16;

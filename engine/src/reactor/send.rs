@@ -1,4 +1,4 @@
-//! Sending: what a call has to send goes out on its connection, until all is sent or the socket takes no more.
+//! Sending: the request of a call goes out on its connection, until all is sent or the socket takes no more.
 
 use std::io::{self, IoSlice};
 
@@ -11,7 +11,7 @@ use crate::proto::SendStep;
 use crate::time::Time;
 
 impl<S> Conn<S> {
-    /// Sends what the call that it serves has to send, as far as the socket takes it.
+    /// Sends the request of the call that the connection serves, as far as the socket takes it.
     #[inline(always)] // in the path of every call
     pub(super) fn send<N: Net<Stream = S>>(
         &mut self,
@@ -27,13 +27,13 @@ impl<S> Conn<S> {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
                 Ok(SendStep::AwaitContinue(wait)) => {
-                    self.continue_at.get_or_insert(later(now, wait));
+                    self.wait.continue_at.get_or_insert(later(now, wait));
                     return Ok(());
                 }
                 Ok(SendStep::AwaitSource) => return Ok(()),
                 Ok(SendStep::Done) => {
                     call.timestamps.sent = Some(now);
-                    self.since = now;
+                    self.wait.since = now;
                     return Ok(());
                 }
                 Err(misuse) => return Err(SendStop::Misuse(misuse)),
@@ -45,7 +45,7 @@ impl<S> Conn<S> {
                 Ok(n) => {
                     exchange.handle_sent(n);
                     call.timestamps.bytes_out += n as u64;
-                    self.since = now;
+                    self.wait.since = now;
                     if n < length {
                         return Ok(());
                     }
@@ -68,17 +68,17 @@ impl<S> Conn<S> {
     }
 }
 
-/// Why sending has stopped, other than to wait.
+/// Why sending has stopped, if not to wait for the socket or for the body.
 pub(super) enum SendStop {
-    /// Others have their turn now.
+    /// The budget of this iteration is used up.
     Budget,
     Misuse(Misuse),
-    /// A write has failed; the connection keeps the error.
+    /// A write has failed. The connection keeps the error.
     Broken,
 }
 
 impl<N: Net> Reactor<N> {
-    /// A body's source that had nothing has something again.
+    /// The source of a body, which had nothing to send, has something again.
     pub(crate) fn resume_send(&mut self, call: CallKey) {
         if let Some(CallState::OnConn(conn)) = self.calls.get(call).map(|call| call.state) {
             self.drive_send(conn);
@@ -105,17 +105,17 @@ impl<N: Net> Reactor<N> {
         }
     }
 
-    /// Sending has not just come to a wait.
+    /// Sending has stopped for another reason than to wait.
     #[cold]
     pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
         match stop {
             SendStop::Budget => self.deferred_sends.push(key),
             SendStop::Misuse(misuse) => self.fail(key, misuse.into()),
-            // The response may be there already: a server that refuses a body answers and closes.
+            // The response may be there already: a server that refuses a body sends a response and closes.
             SendStop::Broken => self.drive_read(key),
         }
     }
 }
 
-/// Writes on one connection before the others have their turn.
+/// Writes on one connection in one iteration.
 pub(super) const WRITES_PER_ITERATION: usize = 16;

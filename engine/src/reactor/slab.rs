@@ -1,5 +1,5 @@
 //! A vector of slots with a free list, whose keys are never used twice: a key names its slot and how often that slot
-//! was filled, so an event or a timer that comes late finds nothing rather than somebody else.
+//! was filled, so an event or a timer that comes late finds nothing, rather than another element.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;

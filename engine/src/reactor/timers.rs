@@ -1,25 +1,26 @@
-//! Wake-ups for connections and calls, made for deadlines that almost never fire and keep moving later.
+//! Timers of connections and calls, made for deadlines that almost never fire and that keep moving later.
 //!
 //! Each owner has at most one valid entry in a heap, at or before the time it is really due. When the entry comes up,
-//! the owner says when it is due now, and is entered again if that is later. So moving a deadline later costs nothing,
-//! and a keep-alive request costs no heap operation at all.
+//! the owner computes when it is due now, and gets a new entry if that is later. So moving a deadline later costs
+//! nothing, and a keep-alive request costs no heap operation at all.
 
-use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::key::{CallKey, ConnKey, HostKey, OpeningKey};
 use crate::policy::room;
+use crate::time::Time;
 
-/// What wakes up.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum TimerOwner {
     Conn(ConnKey),
     Call(CallKey),
-    /// An opening, or a host, of the client above, which judges by itself whether the time still matters.
+    /// An opening of the client above. The client itself checks whether its timers still count: this one and the next
+    /// two.
     Opening(OpeningKey),
     Host(HostKey),
-    /// The hosts of that client that are served one after the other.
+    /// The hosts of the client that are served one after the other.
     FairQueue,
 }
 
@@ -32,16 +33,16 @@ impl TimerOwner {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, TimerOwner)>>,
-    /// How many of them are the client's.
+    /// How many of the entries are the client's.
     client_entries: usize,
 }
 
-/// An owner's side of its entry: the time of the one entry that counts.
+/// Kept by an owner: the time of its one entry that counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Armed(Option<Time>);
 
 impl Armed {
-    /// Whether the owner wakes up at that time or before.
+    /// Whether the timer fires at that time or before.
     #[inline]
     pub(crate) fn is_by(self, at: Time) -> bool {
         self.0.is_some_and(|armed| armed <= at)
@@ -49,7 +50,7 @@ impl Armed {
 }
 
 impl Timers {
-    /// Sees to it that the owner wakes up at `due` or before.
+    /// Makes sure that the timer of the owner fires at `due` or before.
     #[inline]
     pub(crate) fn arm(&mut self, owner: TimerOwner, armed: &mut Armed, due: Time) {
         if armed.is_by(due) {
@@ -59,19 +60,19 @@ impl Timers {
         self.push(due, owner);
     }
 
-    /// Wakes the client for an opening or a host at that time.
+    /// Adds a timer of the client.
     pub(crate) fn set(&mut self, owner: TimerOwner, at: Time) {
         self.client_entries += 1;
         self.push(at, owner);
     }
 
-    /// Whether the client's entries are so many more than its openings and hosts, which have two at most, that it should
-    /// [tidy](Self::tidy_client_entries) those away that are over.
+    /// Whether the client has so many more entries than owners, which need two each at most, that the old ones should
+    /// be [tidied](Self::tidy_client_entries) away.
     pub(crate) fn has_old_client_entries(&self, owners: usize) -> bool {
         self.client_entries > 64 + 4 * owners
     }
 
-    /// Drops those of the client's entries that no longer count.
+    /// Drops the client's entries that no longer count.
     pub(crate) fn tidy_client_entries(&mut self, mut counts: impl FnMut(TimerOwner, Time) -> bool) {
         let mut client_entries = 0;
         self.heap.retain(|&Reverse((at, owner))| {
@@ -84,7 +85,7 @@ impl Timers {
     }
 
     fn give_back(&mut self) {
-        // Room for as many again: no entry is tidied away for nothing.
+        // Room for as many again, so that the heap does not shrink and grow in turns.
         self.heap.shrink_to((2 * self.heap.len()).max(room::KEPT));
     }
 
@@ -96,11 +97,11 @@ impl Timers {
         self.heap.push(Reverse((at, owner)));
     }
 
-    /// The next owner whose entry has come up; `is_valid` tells by its [`Armed`] whether the entry still counts.
+    /// The next owner whose timer fires. `armed` gives what the owner keeps, by which an entry counts or not.
     pub(crate) fn pop(
         &mut self,
         now: Time,
-        mut claim: impl FnMut(TimerOwner) -> Option<Armed>,
+        mut armed: impl FnMut(TimerOwner) -> Option<Armed>,
     ) -> Option<TimerOwner> {
         loop {
             let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
@@ -109,7 +110,7 @@ impl Timers {
                 self.client_entries -= 1;
                 return Some(owner);
             }
-            if claim(owner).is_some_and(|armed| armed.0 == Some(at)) {
+            if armed(owner).is_some_and(|armed| armed.0 == Some(at)) {
                 return Some(owner);
             }
         }
@@ -120,17 +121,17 @@ impl Timers {
         self.heap.peek().map(|entry| entry.0.0)
     }
 
-    /// Whether entries that no longer count outnumber the owners by far: those of connections and calls that ended long
-    /// before their deadlines.
+    /// Whether the entries that no longer count are far more than the owners: connections and calls that ended long
+    /// before their deadlines leave such entries behind.
     #[inline]
     pub(crate) fn is_untidy(&self, owners: usize) -> bool {
         self.heap.len() > 64 + 2 * owners + self.client_entries
     }
 
     /// Drops entries that no longer count.
-    pub(crate) fn tidy(&mut self, mut claim: impl FnMut(TimerOwner) -> Option<Armed>) {
+    pub(crate) fn tidy(&mut self, mut armed: impl FnMut(TimerOwner) -> Option<Armed>) {
         self.heap.retain(|&Reverse((at, owner))| {
-            owner.is_client() || claim(owner).is_some_and(|armed| armed.0 == Some(at))
+            owner.is_client() || armed(owner).is_some_and(|armed| armed.0 == Some(at))
         });
         self.give_back();
     }
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn alarms_that_are_over_do_not_pile_up() {
+    fn timers_that_are_over_do_not_pile_up() {
         let start = Time::now();
         let mut timers = Timers::default();
         let mut most = 0;
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_own_alarms_are_no_untidiness() {
+    fn the_clients_own_timers_are_no_untidiness() {
         let start = Time::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timers = Timers::default();
@@ -192,7 +193,7 @@ mod tests {
             timers.set(TimerOwner::Opening(OpeningKey::first_of(n)), at(n.into()));
             assert!(!timers.is_untidy(0), "{n}");
         }
-        // Entries of ended calls are; they go, and the alarms stay.
+        // Entries of ended calls are; they go, and the timers of the client stay.
         let mut n = 0;
         while !timers.is_untidy(1) {
             n += 1;

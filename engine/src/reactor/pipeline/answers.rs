@@ -10,6 +10,7 @@ use crate::policy::later;
 use crate::proto::{CloseReason, Exchange, Response, Reuse, Version};
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Progress, taken};
+use crate::reactor::spares::Spares;
 use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab, of};
 use crate::time::Time;
 
@@ -42,7 +43,7 @@ impl<N: Net> Reactor<N> {
             true => Progress::Drained,
             false => Progress::More,
         };
-        conn.since = self.now;
+        conn.wait.since = self.now;
         let mut at = 0;
         loop {
             let mut limits = &self.settings.limits;
@@ -89,7 +90,7 @@ impl<N: Net> Reactor<N> {
             }
             pipeline.answered += 1;
             pipeline.answered_now += 1;
-            let late = conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
+            let late = conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
             self.reactor_events.push_back(ReactorEvent::Answered {
                 slot: conn.slot,
                 conn: key,
@@ -180,7 +181,7 @@ impl<S> Conn<S> {
     pub(super) fn advance(
         &mut self,
         calls: &mut Slab<ActiveCall, of::Call>,
-        spare: &mut Vec<Response>,
+        spares: &mut Spares,
         now: Time,
         settings: &Settings,
     ) -> Option<Response> {
@@ -188,7 +189,7 @@ impl<S> Conn<S> {
         let next = pipeline.behind.pop_front()?;
         pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
         pipeline.front = next.range;
-        self.since = now;
+        self.wait.since = now;
         self.reused = true;
         let late = match self.state {
             ConnState::Draining(..) => {
@@ -200,15 +201,15 @@ impl<S> Conn<S> {
             ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
                     call.timestamps.in_front = Some(now);
-                    self.has_own_limits =
-                        call.overrides.is_some() || self.first_byte_limit.is_some();
+                    self.wait.has_own_limits =
+                        call.overrides.is_some() || self.wait.first_byte_limit.is_some();
                     self.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
                 }
                 None => self.state = ConnState::AwaitingDecision,
             },
             ResponseOwner::Abandoned(exchange) => {
                 let until = later(now, settings.drain());
-                self.state = ConnState::Draining(*exchange, spare.pop().unwrap_or_default(), until);
+                self.state = ConnState::Draining(*exchange, spares.take_response(), until);
             }
             // Not in front: none are left where answers are read, nor where the front gives up.
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
@@ -228,7 +229,7 @@ impl<S> Conn<S> {
             .pipeline
             .as_ref()
             .is_some_and(|pipeline| !pipeline.is_empty());
-        let deadline = self.deadline.filter(|_| others);
+        let deadline = self.wait.deadline.filter(|_| others);
         deadline.map_or(until, |deadline| deadline.min(until))
     }
 }

@@ -1,8 +1,8 @@
 //! Several calls on one connection (RFC 9112 §9.3.2): their requests go out together, and their answers come in order.
 //!
 //! The call in front, whose answer is next, is the one in the connection's state, as ever; those behind it wait in the
-//! connection's pipeline, and each comes to the front when the one before it has been answered. A call that gives up keeps
-//! its place if its request is on the way, and its answer is read and dropped.
+//! connection's pipeline, and each comes to the front when the one before it has been answered. A call that gives up
+//! keeps its place if its request is on the way, and its answer is read and dropped.
 
 mod answers;
 mod requests;
@@ -95,7 +95,7 @@ impl<N: Net> Reactor<N> {
             range,
         });
         // It may be that of a call which is gone: only the timer tells when somebody looks.
-        conn.deadline = conn.deadline.into_iter().chain(call.deadline).min();
+        conn.wait.deadline = conn.wait.deadline.into_iter().chain(call.deadline).min();
         let in_time = call.deadline.is_none_or(|own| conn.armed.is_by(own));
         self.plan_flush(conn_key);
         if !in_time {
@@ -167,7 +167,7 @@ impl<N: Net> Reactor<N> {
                         keep_alive: None,
                     });
                 } else {
-                    conn.advance(&mut self.calls, &mut self.spare, self.now, &self.settings);
+                    conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
                     self.arm_conn(conn_key);
                 }
                 GiveUpOutcome::Unsent
@@ -218,8 +218,8 @@ impl<N: Net> Reactor<N> {
         None
     }
 
-    /// Some deadline on that connection has passed: tells of those that have. From now on each of the others has its own
-    /// timer, or looking for the next one would cost more the more there are.
+    /// Some deadline on that connection has passed: tells of those that have. From now on each of the others has its
+    /// own timer, or looking for the next one would cost more the more there are.
     pub(in crate::reactor) fn check_deadlines(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -257,7 +257,7 @@ impl<N: Net> Reactor<N> {
                 None => {}
             }
         }
-        conn.deadline = None;
+        conn.wait.deadline = None;
         self.arm_conn(key);
     }
 

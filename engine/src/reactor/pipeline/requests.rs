@@ -115,8 +115,8 @@ impl Pipeline {
         self.behind.get(at)?.is_of(call).then_some(at)
     }
 
-    /// A request of which nothing has been sent, and which has no place any more, will not be sent. Its bytes go when they
-    /// must, or are more than the others': so those that end together cost no more than one by one.
+    /// A request of which nothing has been sent, and which has no place any more, will not be sent. Its bytes go when
+    /// they must, or are more than the others': so those that end together cost no more than one by one.
     pub(super) fn withdraw(&mut self, range: ByteRange) {
         self.withdrawn += (range.end - range.start) as usize;
         if self.withdrawn > self.unsent() {

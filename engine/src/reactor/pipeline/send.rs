@@ -125,7 +125,7 @@ impl<N: Net> Reactor<N> {
         };
         match &mut conn.state {
             ConnState::Busy(exchange, call) if exchange.is_sending() => {
-                conn.since = self.now;
+                conn.wait.since = self.now;
                 let whole = note_front(exchange, pipeline);
                 if whole && let Some(call) = self.calls.get_mut(*call) {
                     call.timestamps.sent = Some(self.now);

@@ -1,0 +1,63 @@
+//! Buffers that are free, kept for the next call that needs one.
+
+use crate::proto::{Decoder, Request, Response};
+
+#[derive(Default)]
+pub(super) struct Spares {
+    /// For the answers of abandoned calls, and for streamed bodies.
+    responses: Vec<Response>,
+    /// Calls with a streamed body get one when their own request goes back to the caller with the head.
+    requests: Vec<Request>,
+    /// Of streamed bodies: the response that had the decoder is with the caller when the body ends.
+    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
+    decoders: Vec<Box<Decoder>>,
+}
+
+impl Spares {
+    pub(super) fn take_response(&mut self) -> Response {
+        self.responses.pop().unwrap_or_default()
+    }
+
+    pub(super) fn put_response(&mut self, mut response: Response) {
+        if self.responses.len() < MAX_RESPONSES {
+            response.clear();
+            self.responses.push(response);
+        }
+    }
+
+    pub(super) fn take_request(&mut self) -> Request {
+        self.requests.pop().unwrap_or_default()
+    }
+
+    pub(super) fn put_request(&mut self, request: Request) {
+        if self.requests.len() < MAX_RESPONSES {
+            self.requests.push(request);
+        }
+    }
+
+    /// Gives a response without a decoder a spare one.
+    pub(super) fn lend_decoder(&mut self, response: &mut Response) {
+        let decoder = response.decoder();
+        if decoder.is_none() {
+            *decoder = self.decoders.pop();
+        }
+    }
+
+    pub(super) fn take_back_decoder(&mut self, response: &mut Response) {
+        if self.decoders.len() < MAX_DECODERS
+            && let Some(decoder) = response
+                .decoder()
+                .take_if(|decoder| decoder.idle_memory() <= MAX_DECODER_MEMORY)
+        {
+            self.decoders.push(decoder);
+        }
+    }
+}
+
+/// Spare responses, and as many spare requests.
+const MAX_RESPONSES: usize = 16;
+
+const MAX_DECODERS: usize = 4;
+
+/// A decoder with more memory is freed instead of kept.
+const MAX_DECODER_MEMORY: usize = 4 * 1024 * 1024;
