@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::hosts::Host;
+use crate::client::progress::ActiveCall;
 use crate::policy::AdaptiveTimeout;
-use crate::reactor::ActiveCall;
 use crate::time::Time;
 
 /// The rules for these limits, if there are any.
@@ -38,7 +38,7 @@ impl AdaptiveLimits {
         let Some(rules) = self.0 else {
             return;
         };
-        if call.has_own_first_byte() {
+        if call.has_own_first_byte_limit() {
             return;
         }
         let timestamps = &call.timestamps;

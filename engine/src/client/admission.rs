@@ -10,6 +10,7 @@ use super::ObserverEvent;
 use super::hosts::Hosts;
 use super::telemetry::Telemetry;
 use crate::address::Address;
+use crate::client::progress::{ActiveCall, CallProgress};
 use crate::error::{Error, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::policy::{
@@ -17,7 +18,7 @@ use crate::policy::{
     later,
 };
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{ActiveCall, CallKey, HostKey, Overrides};
+use crate::reactor::{CallKey, HostKey, Overrides};
 use crate::time::Time;
 
 /// Decides whether attempts may start.
@@ -198,24 +199,24 @@ impl Admission {
             }
         };
         let Some(balance) = &mut self.balance else {
-            call.leave = Some(Leave {
+            call.client.leave = Some(Leave {
                 breaker: pass_breaker(call.host)?,
                 address: None,
             });
             return Ok(());
         };
-        if let Some(number) = call.check {
+        if let Some(number) = call.client.health_check {
             call.host = balance.host(number);
             return Ok(());
         }
         let mut denied = 0;
         let mut soonest = None;
         loop {
-            let skip = call.tried | denied;
+            let skip = call.client.tried | denied;
             let balancer = &mut balance.balancer;
             let mut picked = balancer.pick(now, random, |number| skip & bit(number) != 0);
             if picked.is_none() {
-                call.tried = 0;
+                call.client.tried = 0;
                 picked = balancer.pick(now, random, |number| denied & bit(number) != 0);
             }
             let Some(number) = picked else {
@@ -226,7 +227,7 @@ impl Admission {
                 Ok(breaker) => {
                     balance.balancer.begin(number);
                     let address = Some(number as u32);
-                    call.leave = Some(Leave { breaker, address });
+                    call.client.leave = Some(Leave { breaker, address });
                     return Ok(());
                 }
                 Err(until) => {
@@ -249,7 +250,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.leave.take() else {
+        let Some(permit) = call.client.leave.take() else {
             return;
         };
         let status = call.response.status();
@@ -258,7 +259,7 @@ impl Admission {
             _ => None,
         };
         if let Some(number) = permit.address {
-            call.tried |= bit(number as usize);
+            call.client.tried |= bit(number as usize);
         }
         let host = call.host.and_then(|host| hosts.get(host));
         if let (Some(pass), Some(host)) = (permit.breaker, host)
@@ -289,7 +290,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.leave.take() else {
+        let Some(permit) = call.client.leave.take() else {
             return;
         };
         if let Some(pass) = permit.breaker
@@ -323,12 +324,12 @@ impl Admission {
             return false;
         };
         let here = call.host.and_then(|host| balance.number(host));
-        let tried = call.tried | here.map_or(0, bit);
+        let tried = call.client.tried | here.map_or(0, bit);
         let has_others = (0..balance.hosts.len()).any(|number| tried & bit(number) == 0);
         balance.balancer.config().fail_over
             && has_others
-            && call.check.is_none()
-            && call.failures < max_attempts
+            && call.client.health_check.is_none()
+            && call.client.failures < max_attempts
             && FailureClass::of(error).is_some()
             && call.request.is_replayable()
             && (error.sent() == Sent::Nothing || call.request.is_idempotent())
@@ -390,7 +391,7 @@ impl Admission {
         hosts: &Hosts,
         telemetry: &Telemetry,
     ) -> Option<HostKey> {
-        let number = call.check? as usize;
+        let number = call.client.health_check? as usize;
         let balance = self.balance.as_mut()?;
         let check = balance.balancer.config().health_check.as_ref()?;
         let is_well = error.is_none() && check.expected.contains(call.response.status());
@@ -438,7 +439,11 @@ fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
         ..Retry::default()
     };
     ActiveCall {
-        check: Some(number),
+        no_usual_limit: true,
+        client: CallProgress {
+            health_check: Some(number),
+            ..CallProgress::default()
+        },
         deadline: Some(later(now, check.timeout)),
         mode: BodyMode::Discard,
         overrides: Some(Box::new(Overrides {

@@ -16,12 +16,11 @@ use super::names::Names;
 use super::telemetry::Telemetry;
 use super::{HostConfig, ObserverEvent};
 use crate::address::Address;
+use crate::client::progress::Reactor;
 use crate::error::{DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, SocksReply, TimeLimit};
 use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Avoided, Found, Race, literal, rotate};
-use crate::reactor::{
-    CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Reactor, Slab, TimerOwner, of,
-};
+use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of};
 use crate::time::Time;
 
 /// The openings of a client, and what is known of names and addresses.

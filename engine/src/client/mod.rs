@@ -16,6 +16,7 @@ mod names;
 mod observe;
 mod one_host;
 mod pipeline;
+mod progress;
 mod readable_bodies;
 mod retries;
 mod router;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::hosts::Host;
+use crate::client::progress::ActiveCall;
 use crate::error::Error;
 use crate::mutation::{self, Mutation};
 use crate::policy::{FailedAttempt, Retry, RetryBudget, RetryVia, Verdict, is_stale, later};
-use crate::reactor::{ActiveCall, Overrides};
+use crate::reactor::Overrides;
 use crate::time::Time;
 
 /// The rules of a client for further attempts.
@@ -59,13 +60,13 @@ impl Retries {
         let failed = FailedAttempt {
             error,
             request: &call.request,
-            attempt: call.failures,
+            attempt: call.client.failures,
             reused: call.timestamps.reused || shares_connection,
             bytes_sent: call.timestamps.bytes_out,
             elapsed: now.saturating_duration_since(call.timestamps.begun),
         };
-        let verdict = rules.decide(&failed, call.stale_before, random);
-        call.stale_before |= is_stale(&failed);
+        let verdict = rules.decide(&failed, call.client.stale_before, random);
+        call.client.stale_before |= is_stale(&failed);
         verdict
     }
 
@@ -79,7 +80,7 @@ impl Retries {
         let verdict = self.rules_of(call.overrides.as_deref()).decide_on_status(
             &call.request,
             &call.response,
-            call.failures + 1,
+            call.client.failures + 1,
             now.saturating_duration_since(call.timestamps.begun),
             random,
         );
@@ -112,9 +113,9 @@ impl Retries {
     /// A call comes to a host for the first time.
     pub(super) fn note_request(&self, host: &mut Host, call: &ActiveCall) {
         if let Some(account) = &mut host.retries
-            && call.failures == 0
-            && call.tried == 0
-            && call.check.is_none()
+            && call.client.failures == 0
+            && call.client.tried == 0
+            && call.client.health_check.is_none()
         {
             account.note_request();
         }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::stats::{Recorder, Stats};
 use super::{CallId, Observer, ObserverEvent, RetryCause, Timings};
 use crate::address::Address;
+use crate::client::progress::ActiveCall;
 use crate::policy::BreakerState;
-use crate::reactor::{ActiveCall, CallKey};
+use crate::reactor::CallKey;
 use crate::time::Time;
 
 /// The observer and the recorder of a client, each of them if the settings ask for it.
@@ -70,7 +71,7 @@ impl Telemetry {
     /// The request of a call goes out. Health checks are not reported.
     #[cold]
     pub(super) fn sending(&self, key: CallKey, call: &ActiveCall, remote: &Address, reused: bool) {
-        if call.check.is_none() {
+        if call.client.health_check.is_none() {
             self.notify(|| ObserverEvent::Sending {
                 call: CallId(key),
                 tag: call.tag,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::{
     Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Overrides, Reactor, Settings, TimerOwner,
 };
-use crate::error::{Error, Phase, Sent};
+use crate::error::{Error, Phase};
 use crate::net::Net;
-use crate::policy::{Leave, Timeouts, WaitId};
+use crate::policy::{Timeouts, WaitId};
 use crate::proto::{BodyMode, Request, Response};
 use crate::time::Time;
 
 /// A call from submission to completion.
-pub(crate) struct ActiveCall {
+pub(crate) struct ActiveCall<C> {
     pub(crate) request: Request,
     pub(crate) response: Response,
     pub(crate) tag: u64,
@@ -30,18 +30,10 @@ pub(crate) struct ActiveCall {
     pub(crate) attempts: u32,
     /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,
-    /// How many attempts have failed, those that found no connection included.
-    pub(crate) failures: u32,
-    /// An earlier attempt met a connection that had died.
-    pub(crate) stale_before: bool,
-    /// What the present attempt was let through with.
-    pub(crate) leave: Option<Leave>,
-    /// The addresses where it has failed, of those that share the calls: a bit for each.
-    pub(crate) tried: u64,
-    /// It is nobody's, and asks the address with this number how it is.
-    pub(crate) check: Option<u32>,
-    /// How far earlier attempts got.
-    pub(crate) sent_before: Sent,
+    /// What is usual for the host sets no limit on the waits for a first byte.
+    pub(crate) no_usual_limit: bool,
+    /// What the client keeps of the call. The reactor does not look at this.
+    pub(crate) client: C,
     pub(crate) head: HeadState,
     /// The response that is coming is a redirect, and will be followed.
     pub(crate) rerouted: bool,
@@ -52,7 +44,7 @@ pub(crate) struct ActiveCall {
     pub(crate) armed: Armed,
 }
 
-impl ActiveCall {
+impl<C: Default> ActiveCall<C> {
     /// A call for which nothing has been done yet.
     #[inline(always)] // so that it is made in its place
     pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
@@ -69,12 +61,8 @@ impl ActiveCall {
             timestamps: Timestamps::new(now),
             attempts: 0,
             number: 0,
-            failures: 0,
-            stale_before: false,
-            leave: None,
-            tried: 0,
-            check: None,
-            sent_before: Sent::Nothing,
+            no_usual_limit: false,
+            client: C::default(),
             head: HeadState::Awaited,
             rerouted: false,
             taken: 0,
@@ -82,7 +70,9 @@ impl ActiveCall {
             armed: Armed::default(),
         }
     }
+}
 
+impl<C> ActiveCall<C> {
     /// Whether the deadline has passed.
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
@@ -98,11 +88,12 @@ impl ActiveCall {
         matches!(self.state, CallState::New)
     }
 
-    /// Whether the call has a limit on the wait for the first byte other than the client's, as a health check has.
-    pub(crate) fn has_own_first_byte(&self) -> bool {
+    /// Whether what is usual for the host sets no limit on the waits for a first byte: the call has a limit of its own, or
+    /// is to have none.
+    pub(crate) fn has_own_first_byte_limit(&self) -> bool {
         let own = self.overrides.as_deref();
         let own = own.and_then(|own| own.timeouts.as_ref());
-        self.check.is_some() || own.is_some_and(|own| own.first_byte.is_some())
+        self.no_usual_limit || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     pub(super) fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -226,22 +217,22 @@ pub struct Hop {
     pub url: Box<str>,
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     #[inline]
-    pub(crate) fn insert_call(&mut self, call: ActiveCall) -> CallKey {
+    pub(crate) fn insert_call(&mut self, call: ActiveCall<C>) -> CallKey {
         self.calls.insert(call)
     }
 
-    pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall> {
+    pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall<C>> {
         self.calls.get_mut(call)
     }
 
-    pub(crate) fn call_ref(&self, call: CallKey) -> Option<&ActiveCall> {
+    pub(crate) fn call_ref(&self, call: CallKey) -> Option<&ActiveCall<C>> {
         self.calls.get(call)
     }
 
     #[inline]
-    pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall> {
+    pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall<C>> {
         self.calls.remove(call)
     }
 
@@ -273,20 +264,5 @@ impl<N: Net> Reactor<N> {
             self.timers
                 .arm(TimerOwner::Call(key), &mut call.armed, until);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A call is moved when it is submitted and when it completes. Up to this size, a move needs no loop.
-    #[test]
-    fn a_call_is_small() {
-        assert!(
-            size_of::<ActiveCall>() <= 256,
-            "{}",
-            size_of::<ActiveCall>()
-        );
     }
 }

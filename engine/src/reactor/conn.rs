@@ -146,7 +146,7 @@ pub(crate) struct Opened {
     pub(crate) proxy_answer: Option<(u16, Box<[u8]>)>,
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// The connection that has been idle for longest.
     pub(crate) fn oldest_idle(&self) -> Option<ConnKey> {
         self.idle_order.as_ref()?.front()

@@ -11,7 +11,7 @@ use crate::net::transport::Transport;
 use crate::net::{Address, Net, Token};
 use crate::time::Time;
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// Starts to connect to an address, as part of an opening.
     pub(crate) fn connect(
         &mut self,

@@ -11,7 +11,7 @@ use crate::net::Net;
 use crate::proto::Exchange;
 use crate::time::Time;
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// When the present wait of a connection ends, and by which limit.
     pub(super) fn conn_due(
         &self,
@@ -72,7 +72,7 @@ impl<N: Net> Reactor<N> {
         match conn.wait.first_byte_limit {
             Some(limit)
                 if exchange.phase() == Phase::FirstByte
-                    && !own.is_some_and(ActiveCall::has_own_first_byte) =>
+                    && !own.is_some_and(ActiveCall::has_own_first_byte_limit) =>
             {
                 earlier(due, since, limit)
             }

@@ -7,7 +7,7 @@ use crate::net::Net;
 use crate::proto::{BodyMode, Exchange};
 use crate::time::Time;
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// Gives a connection to a call, and begins to send the request.
     pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))

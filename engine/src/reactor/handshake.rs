@@ -199,7 +199,7 @@ impl Handshakes {
     }
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// Begins the handshakes of a connection that is up.
     pub(crate) fn begin_handshakes(
         &mut self,

@@ -51,10 +51,11 @@ use crate::policy::queue::Queue;
 use crate::proto::{Limits, Request, Response};
 use crate::time::Time;
 
-pub(crate) struct Reactor<N: Net> {
+/// `C` is what the client keeps of a call, beside what the reactor does.
+pub(crate) struct Reactor<N: Net, C> {
     net: Metered<N>,
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
-    calls: Slab<ActiveCall, of::Call>,
+    calls: Slab<ActiveCall<C>, of::Call>,
     timers: Timers,
     events: Vec<Event>,
     reactor_events: VecDeque<ReactorEvent>,
@@ -124,7 +125,7 @@ impl Settings {
     }
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn new(net: N, settings: Settings) -> Self {
         let now = Time::of(net.now());
         Self {
@@ -292,7 +293,7 @@ impl<N: Net> Reactor<N> {
     }
 }
 
-impl<N: Net> Drop for Reactor<N> {
+impl<N: Net, C> Drop for Reactor<N, C> {
     fn drop(&mut self) {
         for conn in self.conns.drain() {
             conn.stream.close(&mut self.net);

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, TlsFault};
 use crate::net::Net;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// The consumer of a streamed body has taken something, so reading goes on.
     pub(crate) fn resume_read(&mut self, call: CallKey) {
         let Some(call) = self.calls.get(call) else {

@@ -13,9 +13,9 @@ use crate::time::Time;
 impl<S> Conn<S> {
     /// Sends the request of the call that the connection serves, as far as the socket takes it.
     #[inline(always)] // in the path of every call
-    pub(super) fn send<N: Net<Stream = S>>(
+    pub(super) fn send<N: Net<Stream = S>, C>(
         &mut self,
-        call: &mut ActiveCall,
+        call: &mut ActiveCall<C>,
         net: &mut N,
         scratch: &mut [u8],
         now: Time,
@@ -77,7 +77,7 @@ pub(super) enum SendStop {
     Broken,
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// The source of a body, which had nothing to send, has something again.
     pub(crate) fn resume_send(&mut self, call: CallKey) {
         if let Some(CallState::OnConn(conn)) = self.calls.get(call).map(|call| call.state) {

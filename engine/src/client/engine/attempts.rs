@@ -29,7 +29,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if call.rerouted && !late {
             return self.follow(key); // only a body that nobody wants was missing
         }
-        call.failures += 1;
+        call.client.failures += 1;
         if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
         }
@@ -60,7 +60,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call is tried again at once.
     pub(super) fn note_again(&mut self, key: CallKey, error: &Error) {
         if let Some(call) = self.reactor.call(key) {
-            call.sent_before = call.sent_before.max(error.sent());
+            call.client.sent_before = call.client.sent_before.max(error.sent());
             call.response.clear();
         }
         self.notify_retry(key, RetryCause::Failure(error), Duration::ZERO);
@@ -99,7 +99,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
             return false;
         };
-        call.failures += 1;
+        call.client.failures += 1;
         let status = RetryCause::Status(call.response.status());
         // A streamed answer may be still coming, and is not worth waiting for; any other has come.
         let conn = match call.state {
@@ -154,7 +154,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.connector.note_failed(now, remote);
         }
-        call.sent_before = call.sent_before.max(sent);
+        call.client.sent_before = call.client.sent_before.max(sent);
         call.response.clear();
         self.notify_retry(key, cause, pause);
         self.reactor.pause(key, until, via != RetryVia::Any);

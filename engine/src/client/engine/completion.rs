@@ -1,6 +1,7 @@
 //! How calls end: by an answer, by a redirect that is followed, or by an error.
 
 use super::{Engine, MigratingCall};
+use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
@@ -8,7 +9,7 @@ use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::proto::{BodyMode, Url};
-use crate::reactor::{ActiveCall, CallKey, CallState, HeadState, Hop};
+use crate::reactor::{CallKey, CallState, HeadState, Hop};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Whether an answer is looked at before its call ends: for another attempt, or for how many requests may be in
@@ -123,9 +124,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         call.state = CallState::New;
         call.rerouted = false;
-        call.stale_before = false;
-        call.failures = 0;
-        call.sent_before = Sent::Nothing;
+        call.client.stale_before = false;
+        call.client.failures = 0;
+        call.client.sent_before = Sent::Nothing;
         call.response.clear();
         let call = self.reactor.call_ref(key);
         match call.and_then(|call| self.elsewhere(call.request.url())) {
@@ -172,7 +173,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.end(outcome.map_err(|error| error.after(call.sent_before)));
+        call.end(outcome.map_err(|error| error.after(call.client.sent_before)));
         call.timestamps.ended = Some(now);
         let head = call.head;
         if self.telemetry.wants_ends() {

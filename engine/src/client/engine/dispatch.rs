@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::client::CallId;
+use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::telemetry::Telemetry;
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
@@ -11,7 +12,7 @@ use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{Checkout, Next};
 use crate::proto::{CloseReason, Reuse};
-use crate::reactor::{ActiveCall, CallKey, CallState, ConnKey, HostKey};
+use crate::reactor::{CallKey, CallState, ConnKey, HostKey};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Finds the host of a call and a connection, or queues it.
@@ -304,9 +305,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 continue;
             };
             let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
-            let tried = call.tried | here;
-            if call.check.is_none() && self.admission.has_other(tried) {
-                call.tried = tried;
+            let tried = call.client.tried | here;
+            if call.client.health_check.is_none() && self.admission.has_other(tried) {
+                call.client.tried = tried;
                 self.give_permit_back(key);
                 match fresh {
                     true => self.requeue(key),

@@ -32,14 +32,13 @@ use super::router::Router;
 use super::stats::{Recorder, Stats};
 use super::telemetry::Telemetry;
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
+use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Timeouts, host_hash};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{
-    ActiveCall, Armed, ByteRates, CallKey, CallState, HeadState, Reactor, Settings,
-};
+use crate::reactor::{Armed, ByteRates, CallKey, CallState, HeadState, Settings};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of

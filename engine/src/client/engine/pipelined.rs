@@ -137,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let call = self.reactor.call_ref(key);
-        let probing = call.is_some_and(|call| call.failures > 0 && !call.timestamps.reused);
+        let probing = call.is_some_and(|call| call.client.failures > 0 && !call.timestamps.reused);
         pipelining.lanes.begin(slot.id.index(), conn, probing);
         self.retire_if_last(slot, key);
         self.fill(slot, conn);
@@ -253,7 +253,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if !matches!(call.state, CallState::OnConn(_)) {
                     return;
                 }
-                call.sent_before = call.sent_before.max(sent);
+                call.client.sent_before = call.client.sent_before.max(sent);
                 if let Some(host_key) = call.host
                     && let Some(host) = self.hosts.get(host_key)
                 {

@@ -14,7 +14,7 @@ use crate::reactor::spares::Spares;
 use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab, of};
 use crate::time::Time;
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// Reads once, and hands out all answers that came.
     #[inline(never)]
     pub(in crate::reactor) fn read_pipeline(
@@ -178,9 +178,9 @@ impl<S> Conn<S> {
     /// The first of those behind comes to the front, in place of a call, or of a late answer, whose response is
     /// returned.
     #[inline]
-    pub(super) fn advance(
+    pub(super) fn advance<C>(
         &mut self,
-        calls: &mut Slab<ActiveCall, of::Call>,
+        calls: &mut Slab<ActiveCall<C>, of::Call>,
         spares: &mut Spares,
         now: Time,
         settings: &Settings,

@@ -40,7 +40,7 @@ pub(crate) enum GiveUpOutcome {
     Gone,
 }
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
     #[inline(never)] // nor the other ways in here: the path of a connection with one call is short without them
     pub(in crate::reactor) fn start_pipeline(&mut self, conn_key: ConnKey, call_key: CallKey) {

@@ -11,7 +11,7 @@ use crate::reactor::send::WRITES_PER_ITERATION;
 use crate::reactor::{ConnKey, Reactor};
 use crate::time::Time;
 
-impl<N: Net> Reactor<N> {
+impl<N: Net, C> Reactor<N, C> {
     pub(super) fn plan_flush(&mut self, key: ConnKey) {
         let Some(batching) = self.settings.batching else {
             return;
