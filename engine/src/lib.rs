@@ -207,11 +207,11 @@ pub use net::tls::{
 };
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
-    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerState, Counters, DnsConfig,
-    DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy, Latencies,
-    Load, Network, Overflow, Override, Pass, Proxies, Proxy, ProxyKind, Rate, RateLimiter,
-    Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia,
-    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Counters,
+    DnsConfig, DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy,
+    Latencies, LoadSignal, Network, Overflow, Override, Proxies, Proxy, ProxyKind, Rate,
+    RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
+    RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
 pub use proto::{Codings, Limits, Request, Response, Version};
 pub use shared::{

@@ -14,8 +14,8 @@ use crate::client::progress::{ActiveCall, CallProgress};
 use crate::error::{Error, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::policy::{
-    Balancer, Breaker, BreakerConfig, FailureClass, Health, HealthCheck, Leave, Retry, health_of,
-    later,
+    AttemptPermit, Balancer, Breaker, BreakerConfig, FailureClass, Health, HealthCheck, Retry,
+    health_of, later,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{CallKey, HostKey, Overrides};
@@ -199,7 +199,7 @@ impl Admission {
             }
         };
         let Some(balance) = &mut self.balance else {
-            call.client.leave = Some(Leave {
+            call.client.permit = Some(AttemptPermit {
                 breaker: pass_breaker(call.host)?,
                 address: None,
             });
@@ -227,7 +227,7 @@ impl Admission {
                 Ok(breaker) => {
                     balance.balancer.begin(number);
                     let address = Some(number as u32);
-                    call.client.leave = Some(Leave { breaker, address });
+                    call.client.permit = Some(AttemptPermit { breaker, address });
                     return Ok(());
                 }
                 Err(until) => {
@@ -250,7 +250,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.client.leave.take() else {
+        let Some(permit) = call.client.permit.take() else {
             return;
         };
         let status = call.response.status();
@@ -290,7 +290,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.client.leave.take() else {
+        let Some(permit) = call.client.permit.take() else {
             return;
         };
         if let Some(pass) = permit.breaker

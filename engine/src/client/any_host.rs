@@ -17,8 +17,8 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, GateConfig, PoolConfig, Proxies, Proxy, ProxyKind,
-    Redirects, literal,
+    AddressPolicy, DnsCounters, Follow, PoolConfig, Proxies, Proxy, ProxyKind, Redirects,
+    ThrottleConfig, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
@@ -130,15 +130,15 @@ impl<N: Net> Client<N> {
             cookie: Vec::new(),
         };
         let mut hosts = Hosts::new(config.max_connections.get());
-        let total = GateConfig {
+        let total = ThrottleConfig {
             rate: config.rate,
-            ..GateConfig::default()
+            ..ThrottleConfig::default()
         };
-        let each = GateConfig {
+        let each = ThrottleConfig {
             counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
-            ..config.host.gate()
+            ..config.host.throttle()
         };
-        hosts.set_gates(each, &total);
+        hosts.set_throttles(each, &total);
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host

@@ -10,8 +10,8 @@ use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
     AdaptiveTimeout, AddressPolicy, AimdConfig, BalanceConfig, BreakerConfig, DnsConfig,
-    GateConfig, LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts,
-    WaitPolicy,
+    LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig,
+    Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 use crate::reactor::ByteRates;
@@ -226,7 +226,7 @@ impl HostConfig {
             max_requests: self.max_requests,
             min_idle: self.min_idle,
             shared: false,
-            gated: false,
+            throttled: false,
         }
     }
 
@@ -238,8 +238,8 @@ impl HostConfig {
         }
     }
 
-    pub(super) fn gate(&self) -> GateConfig {
-        GateConfig {
+    pub(super) fn throttle(&self) -> ThrottleConfig {
+        ThrottleConfig {
             rate: self.rate,
             min_delay: self.min_delay,
             concurrency: self.concurrency.clone(),

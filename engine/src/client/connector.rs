@@ -180,7 +180,7 @@ impl Connector {
         reactor.tidy_timers(owners, |owner, at| match owner {
             TimerOwner::Opening(key) => self.openings.get(key).is_some(),
             TimerOwner::Host(key) => hosts.has_alarm(key, at),
-            TimerOwner::FairQueue => hosts.has_turns_alarm(at),
+            TimerOwner::FairQueue => hosts.is_fair_queue_timer(at),
             TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
         });
     }
@@ -214,7 +214,7 @@ impl Connector {
         });
         host.pool.set_opening(slot.id, key);
         cx.hosts.use_host(host_key);
-        cx.hosts.use_leave(host_key);
+        cx.hosts.use_open_permit(host_key);
         cx.hosts.touch(host_key);
         self.resolve(cx, key)
     }

@@ -1,8 +1,9 @@
 //! The hosts of a client: for each one a pool, the addresses or the name, and what its requests say by default.
 //!
 //! A host that something happened to is *touched*, and the engine looks after it before the turn ends; the others cost
-//! nothing. Rates are kept by the gate of each host, and by one for all, under which hosts take turns. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits here: hosts
-//! that have none at all come first, and get the next connection that any host gives back.
+//! nothing. Rates are kept by the throttle of each host, and by one for all, under which hosts take turns. With a cap
+//! on the connections of all hosts, a host that needs one while the cap is reached waits here: hosts that have none at
+//! all come first, and get the next connection that any host gives back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use crate::mutation::{self, Mutation};
 use crate::net::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    Breaker, Counters, Gate, GateConfig, Latencies, Pool, PoolConfig, Proxy, RetryAccount, Turns,
-    later,
+    Breaker, Counters, FairQueue, Latencies, Pool, PoolConfig, Proxy, RetryAccount, Throttle,
+    ThrottleConfig, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
@@ -31,10 +32,10 @@ pub(crate) struct Hosts {
     /// host's `want` says so.
     starving: VecDeque<HostKey>,
     hungry: VecDeque<HostKey>,
-    /// What a host's gate is made of, if hosts have one.
-    gates: Option<GateConfig>,
+    /// What a host's throttle is made of, if hosts have one.
+    throttles: Option<ThrottleConfig>,
     /// If there is a rate over all hosts.
-    turns: Option<Box<Turns<HostKey>>>,
+    fair_queue: Option<Box<FairQueue<HostKey>>>,
     /// Hosts without connections and calls, the one that has been so for longest in front.
     unused: Queue<Unused>,
 }
@@ -55,10 +56,10 @@ pub(crate) struct Host {
     /// Whether it is asked at all; from the first attempt on, if it may be that it is not.
     pub(crate) breaker: Option<Box<Breaker>>,
     /// What keeps calls back beside connections; all hosts have one, or none has.
-    pub(crate) gate: Option<Box<Gate>>,
+    pub(crate) throttle: Option<Box<Throttle>>,
     /// It is among those that take turns to begin a request.
     is_ready: bool,
-    leave: Leave,
+    open_permit: OpenPermit,
     /// What there is left of its retry budget, from the first retry on.
     pub(crate) retries: Option<RetryAccount>,
     /// How long its answers have taken of late, if that matters.
@@ -101,7 +102,7 @@ enum Want {
 
 /// Whether a host may open a connection, under a rate over all hosts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Leave {
+enum OpenPermit {
     /// It has not asked.
     None,
     Asked,
@@ -124,17 +125,17 @@ impl Hosts {
             max_open,
             starving: VecDeque::new(),
             hungry: VecDeque::new(),
-            gates: None,
-            turns: None,
+            throttles: None,
+            fair_queue: None,
             unused: Queue::new(),
         }
     }
 
-    /// The hosts that come have gates, and take turns at one that is for all of them.
-    pub(crate) fn set_gates(&mut self, gates: GateConfig, total: &GateConfig) {
-        if !gates.is_open() || !total.is_open() || gates.counts_bytes {
-            self.gates = Some(gates);
-            self.turns = (!total.is_open()).then(|| Box::new(Turns::new(total)));
+    /// The hosts that come have throttles, and take turns at one that is for all of them.
+    pub(crate) fn set_throttles(&mut self, throttles: ThrottleConfig, total: &ThrottleConfig) {
+        if !throttles.is_open() || !total.is_open() || throttles.counts_bytes {
+            self.throttles = Some(throttles);
+            self.fair_queue = (!total.is_open()).then(|| Box::new(FairQueue::new(total)));
         }
     }
 
@@ -149,7 +150,7 @@ impl Hosts {
         let key = self.hosts.insert(Host {
             name,
             pool: Pool::new(PoolConfig {
-                gated: self.gates.is_some(),
+                throttled: self.throttles.is_some(),
                 ..pool
             }),
             defaults,
@@ -158,9 +159,12 @@ impl Hosts {
             socks_target: None,
             proxy: None,
             breaker: None,
-            gate: self.gates.as_ref().map(|gate| Box::new(Gate::new(gate))),
+            throttle: self
+                .throttles
+                .as_ref()
+                .map(|throttle| Box::new(Throttle::new(throttle))),
             is_ready: false,
-            leave: Leave::None,
+            open_permit: OpenPermit::None,
             retries: None,
             latencies: None,
             openings: 0,
@@ -197,9 +201,9 @@ impl Hosts {
         for host in self.hosts.iter() {
             sum += host.pool.counters();
             sum.limit += host
-                .gate
+                .throttle
                 .as_ref()
-                .and_then(|gate| gate.limit())
+                .and_then(|throttle| throttle.limit())
                 .unwrap_or(0);
         }
         sum
@@ -246,9 +250,9 @@ impl Hosts {
     }
 
     /// Whether that is when the hosts that take turns are to be looked after.
-    pub(crate) fn has_turns_alarm(&self, at: Time) -> bool {
-        let turns = self.turns.as_ref();
-        turns.is_some_and(|turns| turns.alarm == Some(at))
+    pub(crate) fn is_fair_queue_timer(&self, at: Time) -> bool {
+        let fair_queue = self.fair_queue.as_ref();
+        fair_queue.is_some_and(|fair_queue| fair_queue.timer == Some(at))
     }
 
     // ---- the cap over all hosts
@@ -337,34 +341,34 @@ impl Hosts {
 
     #[inline]
     pub(crate) fn is_throttled(&self) -> bool {
-        self.gates.is_some()
+        self.throttles.is_some()
     }
 
-    pub(crate) fn turns(&mut self) -> Option<&mut Turns<HostKey>> {
-        self.turns.as_deref_mut()
+    pub(crate) fn fair_queue(&mut self) -> Option<&mut FairQueue<HostKey>> {
+        self.fair_queue.as_deref_mut()
     }
 
     /// Whether the time has come that the hosts that take turns waited for.
     #[inline]
-    pub(crate) fn turns_are_due(&mut self) -> bool {
-        let turns = self.turns.as_mut();
-        turns.is_some_and(|turns| std::mem::take(&mut turns.due))
+    pub(crate) fn fair_queue_is_due(&mut self) -> bool {
+        let fair_queue = self.fair_queue.as_mut();
+        fair_queue.is_some_and(|fair_queue| std::mem::take(&mut fair_queue.due))
     }
 
     /// A host may have a call to begin.
     pub(crate) fn line_up(&mut self, key: HostKey) {
-        if let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key))
+        if let (Some(fair_queue), Some(host)) = (&mut self.fair_queue, self.hosts.get_mut(key))
             && !std::mem::replace(&mut host.is_ready, true)
         {
-            turns.ready.push_back(key);
+            fair_queue.ready.push_back(key);
         }
     }
 
     /// The host whose turn it is to begin a call, if one may begin now.
     pub(crate) fn next_ready(&mut self, now: Time) -> Option<HostKey> {
-        let turns = self.turns.as_mut()?;
-        while !turns.ready.is_empty() && turns.has_room(now) {
-            let key = turns.ready.pop_front()?;
+        let fair_queue = self.fair_queue.as_mut()?;
+        while !fair_queue.ready.is_empty() && fair_queue.has_room(now) {
+            let key = fair_queue.ready.pop_front()?;
             if let Some(host) = self.hosts.get_mut(key) {
                 host.is_ready = false;
                 return Some(key);
@@ -375,70 +379,70 @@ impl Hosts {
 
     /// Whether a call may begin beside the turns: nobody else waits.
     pub(crate) fn may_begin(&mut self, now: Time) -> bool {
-        let turns = self.turns.as_mut();
-        turns.is_none_or(|turns| turns.ready.is_empty() && turns.has_room(now))
+        let fair_queue = self.fair_queue.as_mut();
+        fair_queue.is_none_or(|fair_queue| fair_queue.ready.is_empty() && fair_queue.has_room(now))
     }
 
     /// The time has come that the hosts that take turns wait for.
-    pub(crate) fn turns_come(&mut self) {
-        if let Some(turns) = &mut self.turns {
-            turns.alarm = None;
-            turns.due = true;
+    pub(crate) fn fair_queue_timer_fired(&mut self) {
+        if let Some(fair_queue) = &mut self.fair_queue {
+            fair_queue.timer = None;
+            fair_queue.due = true;
         }
     }
 
     /// Whether a host may open a connection now. If not, it is looked after when it may.
     pub(crate) fn may_open(&mut self, now: Time, key: HostKey) -> bool {
-        let (Some(turns), Some(host)) = (&mut self.turns, self.hosts.get_mut(key)) else {
+        let (Some(fair_queue), Some(host)) = (&mut self.fair_queue, self.hosts.get_mut(key)) else {
             return true;
         };
-        match host.leave {
-            Leave::Asked => false,
-            Leave::Given => true,
-            Leave::None if turns.opening.is_empty() && turns.open(now) => {
-                host.leave = Leave::Given;
+        match host.open_permit {
+            OpenPermit::Asked => false,
+            OpenPermit::Given => true,
+            OpenPermit::None if fair_queue.opening.is_empty() && fair_queue.open(now) => {
+                host.open_permit = OpenPermit::Given;
                 true
             }
-            Leave::None => {
-                host.leave = Leave::Asked;
-                turns.opening.push_back(key);
+            OpenPermit::None => {
+                host.open_permit = OpenPermit::Asked;
+                fair_queue.opening.push_back(key);
                 false
             }
         }
     }
 
     /// A host opens a connection, with the leave that it has.
-    pub(crate) fn use_leave(&mut self, key: HostKey) {
+    pub(crate) fn use_open_permit(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key) {
-            host.leave = Leave::None;
+            host.open_permit = OpenPermit::None;
         }
     }
 
     /// Gives the hosts that have asked leave to open a connection, as far as the rate goes.
-    pub(crate) fn give_leave(&mut self, now: Time) {
-        while let Some(turns) = &mut self.turns
-            && !turns.opening.is_empty()
-            && turns.open(now)
+    pub(crate) fn give_open_permits(&mut self, now: Time) {
+        while let Some(fair_queue) = &mut self.fair_queue
+            && !fair_queue.opening.is_empty()
+            && fair_queue.open(now)
         {
-            let asked = std::iter::from_fn(|| turns.opening.pop_front());
+            let asked = std::iter::from_fn(|| fair_queue.opening.pop_front());
             // Those that are gone need none.
             let mut known = asked.filter(|key| self.hosts.get(*key).is_some());
             let Some(key) = known.next() else {
                 return;
             };
             if let Some(host) = self.hosts.get_mut(key) {
-                host.leave = Leave::Given;
+                host.open_permit = OpenPermit::Given;
             }
             self.touch(key);
         }
     }
 
     /// When the hosts that take turns are to be looked after, if that is news.
-    pub(crate) fn plan_turns(&mut self, now: Time) -> Option<Time> {
-        let turns = self.turns.as_mut()?;
-        let at = turns.next_at(now);
-        let news = at.filter(|_| turns.alarm != at);
-        turns.alarm = at;
+    pub(crate) fn plan_fair_queue(&mut self, now: Time) -> Option<Time> {
+        let fair_queue = self.fair_queue.as_mut()?;
+        let at = fair_queue.next_at(now);
+        let news = at.filter(|_| fair_queue.timer != at);
+        fair_queue.timer = at;
         news
     }
 

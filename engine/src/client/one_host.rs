@@ -8,7 +8,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Address, Net};
-use crate::policy::{Balancer, GateConfig, PoolConfig};
+use crate::policy::{Balancer, PoolConfig, ThrottleConfig};
 use crate::proto::Defaults;
 use crate::reactor::HostKey;
 
@@ -77,16 +77,16 @@ fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<HostKey
     };
     let mut hosts = Hosts::new(config.max_connections.get());
     // The rates are the upstream's; how much it copes with is each address's own.
-    let gate = config.gate();
-    let each = GateConfig {
-        concurrency: gate.concurrency.clone(),
-        ..GateConfig::default()
+    let throttle = config.throttle();
+    let each = ThrottleConfig {
+        concurrency: throttle.concurrency.clone(),
+        ..ThrottleConfig::default()
     };
-    let all = GateConfig {
+    let all = ThrottleConfig {
         concurrency: None,
-        ..gate
+        ..throttle
     };
-    hosts.set_gates(each, &all);
+    hosts.set_throttles(each, &all);
     let insert = |address: &Address| {
         let only = Addresses::Known(vec![address.clone()]);
         hosts.insert([].into(), pool.clone(), defaults.clone(), only, [].into())
@@ -105,7 +105,7 @@ pub(super) fn one_host(
     let defaults = defaults(upstream, config);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
     let mut hosts = Hosts::new(usize::MAX);
-    hosts.set_gates(config.gate(), &GateConfig::default());
+    hosts.set_throttles(config.throttle(), &ThrottleConfig::default());
     let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
     Ok((host, hosts))
 }

@@ -10,7 +10,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::{Lanes, LatePolicy, Overflow, PoolConfig};
+use crate::policy::{LatePolicy, Overflow, PipelineLoads, PoolConfig};
 use crate::reactor::Batching;
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
@@ -163,7 +163,7 @@ impl<N: Net> PipelineClient<N> {
         let bytes = config.host.bytes();
         let mut client = Self::assemble(OneHost(host), hosts, config.host, bytes, net);
         let pipelining = Pipelining {
-            lanes: Lanes::new(config.max_pending, config.distrust),
+            loads: PipelineLoads::new(config.max_pending, config.distrust),
             max_total: config.max_pending_total,
             overflow: config.overflow,
             unanswered: 0,
@@ -177,9 +177,9 @@ impl<N: Net> PipelineClient<N> {
         let now = self.iteration_time();
         self.pipelining()
             .map_or_else(PipelineCounters::default, |pipelining| PipelineCounters {
-                pending: pipelining.lanes.pending(),
-                serial: pipelining.lanes.is_serial(now),
-                broken: pipelining.lanes.broken(),
+                pending: pipelining.loads.pending(),
+                serial: pipelining.loads.is_serial(now),
+                broken: pipelining.loads.broken(),
                 unanswered: pipelining.unanswered,
             })
     }

@@ -1,7 +1,7 @@
 //! What a client keeps of a call, beside what the reactor does.
 
 use crate::error::Sent;
-use crate::policy::Leave;
+use crate::policy::AttemptPermit;
 use crate::reactor;
 
 /// How far a call has come: its attempts so far, and the present one.
@@ -14,7 +14,7 @@ pub(crate) struct CallProgress {
     /// How far the request got in earlier attempts.
     pub(crate) sent_before: Sent,
     /// For the present attempt, if breaker or balancer count attempts.
-    pub(crate) leave: Option<Leave>,
+    pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
     pub(crate) tried: u64,
     /// A health check of the address with this index. No caller waits for it.
@@ -28,7 +28,7 @@ impl Default for CallProgress {
             failures: 0,
             stale_before: false,
             sent_before: Sent::Nothing,
-            leave: None,
+            permit: None,
             tried: 0,
             health_check: None,
         }

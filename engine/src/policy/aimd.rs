@@ -58,14 +58,14 @@ impl Default for AimdConfig {
 /// What the end of a request says about the load of the host.
 ///
 /// ```
-/// use courser::{Aimd, AimdConfig, Load};
+/// use courser::{Aimd, AimdConfig, LoadSignal};
 ///
 /// let limit = Aimd::new(AimdConfig::default());
-/// assert_eq!(limit.judge(503, None), Load::TooMuch);
-/// assert_eq!(limit.judge(404, None), Load::Fine);
+/// assert_eq!(limit.judge(503, None), LoadSignal::TooMuch);
+/// assert_eq!(limit.judge(404, None), LoadSignal::Fine);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Load {
+pub enum LoadSignal {
     /// The host can take more.
     Fine,
     /// The host is overloaded.
@@ -78,18 +78,18 @@ pub enum Load {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use courser::{Aimd, AimdConfig, Load};
+/// use courser::{Aimd, AimdConfig, LoadSignal};
 ///
 /// let mut limit = Aimd::new(AimdConfig::default());
 /// let began = Instant::now();
 /// assert_eq!(limit.limit(), 4);
 /// for _ in 0..4 {
-///     limit.record(began, began + Duration::from_millis(10), 4, Load::Fine);
+///     limit.record(began, began + Duration::from_millis(10), 4, LoadSignal::Fine);
 /// }
 /// assert_eq!(limit.limit(), 5);
 /// // Requests that were in flight together lower the limit only once.
 /// for _ in 0..5 {
-///     limit.record(began, began + Duration::from_millis(20), 5, Load::TooMuch);
+///     limit.record(began, began + Duration::from_millis(20), 5, LoadSignal::TooMuch);
 /// }
 /// assert_eq!(limit.limit(), 2);
 /// ```
@@ -126,24 +126,30 @@ impl Aimd {
     }
 
     /// What an answer says about the load, from its status and from the time to its first byte.
-    pub fn judge(&self, status: u16, latency: Option<Duration>) -> Load {
+    pub fn judge(&self, status: u16, latency: Option<Duration>) -> LoadSignal {
         let slow = latency
             .zip(self.config.latency)
             .is_some_and(|(latency, most)| latency > most);
         if slow || self.config.statuses.contains(status) {
-            Load::TooMuch
+            LoadSignal::TooMuch
         } else {
-            Load::Fine
+            LoadSignal::Fine
         }
     }
 
     /// Records the end of a request that began at `began`, while `in_flight` requests were in flight, this one
     /// included. True if the limit has changed.
-    pub fn record(&mut self, began: Instant, now: Instant, in_flight: usize, load: Load) -> bool {
+    pub fn record(
+        &mut self,
+        began: Instant,
+        now: Instant,
+        in_flight: usize,
+        load: LoadSignal,
+    ) -> bool {
         let before = self.limit();
         match load {
-            Load::Unknown => {}
-            Load::TooMuch => {
+            LoadSignal::Unknown => {}
+            LoadSignal::TooMuch => {
                 // Requests that were in flight together are about the same moment.
                 if self.lowered_at.is_none_or(|lowered_at| began >= lowered_at) {
                     self.limit *= self.config.decrease.clamp(0.0, 1.0);
@@ -151,10 +157,10 @@ impl Aimd {
                 }
             }
             // The answers of a host with few requests do not show that the host can take more.
-            Load::Fine if in_flight.saturating_mul(2) >= before => {
+            LoadSignal::Fine if in_flight.saturating_mul(2) >= before => {
                 self.limit += self.config.increase.max(0.0) / before.max(1) as f64;
             }
-            Load::Fine => {}
+            LoadSignal::Fine => {}
         }
         self.keep_within();
         before != self.limit()
@@ -188,16 +194,16 @@ mod tests {
             let began = now;
             now += 10 * MS;
             for _ in 0..round {
-                limit.record(began, now, round, Load::Fine);
+                limit.record(began, now, round, LoadSignal::Fine);
             }
         }
         let began = now;
         now += 10 * MS;
-        assert!(limit.record(began, now, 20, Load::TooMuch));
+        assert!(limit.record(began, now, 20, LoadSignal::TooMuch));
         assert_eq!(limit.limit(), 10);
         // The other requests of that time change nothing; one that began later does.
-        assert!(!limit.record(began, now + MS, 19, Load::TooMuch));
-        assert!(limit.record(now, now + MS, 10, Load::TooMuch));
+        assert!(!limit.record(began, now + MS, 19, LoadSignal::TooMuch));
+        assert!(limit.record(now, now + MS, 10, LoadSignal::TooMuch));
         assert_eq!(limit.limit(), 5);
     }
 
@@ -209,8 +215,8 @@ mod tests {
         });
         let now = Instant::now();
         for _ in 0..1000 {
-            assert!(!limit.record(now, now, 4, Load::Fine));
-            assert!(!limit.record(now, now, 10, Load::Unknown));
+            assert!(!limit.record(now, now, 4, LoadSignal::Fine));
+            assert!(!limit.record(now, now, 10, LoadSignal::Unknown));
         }
         assert_eq!(limit.limit(), 10);
     }
@@ -223,12 +229,12 @@ mod tests {
         });
         let untimed = Aimd::new(AimdConfig::default());
         for (status, latency, with, without) in [
-            (200, 100, Load::Fine, Load::Fine),
-            (200, 101, Load::TooMuch, Load::Fine),
-            (429, 1, Load::TooMuch, Load::TooMuch),
-            (503, 1, Load::TooMuch, Load::TooMuch),
-            (500, 1, Load::Fine, Load::Fine),
-            (404, 1, Load::Fine, Load::Fine),
+            (200, 100, LoadSignal::Fine, LoadSignal::Fine),
+            (200, 101, LoadSignal::TooMuch, LoadSignal::Fine),
+            (429, 1, LoadSignal::TooMuch, LoadSignal::TooMuch),
+            (503, 1, LoadSignal::TooMuch, LoadSignal::TooMuch),
+            (500, 1, LoadSignal::Fine, LoadSignal::Fine),
+            (404, 1, LoadSignal::Fine, LoadSignal::Fine),
         ] {
             assert_eq!(timed.judge(status, Some(latency * MS)), with, "{status}");
             assert_eq!(
@@ -237,7 +243,7 @@ mod tests {
                 "{status}"
             );
         }
-        assert_eq!(timed.judge(200, None), Load::Fine);
+        assert_eq!(timed.judge(200, None), LoadSignal::Fine);
     }
 
     proptest! {
@@ -266,9 +272,9 @@ mod tests {
                 now += pause * MS;
                 let began = now.checked_sub(age * MS).unwrap_or(start).max(start);
                 let load = match load {
-                    0 => Load::TooMuch,
-                    1 => Load::Unknown,
-                    _ => Load::Fine,
+                    0 => LoadSignal::TooMuch,
+                    1 => LoadSignal::Unknown,
+                    _ => LoadSignal::Fine,
                 };
                 let before = limit.limit;
                 let changed = limit.record(began, now, in_flight, load);
@@ -277,11 +283,11 @@ mod tests {
                 prop_assert_eq!(changed, (before + 1e-6) as usize != (after + 1e-6) as usize);
                 let counts = lowered_at.is_none_or(|at| began >= at);
                 match load {
-                    Load::TooMuch if counts => {
+                    LoadSignal::TooMuch if counts => {
                         lowered_at = Some(now);
                         prop_assert_eq!(after, (before * decrease).max(min as f64));
                     }
-                    Load::Fine if in_flight * 2 >= before as usize => {
+                    LoadSignal::Fine if in_flight * 2 >= before as usize => {
                         prop_assert!(after >= before && after <= before + increase / before.floor() + 1e-6);
                     }
                     _ => prop_assert_eq!(after, before),
@@ -296,7 +302,7 @@ mod tests {
             let mut limit = Aimd::new(config);
             let now = Instant::now();
             for n in 0..100 {
-                let load = if bad && n % 3 == 0 { Load::TooMuch } else { Load::Fine };
+                let load = if bad && n % 3 == 0 { LoadSignal::TooMuch } else { LoadSignal::Fine };
                 limit.record(now + n * MS, now + n * MS, usize::MAX, load);
                 prop_assert!((1..=256).contains(&limit.limit()));
             }

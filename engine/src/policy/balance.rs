@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use super::breaker::{Health, Pass, Statuses};
+use super::breaker::{BreakerPermit, Health, Statuses};
 use crate::mutation::{self, Mutation};
 
 /// How calls are spread.
@@ -403,9 +403,9 @@ impl Place {
 
 /// The permit of an attempt, to be returned with its outcome.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leave {
+pub(crate) struct AttemptPermit {
     /// The permit of the host's breaker, if the host has one.
-    pub(crate) breaker: Option<Pass>,
+    pub(crate) breaker: Option<BreakerPermit>,
     /// The address that was chosen, if there was a choice.
     pub(crate) address: Option<u32>,
 }

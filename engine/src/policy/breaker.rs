@@ -176,7 +176,7 @@ enum State {
 /// The permit to make one call, to be returned with its outcome.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use = "a probe whose outcome is never recorded keeps others from being let through"]
-pub struct Pass {
+pub struct BreakerPermit {
     era: u64,
 }
 
@@ -220,7 +220,7 @@ impl Breaker {
     /// # Errors
     /// When to ask again. If the breaker is half open and all probes are in flight, this is `now`: the next outcome
     /// decides.
-    pub fn admit(&mut self, now: Instant) -> Result<Pass, Instant> {
+    pub fn admit(&mut self, now: Instant) -> Result<BreakerPermit, Instant> {
         if let State::Open(until) = self.state {
             if now < until || mutation::on(Mutation::NeverHalfOpen) {
                 return Err(until);
@@ -237,7 +237,7 @@ impl Breaker {
             }
             *probes += 1;
         }
-        Ok(Pass { era: self.era })
+        Ok(BreakerPermit { era: self.era })
     }
 
     /// What the status of an answer says about the peer.
@@ -249,7 +249,12 @@ impl Breaker {
     }
 
     /// Records the outcome of a call. Returns the new state if it has changed.
-    pub fn record(&mut self, now: Instant, pass: Pass, health: Health) -> Option<BreakerState> {
+    pub fn record(
+        &mut self,
+        now: Instant,
+        pass: BreakerPermit,
+        health: Health,
+    ) -> Option<BreakerState> {
         if pass.era != self.era {
             return None; // the call began in an earlier state
         }
@@ -500,7 +505,7 @@ mod tests {
             };
             let mut breaker = Breaker::new(config.clone());
             let mut now = Instant::now();
-            let mut under_way: Vec<(Pass, BreakerState)> = Vec::new();
+            let mut under_way: Vec<(BreakerPermit, BreakerState)> = Vec::new();
             for (pause, action, pick) in steps {
                 now += Duration::from_millis(pause);
                 if action == 0 || under_way.is_empty() {

@@ -89,7 +89,7 @@ pub(crate) struct PoolConfig {
     pub(crate) shared: bool,
     /// Whether calls are throttled, too. Then the pool gives no available connection to a waiter but leaves it idle,
     /// and the driver [pairs](Pool::pair) connections and waiters.
-    pub(crate) gated: bool,
+    pub(crate) throttled: bool,
 }
 
 impl PoolConfig {
@@ -285,10 +285,10 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         })
     }
 
-    // ---- gated pools
+    // ---- throttled pools
 
     /// Puts a call at the end of the wait queue, if the queue has room; `room` calls may begin now.
-    pub(crate) fn enqueue_gated(&mut self, waiter: W, room: usize) -> Checkout<C> {
+    pub(crate) fn enqueue_throttled(&mut self, waiter: W, room: usize) -> Checkout<C> {
         let cap = self.config.max_connections.get();
         let conns = cap - self.slots_in_use() + self.connecting.len() + self.idle.len();
         let most = conns.min(room).saturating_add(self.config.max_waiting);
@@ -366,13 +366,13 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// How many connections must be opening for the calls that wait.
     #[inline]
     fn demand(&self) -> usize {
-        if self.config.gated {
-            return self.gated_demand();
+        if self.config.throttled {
+            return self.throttled_demand();
         }
         self.waiting()
     }
 
-    fn gated_demand(&self) -> usize {
+    fn throttled_demand(&self) -> usize {
         // If a connection is idle, calls wait for the throttle and not for connections.
         let waiting = match self.idle.len() {
             0 => self.waiting(),
@@ -392,7 +392,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 
     /// Takes the newest call out of the wait queue if no connection is coming for it and calls do not wait.
-    pub(crate) fn refuse_gated(&mut self) -> Option<W> {
+    pub(crate) fn refuse_throttled(&mut self) -> Option<W> {
         if self.config.shared {
             return None;
         }
@@ -502,7 +502,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
 
     /// Whether the next connection to be opened would serve no waiter now.
     pub(crate) fn only_warms(&self) -> bool {
-        self.connecting.len() >= self.demand() || self.config.gated && self.room == 0
+        self.connecting.len() >= self.demand() || self.config.throttled && self.room == 0
     }
 
     /// An idle connection that must be closed, because the cap is reached and a waiter needs a new connection.
@@ -510,7 +510,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         if !(self.needs_fresh() && self.is_full()) {
             return None;
         }
-        if self.config.gated {
+        if self.config.throttled {
             // One that has served no call waits for the throttle, as the calls do.
             return self.used_idle();
         }
@@ -541,7 +541,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     pub(crate) fn needs_fresh(&self) -> bool {
         let connecting = self.connecting.len();
         self.waiting_fresh.len() > connecting
-            && (!self.config.gated
+            && (!self.config.throttled
                 || self.fresh_in_advance() > connecting + self.unused_idle().count())
     }
 
@@ -652,7 +652,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// Passes on a connection that has served before, which waiters for a new connection cannot use.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
-        if self.waiting() == 0 || self.config.gated || mutation::on(Mutation::LostWakeUp) {
+        if self.waiting() == 0 || self.config.throttled || mutation::on(Mutation::LostWakeUp) {
             return self.rest(now, at);
         }
         if self.is_new_enough(at) {
@@ -678,7 +678,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// The waiter that gets a new connection without the driver.
     #[inline]
     fn next_waiter(&mut self) -> Option<W> {
-        if self.config.gated {
+        if self.config.throttled {
             return None;
         }
         self.oldest_waiter()

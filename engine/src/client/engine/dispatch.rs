@@ -58,7 +58,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if R::PIPELINES {
             return self.send_pipelined(host_key, key);
         }
-        if host.gate.is_some() {
+        if host.throttle.is_some() {
             return self.send_throttled(host_key, key);
         }
         let mut closed = false;
@@ -194,7 +194,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         return true;
                     }
                     let next = host.pool.released(now, slot.id, keep_alive);
-                    let throttled = host.gate.is_some();
+                    let throttled = host.throttle.is_some();
                     match next {
                         Next::Idle(until) => {
                             self.reactor.idle(conn, until);
@@ -276,7 +276,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
-            let held = host.gate.is_some() && !host.pool.has_room();
+            let held = host.throttle.is_some() && !host.pool.has_room();
             self.reactor.wait(key, waiting);
             self.hosts.touch(host_key);
             if held {

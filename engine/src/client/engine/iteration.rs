@@ -119,7 +119,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
             match next {
                 Some(host) => self.service_host(host),
-                None if self.hosts.turns_are_due() => self.take_turns(None),
+                None if self.hosts.fair_queue_is_due() => self.serve_fair_queue(None),
                 None => return,
             }
         }
@@ -286,7 +286,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::PauseOver(call) => self.pause_over(call),
             ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
-            ReactorEvent::Timer(TimerOwner::FairQueue) => self.hosts.turns_come(),
+            ReactorEvent::Timer(TimerOwner::FairQueue) => self.hosts.fair_queue_timer_fired(),
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
                 self.hosts.set_alarm(host, None);
                 self.hosts.touch(host);
@@ -330,7 +330,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(host) = self.hosts.get(slot.host) {
             host.pool.set_conn(slot.id, conn);
             let next = host.pool.connected(now, slot.id, random);
-            if host.gate.is_some() {
+            if host.throttle.is_some() {
                 return self.opened_throttled(slot.host, conn, next);
             }
             self.hosts.touch(slot.host);

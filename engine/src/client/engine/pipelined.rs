@@ -6,7 +6,7 @@ use super::Engine;
 use crate::client::router::Router;
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Checkout, Lanes, Overflow};
+use crate::policy::{Checkout, Overflow, PipelineLoads};
 use crate::proto::BodyMode;
 use crate::reactor::{Batching, CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 use crate::time::Time;
@@ -14,7 +14,7 @@ use crate::time::Time;
 /// What a pipelining client has beside the others.
 #[derive(Debug)]
 pub(crate) struct Pipelining {
-    pub(crate) lanes: Lanes<ConnKey>,
+    pub(crate) loads: PipelineLoads<ConnKey>,
     pub(crate) max_total: NonZeroUsize,
     pub(crate) overflow: Overflow,
     /// Calls whose connection ended before their answer was next.
@@ -56,7 +56,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         // Calls that wait already come first, and those that need a new connection get the next one that is free.
         let may_ride = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
         if may_ride
-            && let Some((_, conn)) = pipelining.lanes.pick(now)
+            && let Some((_, conn)) = pipelining.loads.pick(now)
             && self.reactor.takes_more(conn)
         {
             return self.add_call(conn, key);
@@ -90,14 +90,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         let most = pipelining.max_total.get();
-        let pending = pipelining.lanes.pending() + host.pool.waiting();
+        let pending = pipelining.loads.pending() + host.pool.waiting();
         if pending < most || pipelining.overflow == Overflow::Wait {
             return true;
         }
         if pipelining.overflow == Overflow::RefuseNewest {
             return false;
         }
-        let unsent = pipelining.lanes.conns();
+        let unsent = pipelining.loads.conns();
         let unsent = unsent.filter_map(|conn| {
             let call = self.reactor.first_unsent(conn)?;
             Some((self.reactor.call_ref(call)?.timestamps.begun, call))
@@ -120,7 +120,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
             return;
         };
-        pipelining.lanes.ride(slot.id.index());
+        pipelining.loads.add_call(slot.id.index());
         if self.telemetry.observes() {
             self.notify_sending(conn, key);
         }
@@ -138,7 +138,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let call = self.reactor.call_ref(key);
         let probing = call.is_some_and(|call| call.client.failures > 0 && !call.timestamps.reused);
-        pipelining.lanes.begin(slot.id.index(), conn, probing);
+        pipelining.loads.begin(slot.id.index(), conn, probing);
         self.retire_if_last(slot, key);
         self.fill(slot, conn);
     }
@@ -151,11 +151,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let call = self.reactor.call_ref(key);
-        let pending = pipelining.lanes.pending_on(slot.id.index());
+        let pending = pipelining.loads.pending_on(slot.id.index());
         if call.is_some_and(|call| call.request.says_close())
             || host.pool.is_used_up(slot.id, pending)
         {
-            pipelining.lanes.retire(slot.id.index());
+            pipelining.loads.retire(slot.id.index());
         }
     }
 
@@ -166,9 +166,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         else {
             return;
         };
-        pipelining.lanes.answered(slot.id.index());
+        pipelining.loads.answered(slot.id.index());
         if host.pool.served(now, slot.id) {
-            pipelining.lanes.retire(slot.id.index());
+            pipelining.loads.retire(slot.id.index());
         }
         if host.pool.waiting() > 0 {
             self.fill(slot, conn);
@@ -188,8 +188,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let share = host.pool.waiting().div_ceil(coming + 1);
         for _ in 0..share {
             // Each of them may be the last one.
-            let lanes = self.pipelining.as_ref().map(|pipelining| &pipelining.lanes);
-            let room = lanes.is_some_and(|lanes| lanes.room(now, slot.id.index()) > 0);
+            let loads = self.pipelining.as_ref().map(|pipelining| &pipelining.loads);
+            let room = loads.is_some_and(|loads| loads.room(now, slot.id.index()) > 0);
             if !room || !self.reactor.takes_more(conn) {
                 break;
             }
@@ -223,7 +223,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if let (Some(slot), Some(pipelining)) =
                     (self.reactor.slot(conn), &mut self.pipelining)
                 {
-                    pipelining.lanes.answered(slot.id.index());
+                    pipelining.loads.answered(slot.id.index());
                     self.fill(slot, conn);
                 }
             }
@@ -232,7 +232,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if let (Some(slot), Some(pipelining)) =
                     (self.reactor.slot(conn), &mut self.pipelining)
                 {
-                    pipelining.lanes.retire(slot.id.index());
+                    pipelining.loads.retire(slot.id.index());
                 }
             }
             GiveUpOutcome::Gone => {}
@@ -268,7 +268,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn pipelining_broken(&mut self) {
         let now = self.reactor.now();
         if let Some(pipelining) = &mut self.pipelining {
-            pipelining.lanes.distrust(now);
+            pipelining.loads.distrust(now);
         }
     }
 
@@ -278,7 +278,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if R::PIPELINES
             && let Some(pipelining) = &mut self.pipelining
         {
-            pipelining.lanes.end(slot.id.index());
+            pipelining.loads.end(slot.id.index());
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::client::router::Router;
 use crate::client::{CallId, ObserverEvent};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Checkout, Load, Next};
+use crate::policy::{Checkout, LoadSignal, Next};
 use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, TimerOwner};
 use crate::time::Time;
 
@@ -18,13 +18,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now, connections and other hosts aside.
     fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
-        let gate = self.hosts.get(key).and_then(|host| host.gate.as_mut());
-        gate.map_or(usize::MAX, |gate| gate.room(now, in_flight))
+        let throttle = self.hosts.get(key).and_then(|host| host.throttle.as_mut());
+        throttle.map_or(usize::MAX, |throttle| throttle.room(now, in_flight))
     }
 
     fn in_flight_to(&mut self, key: HostKey) -> usize {
         match &self.pipelining {
-            Some(pipelining) => pipelining.lanes.pending(),
+            Some(pipelining) => pipelining.loads.pending(),
             None => self.hosts.get(key).map_or(0, |host| host.pool.in_flight()),
         }
     }
@@ -39,7 +39,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let is_held = host.pool.waiting() >= room || !is_turn;
-        match host.pool.enqueue_gated(key, room) {
+        match host.pool.enqueue_throttled(key, room) {
             Checkout::Wait(id) => self.reactor.wait(key, id),
             Checkout::Full(limit) => {
                 self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
@@ -102,17 +102,20 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Begins the calls of a host that wait, as far as they may; under a rate over all hosts, those of others as well whose
     /// turn is before.
     pub(super) fn begin_waiting(&mut self, key: HostKey) {
-        if self.hosts.turns().is_none() {
+        if self.hosts.fair_queue().is_none() {
             while self.begin_one(key) {}
         } else {
             if self.hosts.get(key).is_some_and(|h| h.pool.waiting() > 0) {
                 self.hosts.line_up(key);
             }
-            self.take_turns(Some(key));
+            self.serve_fair_queue(Some(key));
         }
         let now = self.reactor.now();
         let room = self.room_to_begin(key, now);
-        let is_turn = self.hosts.turns().is_none_or(|turns| turns.has_room(now));
+        let is_turn = self
+            .hosts
+            .fair_queue()
+            .is_none_or(|fair_queue| fair_queue.has_room(now));
         if let Some(host) = self.hosts.get(key) {
             // A host without any connection opens one in advance, or it would never be ready when its turn comes.
             host.pool.set_room(match (is_turn, host.pool.open()) {
@@ -125,7 +128,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Lets the hosts that have something to begin do so one after the other, as far as the rate over all goes. The others
     /// are looked after, but for the one that is so anyway.
-    pub(super) fn take_turns(&mut self, serviced: Option<HostKey>) {
+    pub(super) fn serve_fair_queue(&mut self, serviced: Option<HostKey>) {
         let now = self.reactor.clock();
         while let Some(key) = self.hosts.next_ready(now) {
             if self.begin_one(key) {
@@ -135,13 +138,13 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.hosts.touch(key);
             }
         }
-        self.hosts.give_leave(now);
-        self.plan_turns();
+        self.hosts.give_open_permits(now);
+        self.plan_fair_queue();
     }
 
     /// Sees to it that the hosts that wait for their turns are looked after in time.
-    fn plan_turns(&mut self) {
-        if let Some(at) = self.hosts.plan_turns(self.reactor.now()) {
+    fn plan_fair_queue(&mut self) {
+        if let Some(at) = self.hosts.plan_fair_queue(self.reactor.now()) {
             self.set_timer(TimerOwner::FairQueue, at);
         }
     }
@@ -186,7 +189,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         while let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining)
             && host.pool.waiting() > 0
             && host.pool.is_full()
-            && let Some((_, conn)) = pipelining.lanes.pick(now)
+            && let Some((_, conn)) = pipelining.loads.pick(now)
             && self.reactor.takes_more(conn)
             && let Some(slot) = self.reactor.slot(conn)
             && let Some(key) = host.pool.take_waiting_for(slot.id)
@@ -204,11 +207,11 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call of that host has begun now.
     fn pass(&mut self, host_key: HostKey, now: Time) {
         let in_flight = self.in_flight_to(host_key);
-        if let Some(gate) = self.hosts.get(host_key).and_then(|h| h.gate.as_mut()) {
-            gate.pass(now, in_flight);
+        if let Some(throttle) = self.hosts.get(host_key).and_then(|h| h.throttle.as_mut()) {
+            throttle.pass(now, in_flight);
         }
-        if let Some(turns) = self.hosts.turns() {
-            turns.pass(now);
+        if let Some(fair_queue) = self.hosts.fair_queue() {
+            fair_queue.pass(now);
         }
     }
 
@@ -225,12 +228,12 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Fails the calls of a host that would have to wait, if calls do not; tells when the rest is to be looked after.
     pub(super) fn keep_back(&mut self, key: HostKey) -> Option<Time> {
-        self.plan_turns();
+        self.plan_fair_queue();
         let now = self.reactor.now();
         let most = self.pool.max_connections.get();
         while let Some(host) = self.hosts.get(key) {
             let has_room = host.pool.is_full() && host.pool.has_room();
-            let Some(call) = host.pool.refuse_gated() else {
+            let Some(call) = host.pool.refuse_throttled() else {
                 break;
             };
             let limit = match has_room {
@@ -240,28 +243,28 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.end_call(call, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
         }
         let host = self.hosts.get(key)?;
-        let gate = host.gate.as_mut()?;
+        let throttle = host.throttle.as_mut()?;
         match host.pool.waiting() {
             0 if R::KEEPS_HOSTS => None,
             0 => {
                 let bytes = self.reactor.bytes_count_until(key);
-                gate.counts_until(now).max(bytes)
+                throttle.counts_until(now).max(bytes)
             }
-            _ => gate.opens_at(now),
+            _ => throttle.opens_at(now),
         }
     }
 
     /// Whether a new entry for this host would let more begin than the present one.
     pub(super) fn must_keep(&mut self, key: HostKey) -> bool {
         let now = self.reactor.now();
-        let gate = self.hosts.get(key).and_then(|host| host.gate.as_ref());
-        gate.is_some_and(|gate| gate.counts_until(now).is_some())
+        let throttle = self.hosts.get(key).and_then(|host| host.throttle.as_ref());
+        throttle.is_some_and(|throttle| throttle.counts_until(now).is_some())
             || self.reactor.bytes_count_until(key).is_some()
     }
 
     // ---- how many may be in flight
 
-    /// Tells the gate of a host how an attempt of one of its calls has ended: an answer by its status and its time.
+    /// Tells the throttle of a host how an attempt of one of its calls has ended: an answer by its status and its time.
     #[cold]
     pub(super) fn note_load(&mut self, key: CallKey, error: Option<&Error>) {
         let now = self.reactor.now();
@@ -283,16 +286,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             .map(|first_byte| first_byte - began);
         let status = call.response.status();
         let host = self.hosts.get(host_key);
-        let Some(gate) = host.and_then(|host| host.gate.as_mut()) else {
+        let Some(throttle) = host.and_then(|host| host.throttle.as_mut()) else {
             return;
         };
-        let changed = gate.ended(began, now, |aimd| match error.map(Error::kind) {
+        let changed = throttle.ended(began, now, |aimd| match error.map(Error::kind) {
             None => aimd.judge(status, latency),
             Some(ErrorKind::Timeout(_)) => match aimd.config().latency {
-                Some(most) if now - began > most => Load::TooMuch,
-                _ => Load::Unknown,
+                Some(most) if now - began > most => LoadSignal::TooMuch,
+                _ => LoadSignal::Unknown,
             },
-            Some(_) => Load::Unknown,
+            Some(_) => LoadSignal::Unknown,
         });
         if let Some(limit) = changed {
             self.hosts.touch(host_key);

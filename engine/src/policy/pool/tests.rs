@@ -77,7 +77,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
         .prop_map(
             |(cap, max_waiting, fail_fast, fifo, idle, age, requests, min_idle)| PoolConfig {
                 shared: false,
-                gated: false,
+                throttled: false,
                 max_connections: NonZeroUsize::new(cap).expect("not zero"),
                 max_waiting,
                 wait: if fail_fast {
@@ -597,7 +597,7 @@ fn seconds(seconds: u64) -> Duration {
 fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, &'static str, u32> {
     let mut config = PoolConfig {
         shared: false,
-        gated: false,
+        throttled: false,
         max_connections: NonZeroUsize::new(cap).expect("not zero"),
         max_waiting: 100,
         wait: WaitPolicy::Wait,
@@ -874,10 +874,10 @@ fn the_pause_of_warming_has_a_timer_while_calls_wait() {
 
 #[test]
 fn a_gated_pool_gives_nothing_away_by_itself() {
-    let mut pool = pool(2, |config| config.gated = true);
+    let mut pool = pool(2, |config| config.throttled = true);
     let (now, nobody) = (Time::now(), |_: &str| panic!("nothing is closed"));
     for call in 1..=3 {
-        assert!(matches!(pool.enqueue_gated(call, 1), Checkout::Wait(_)));
+        assert!(matches!(pool.enqueue_throttled(call, 1), Checkout::Wait(_)));
     }
     assert!(!pool.wants_open(now), "nothing may begin");
     pool.set_room(1);
@@ -913,12 +913,12 @@ fn a_gated_pool_gives_nothing_away_by_itself() {
 #[test]
 fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
     let mut pool = pool(5, |config| {
-        config.gated = true;
+        config.throttled = true;
         config.max_waiting = 1;
     });
     for call in 0..3 {
-        assert!(matches!(pool.enqueue_gated(call, 2), Checkout::Wait(_)));
+        assert!(matches!(pool.enqueue_throttled(call, 2), Checkout::Wait(_)));
     }
     let full = Checkout::Full(LimitExceeded::Waiting(1));
-    assert_eq!(pool.enqueue_gated(3, 2), full);
+    assert_eq!(pool.enqueue_throttled(3, 2), full);
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Aimd, AimdConfig, Load, Rate, RateLimiter, later};
+use super::{Aimd, AimdConfig, LoadSignal, Rate, RateLimiter, later};
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// The rules of one host; the fields are those of `HostConfig`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GateConfig {
+pub(crate) struct ThrottleConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) min_delay: Option<Duration>,
     pub(crate) concurrency: Option<AimdConfig>,
@@ -17,7 +17,7 @@ pub(crate) struct GateConfig {
     pub(crate) counts_bytes: bool,
 }
 
-impl GateConfig {
+impl ThrottleConfig {
     /// Whether no call is ever kept back.
     pub(crate) fn is_open(&self) -> bool {
         self.rate.is_none() && self.min_delay.is_none() && self.concurrency.is_none()
@@ -27,7 +27,7 @@ impl GateConfig {
 /// The throttle of one host. Invariant: every call that begins calls [`pass`](Self::pass) at that moment, so that no
 /// more calls than allowed begin in any window.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Throttle {
     /// A call begins only if all rates allow it.
     rates: [Option<RateLimiter>; 2],
     aimd: Option<Aimd>,
@@ -35,8 +35,8 @@ pub(crate) struct Gate {
     peak: usize,
 }
 
-impl Gate {
-    pub(crate) fn new(config: &GateConfig) -> Self {
+impl Throttle {
+    pub(crate) fn new(config: &ThrottleConfig) -> Self {
         let delay = config.min_delay.map(Rate::every);
         Self {
             rates: [config.rate, delay].map(|rate| rate.map(RateLimiter::new)),
@@ -91,7 +91,7 @@ impl Gate {
         &mut self,
         began: Time,
         now: Time,
-        judge: impl FnOnce(&Aimd) -> Load,
+        judge: impl FnOnce(&Aimd) -> LoadSignal,
     ) -> Option<usize> {
         let aimd = self.aimd.as_mut()?;
         let load = judge(aimd);
@@ -111,29 +111,29 @@ impl Gate {
 
 /// Rates over many hosts, which are served one after the other. `H` names a host.
 #[derive(Debug)]
-pub(crate) struct Turns<H> {
-    requests: Gate,
+pub(crate) struct FairQueue<H> {
+    requests: Throttle,
     /// Connections for these requests are opened at no higher rate, so that not all hosts open one for the single
     /// request that may begin. They take no token of `requests`: an unreachable host keeps no other back.
-    openings: Gate,
+    openings: Throttle,
     /// Hosts with waiting calls, the next one first.
     pub(crate) ready: VecDeque<H>,
     /// Hosts that need a connection.
     pub(crate) opening: VecDeque<H>,
     /// When the driver checks again by itself.
-    pub(crate) alarm: Option<Time>,
+    pub(crate) timer: Option<Time>,
     /// That time has come.
     pub(crate) due: bool,
 }
 
-impl<H> Turns<H> {
-    pub(crate) fn new(config: &GateConfig) -> Self {
+impl<H> FairQueue<H> {
+    pub(crate) fn new(config: &ThrottleConfig) -> Self {
         Self {
-            requests: Gate::new(config),
-            openings: Gate::new(config),
+            requests: Throttle::new(config),
+            openings: Throttle::new(config),
             ready: VecDeque::new(),
             opening: VecDeque::new(),
-            alarm: None,
+            timer: None,
             due: false,
         }
     }
@@ -187,56 +187,59 @@ mod tests {
     fn a_rate_and_a_delay_both_hold() {
         let start = Time::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut gate = Gate::new(&GateConfig {
+        let mut throttle = Throttle::new(&ThrottleConfig {
             rate: Some(rate(2, 1000, 2)),
             min_delay: Some(Duration::from_millis(100)),
-            ..GateConfig::default()
+            ..ThrottleConfig::default()
         });
-        assert_eq!((gate.room(at(0), 7), gate.opens_at(at(0))), (1, None));
-        assert_eq!(gate.counts_until(at(0)), None);
-        gate.pass(at(0), 0);
+        assert_eq!(
+            (throttle.room(at(0), 7), throttle.opens_at(at(0))),
+            (1, None)
+        );
+        assert_eq!(throttle.counts_until(at(0)), None);
+        throttle.pass(at(0), 0);
         // The delay keeps the second call back, and the rate the third.
         assert_eq!(
-            (gate.room(at(0), 8), gate.opens_at(at(0))),
+            (throttle.room(at(0), 8), throttle.opens_at(at(0))),
             (0, Some(at(100)))
         );
-        gate.pass(at(100), 1);
+        throttle.pass(at(100), 1);
         assert_eq!(
-            (gate.room(at(100), 9), gate.opens_at(at(100))),
+            (throttle.room(at(100), 9), throttle.opens_at(at(100))),
             (0, Some(at(500)))
         );
-        assert_eq!(gate.counts_until(at(100)), Some(at(1000)));
-        assert_eq!(gate.counts_until(at(1000)), None);
+        assert_eq!(throttle.counts_until(at(100)), Some(at(1000)));
+        assert_eq!(throttle.counts_until(at(1000)), None);
     }
 
     #[test]
     fn no_more_in_flight_than_the_limit() {
         let now = Time::now();
-        let mut gate = Gate::new(&GateConfig {
+        let mut throttle = Throttle::new(&ThrottleConfig {
             concurrency: Some(AimdConfig {
                 initial: NonZeroUsize::MIN.saturating_add(2),
                 ..AimdConfig::default()
             }),
-            ..GateConfig::default()
+            ..ThrottleConfig::default()
         });
-        assert_eq!((gate.room(now, 1), gate.room(now, 3)), (2, 0));
-        assert_eq!((gate.room(now, 4), gate.opens_at(now)), (0, None));
+        assert_eq!((throttle.room(now, 1), throttle.room(now, 3)), (2, 0));
+        assert_eq!((throttle.room(now, 4), throttle.opens_at(now)), (0, None));
     }
 
     #[test]
     fn never_is_late_and_not_now() {
         let now = Time::now();
-        let config = GateConfig {
+        let config = ThrottleConfig {
             min_delay: Some(Duration::MAX),
-            ..GateConfig::default()
+            ..ThrottleConfig::default()
         };
-        let (mut gate, mut turns) = (Gate::new(&config), Turns::new(&config));
-        gate.pass(now, 1);
-        turns.pass(now);
-        turns.ready.push_back(1);
+        let (mut throttle, mut fair_queue) = (Throttle::new(&config), FairQueue::new(&config));
+        throttle.pass(now, 1);
+        fair_queue.pass(now);
+        fair_queue.ready.push_back(1);
         let year = now + Duration::from_secs(31_536_000);
-        assert!(gate.opens_at(now).is_some_and(|at| at > year));
-        assert!(turns.next_at(now).is_some_and(|at| at > year));
+        assert!(throttle.opens_at(now).is_some_and(|at| at > year));
+        assert!(fair_queue.next_at(now).is_some_and(|at| at > year));
     }
 
     proptest! {
@@ -247,22 +250,22 @@ mod tests {
             delay in 1u64..300,
             pauses in prop::collection::vec(0u64..400, 1..150),
         ) {
-            let mut gate = Gate::new(&GateConfig {
+            let mut throttle = Throttle::new(&ThrottleConfig {
                 rate: Some(rate(count, per, burst)),
                 min_delay: Some(Duration::from_millis(delay)),
-                ..GateConfig::default()
+                ..ThrottleConfig::default()
             });
             let start = Time::now();
             let (mut now, mut passed) = (start, Vec::new());
             for pause in pauses {
                 now = now + Duration::from_millis(pause);
-                if gate.room(now, 0) == 0 {
-                    let at = gate.opens_at(now);
+                if throttle.room(now, 0) == 0 {
+                    let at = throttle.opens_at(now);
                     prop_assert!(at.is_some_and(|at| at > now));
                     now = at.unwrap_or(now);
                 }
-                prop_assert!(gate.room(now, 0) > 0);
-                gate.pass(now, 0);
+                prop_assert!(throttle.room(now, 0) > 0);
+                throttle.pass(now, 0);
                 passed.push(now);
             }
             for (from, begin) in passed.iter().enumerate() {

@@ -23,8 +23,8 @@ pub enum Overflow {
 
 /// The loads of the connections of a pipelining client, by their slots in the pool.
 #[derive(Debug)]
-pub(crate) struct Lanes<C> {
-    lanes: Vec<Lane<C>>,
+pub(crate) struct PipelineLoads<C> {
+    loads: Vec<ConnLoad<C>>,
     /// Finds the connection with the fewest calls, if there are more than [`FEW`].
     fewest: Fewest,
     /// Calls on all connections.
@@ -38,7 +38,7 @@ pub(crate) struct Lanes<C> {
 }
 
 #[derive(Clone, Debug)]
-struct Lane<C> {
+struct ConnLoad<C> {
     /// `None`: not established.
     conn: Option<C>,
     pending: usize,
@@ -48,16 +48,16 @@ struct Lane<C> {
     probing: bool,
 }
 
-impl<C> Lane<C> {
+impl<C> ConnLoad<C> {
     fn is_open(&self) -> bool {
         self.conn.is_some() && !self.retiring && !self.probing
     }
 }
 
-impl<C: Copy> Lanes<C> {
+impl<C: Copy> PipelineLoads<C> {
     pub(crate) fn new(max_pending: NonZeroUsize, distrust: Duration) -> Self {
         Self {
-            lanes: Vec::new(),
+            loads: Vec::new(),
             fewest: Fewest::default(),
             pending: 0,
             max_pending,
@@ -70,21 +70,21 @@ impl<C: Copy> Lanes<C> {
     /// A new or idle connection gets its first call. `probing`: this call was lost on another connection before, and
     /// may end this connection, too (RFC 9112 §9.3.2).
     pub(crate) fn begin(&mut self, at: usize, conn: C, probing: bool) {
-        if at >= self.lanes.len() {
-            let none = Lane {
+        if at >= self.loads.len() {
+            let none = ConnLoad {
                 conn: None,
                 pending: 0,
                 retiring: false,
                 probing: false,
             };
-            let few = self.lanes.len() <= FEW;
-            self.lanes.resize(at + 1, none);
+            let few = self.loads.len() <= FEW;
+            self.loads.resize(at + 1, none);
             if few {
-                (0..self.lanes.len()).for_each(|at| self.changed(at));
+                (0..self.loads.len()).for_each(|at| self.changed(at));
             }
         }
         self.end(at);
-        self.lanes[at] = Lane {
+        self.loads[at] = ConnLoad {
             conn: Some(conn),
             pending: 1,
             retiring: false,
@@ -95,9 +95,9 @@ impl<C: Copy> Lanes<C> {
     }
 
     /// A connection gets a further call.
-    pub(crate) fn ride(&mut self, at: usize) {
-        if let Some(lane) = self.lanes.get_mut(at) {
-            lane.pending += 1;
+    pub(crate) fn add_call(&mut self, at: usize) {
+        if let Some(load) = self.loads.get_mut(at) {
+            load.pending += 1;
             self.pending += 1;
             self.changed(at);
         }
@@ -105,38 +105,38 @@ impl<C: Copy> Lanes<C> {
 
     /// A call on a connection has ended; others are pending.
     pub(crate) fn answered(&mut self, at: usize) {
-        if let Some(lane) = self.lanes.get_mut(at) {
-            let fewer = lane.pending.saturating_sub(1);
-            self.pending -= lane.pending - fewer;
-            lane.pending = fewer;
-            lane.probing = false;
+        if let Some(load) = self.loads.get_mut(at) {
+            let fewer = load.pending.saturating_sub(1);
+            self.pending -= load.pending - fewer;
+            load.pending = fewer;
+            load.probing = false;
             self.changed(at);
         }
     }
 
     /// A connection takes no more calls.
     pub(crate) fn retire(&mut self, at: usize) {
-        if let Some(lane) = self.lanes.get_mut(at) {
-            lane.retiring = true;
+        if let Some(load) = self.loads.get_mut(at) {
+            load.retiring = true;
             self.changed(at);
         }
     }
 
     /// A connection is idle or closed.
     pub(crate) fn end(&mut self, at: usize) {
-        if let Some(lane) = self.lanes.get_mut(at) {
-            self.pending -= lane.pending;
-            lane.pending = 0;
-            lane.conn = None;
+        if let Some(load) = self.loads.get_mut(at) {
+            self.pending -= load.pending;
+            load.pending = 0;
+            load.conn = None;
             self.changed(at);
         }
     }
 
     #[inline]
     fn changed(&mut self, at: usize) {
-        if self.lanes.len() > FEW {
-            let lane = &self.lanes[at];
-            let pending = lane.is_open().then_some(lane.pending);
+        if self.loads.len() > FEW {
+            let load = &self.loads[at];
+            let pending = load.is_open().then_some(load.pending);
             self.fewest.set(at, pending);
         }
     }
@@ -144,26 +144,26 @@ impl<C: Copy> Lanes<C> {
     /// The connection with the fewest pending calls, and its slot, if it has room.
     pub(crate) fn pick(&self, now: Time) -> Option<(usize, C)> {
         let limit = self.limit(now);
-        if self.lanes.len() > FEW {
+        if self.loads.len() > FEW {
             let at = self.fewest.first()?;
-            let lane = &self.lanes[at];
-            return Some((at, lane.conn.filter(|_| lane.pending < limit)?));
+            let load = &self.loads[at];
+            return Some((at, load.conn.filter(|_| load.pending < limit)?));
         }
         let mut best = None;
         let mut fewest = limit;
-        for (at, lane) in self.lanes.iter().enumerate() {
-            if lane.pending < fewest && lane.is_open() {
-                (best, fewest) = (Some(at), lane.pending);
+        for (at, load) in self.loads.iter().enumerate() {
+            if load.pending < fewest && load.is_open() {
+                (best, fewest) = (Some(at), load.pending);
             }
         }
         let at = best?;
-        Some((at, self.lanes[at].conn?))
+        Some((at, self.loads[at].conn?))
     }
 
     /// How many more calls this connection takes.
     pub(crate) fn room(&self, now: Time, at: usize) -> usize {
-        match self.lanes.get(at) {
-            Some(lane) if lane.is_open() => self.limit(now).saturating_sub(lane.pending),
+        match self.loads.get(at) {
+            Some(load) if load.is_open() => self.limit(now).saturating_sub(load.pending),
             _ => 0,
         }
     }
@@ -183,12 +183,12 @@ impl<C: Copy> Lanes<C> {
 
     /// Calls on this connection.
     pub(crate) fn pending_on(&self, at: usize) -> usize {
-        self.lanes.get(at).map_or(0, |lane| lane.pending)
+        self.loads.get(at).map_or(0, |load| load.pending)
     }
 
     /// Connections that have calls.
     pub(crate) fn conns(&self) -> impl Iterator<Item = C> {
-        self.lanes.iter().filter_map(|lane| lane.conn)
+        self.loads.iter().filter_map(|load| load.conn)
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -282,80 +282,80 @@ mod tests {
         }
     }
 
-    fn lanes(max_pending: usize) -> Lanes<char> {
+    fn loads(max_pending: usize) -> PipelineLoads<char> {
         let max_pending = NonZeroUsize::new(max_pending).expect("not zero");
-        Lanes::new(max_pending, Duration::from_secs(60))
+        PipelineLoads::new(max_pending, Duration::from_secs(60))
     }
 
     #[test]
     fn the_one_with_the_fewest_pending_while_it_has_room() {
-        let (mut lanes, now) = (lanes(3), Time::now());
-        assert_eq!(lanes.pick(now), None);
-        lanes.begin(0, 'a', false);
-        lanes.begin(2, 'c', false);
-        lanes.ride(0);
-        assert_eq!(lanes.pick(now), Some((2, 'c')));
-        lanes.ride(2);
-        lanes.ride(2);
-        assert_eq!((lanes.pick(now), lanes.room(now, 2)), (Some((0, 'a')), 0));
-        lanes.retire(0);
-        assert_eq!((lanes.pick(now), lanes.room(now, 0)), (None, 0));
-        lanes.answered(2);
-        assert_eq!((lanes.pick(now), lanes.pending()), (Some((2, 'c')), 4));
-        lanes.end(2);
-        assert_eq!((lanes.pick(now), lanes.pending()), (None, 2));
-        lanes.begin(0, 'd', false);
-        assert_eq!((lanes.pick(now), lanes.pending()), (Some((0, 'd')), 1));
+        let (mut loads, now) = (loads(3), Time::now());
+        assert_eq!(loads.pick(now), None);
+        loads.begin(0, 'a', false);
+        loads.begin(2, 'c', false);
+        loads.add_call(0);
+        assert_eq!(loads.pick(now), Some((2, 'c')));
+        loads.add_call(2);
+        loads.add_call(2);
+        assert_eq!((loads.pick(now), loads.room(now, 2)), (Some((0, 'a')), 0));
+        loads.retire(0);
+        assert_eq!((loads.pick(now), loads.room(now, 0)), (None, 0));
+        loads.answered(2);
+        assert_eq!((loads.pick(now), loads.pending()), (Some((2, 'c')), 4));
+        loads.end(2);
+        assert_eq!((loads.pick(now), loads.pending()), (None, 2));
+        loads.begin(0, 'd', false);
+        assert_eq!((loads.pick(now), loads.pending()), (Some((0, 'd')), 1));
     }
 
     #[test]
     fn many_are_picked_from_as_few_are() {
-        let (mut lanes, now) = (lanes(3), Time::now());
+        let (mut loads, now) = (loads(3), Time::now());
         let all = FEW + 9;
         // In an order with few places at first, and then many at once.
         for at in (0..10).chain((10..all).rev()) {
-            lanes.begin(at, 'c', false);
+            loads.begin(at, 'c', false);
         }
         for pending in 1..3 {
             for at in 0..all {
-                assert_eq!(lanes.pick(now), Some((at, 'c')), "{pending}");
-                lanes.ride(at);
+                assert_eq!(loads.pick(now), Some((at, 'c')), "{pending}");
+                loads.add_call(at);
             }
         }
-        assert_eq!((lanes.pick(now), lanes.pending()), (None, 3 * all));
-        lanes.answered(40);
-        lanes.answered(20);
-        lanes.answered(20);
-        lanes.end(3);
-        assert_eq!(lanes.pick(now), Some((20, 'c')));
-        lanes.retire(20);
-        assert_eq!(lanes.pick(now), Some((40, 'c')));
-        lanes.distrust(now);
-        assert_eq!(lanes.pick(now), None);
+        assert_eq!((loads.pick(now), loads.pending()), (None, 3 * all));
+        loads.answered(40);
+        loads.answered(20);
+        loads.answered(20);
+        loads.end(3);
+        assert_eq!(loads.pick(now), Some((20, 'c')));
+        loads.retire(20);
+        assert_eq!(loads.pick(now), Some((40, 'c')));
+        loads.distrust(now);
+        assert_eq!(loads.pick(now), None);
     }
 
     #[test]
     fn one_that_was_lost_before_is_tried_alone() {
-        let (mut lanes, now) = (lanes(3), Time::now());
-        lanes.begin(0, 'a', true);
-        assert_eq!((lanes.pick(now), lanes.room(now, 0)), (None, 0));
-        lanes.end(0);
-        lanes.begin(0, 'a', false);
-        assert_eq!(lanes.room(now, 0), 2);
+        let (mut loads, now) = (loads(3), Time::now());
+        loads.begin(0, 'a', true);
+        assert_eq!((loads.pick(now), loads.room(now, 0)), (None, 0));
+        loads.end(0);
+        loads.begin(0, 'a', false);
+        assert_eq!(loads.room(now, 0), 2);
     }
 
     #[test]
     fn a_server_that_breaks_it_gets_one_at_a_time_for_a_while() {
-        let (mut lanes, now) = (lanes(3), Time::now());
-        lanes.begin(0, 'a', false);
-        lanes.distrust(now);
-        assert!(lanes.is_serial(now));
-        assert_eq!((lanes.pick(now), lanes.room(now, 0)), (None, 0));
+        let (mut loads, now) = (loads(3), Time::now());
+        loads.begin(0, 'a', false);
+        loads.distrust(now);
+        assert!(loads.is_serial(now));
+        assert_eq!((loads.pick(now), loads.room(now, 0)), (None, 0));
         let after = now + Duration::from_secs(60);
         assert_eq!(
-            (lanes.pick(after), lanes.room(after, 0)),
+            (loads.pick(after), loads.room(after, 0)),
             (Some((0, 'a')), 2)
         );
-        assert_eq!((lanes.is_serial(after), lanes.broken()), (false, 1));
+        assert_eq!((loads.is_serial(after), loads.broken()), (false, 1));
     }
 }
