@@ -1,4 +1,4 @@
-//! The command lines. Each command declares its options as a table of rows ([`option`]); one parser ([`parse`]) reads
+//! The command lines. Each command declares its options as a table of rows (`option`); one parser (`parse`) reads
 //! all command lines, and the help texts, the man pages and the completions are written from the same rows.
 
 use std::ffi::OsString;

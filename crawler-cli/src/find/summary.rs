@@ -12,7 +12,7 @@ use crate::crawl::stats::{Stats, Totals};
 /// How a search went, or how it is going. Of one that was gone on with, all runs together but where it says otherwise.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// It was gone on with: its [state](Find::state) was that of a search that had been cut off.
+    /// The search continues an interrupted one: its [state](super::State) had one already.
     pub resumed: bool,
     /// What leads from one URL to the next, so that what is read are directories or pages.
     pub follow: Follow,
@@ -62,7 +62,7 @@ impl Summary {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
-    /// Nothing was left to do, or, in [`Event::Turn`], it goes on.
+    /// Nothing was left to do, or, in [`Event::Turn`](super::Event::Turn), it goes on.
     Finished,
     /// The expression ended it: `-quit`.
     Quit,

@@ -64,7 +64,7 @@ pub struct KeptCrawl {
     pub held: Vec<(u64, String, Place)>,
     /// What was seen.
     pub known: Vec<u128>,
-    /// How many URLs are to be asked for, which come when [`HostCrawl::wants_back`] says so.
+    /// How many URLs are to be asked for, which come when `HostCrawl::wants_back` says so.
     pub spilled: u64,
 }
 
