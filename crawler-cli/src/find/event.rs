@@ -5,7 +5,7 @@ use super::found::{Found, Saved, Unread};
 use super::state::StateError;
 use super::summary::Summary;
 
-/// What [`Find::run`](super::Find::run) reports.
+/// What [`Find::run`](super::Find::run)(super::Find::run) reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A wanted file or directory: `-print`.

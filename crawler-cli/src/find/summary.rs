@@ -62,7 +62,7 @@ impl Summary {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
-    /// Nothing was left to do, or, in [`Event::Turn`](super::Event::Turn), it goes on.
+    /// Nothing was left to do. In [`Event::Turn`](super::Event::Turn): the search goes on.
     Finished,
     /// The expression ended it: `-quit`.
     Quit,

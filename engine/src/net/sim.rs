@@ -21,7 +21,7 @@
 //! let mut net = SimNet::new(42);
 //! net.listen(to.clone(), Link::default(), server.clone());
 //!
-//! A client that drives the network by hand. `HostClient::with_net` does all of this.
+//! // A client that drives the network by hand. `HostClient::with_net` does all of this.
 //! let mut events = Vec::new();
 //! let mut stream = net.connect(Token(0), &to, &SocketOptions::default())?;
 //! net.poll(&mut events, None)?;
