@@ -1,9 +1,8 @@
-//! Text from outside, made safe to show. A name or a message may hold escape sequences that would move the cursor,
-//! recolour the screen or reverse what is read; here they become visible escapes.
+//! Text from outside, made safe to show. A name or a message may contain control sequences that move the cursor, change
+//! colours or reverse the direction of text. Here they become visible escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// `text` with every character that a terminal would act on replaced by its escape, as `\u{1b}`.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
@@ -65,11 +64,6 @@ pub fn json_string(text: &str) -> String {
         }
     }
     out
-}
-
-/// Writes a help text to standard output. That its reader went away is no failure.
-pub fn print_help(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// C0 and C1 controls, DEL, line and paragraph separators, and the marks that change the direction of text.

@@ -1,5 +1,5 @@
-//! `crawler-cli demo`: shows `find` at work without a network or any set-up. Serves the sample mirror of [`tree`]
-//! from this process and searches it by the same code as `crawler-cli find`.
+//! `crawler-cli demo`: shows `find` at work without a network. Serves the sample mirror of [`tree`] from this process
+//! and searches it with the code of `crawler-cli find`.
 
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
@@ -77,14 +77,14 @@ fn show() -> io::Result<bool> {
     Ok(complete)
 }
 
-/// Some of the URLs, evenly, the first and the last among them.
+/// Some of the URLs at even distances, including the first and the last.
 fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
     let shown = urls.len().min(SHOWN);
     let last = urls.len().saturating_sub(1);
     (0..shown).map(move |i| &urls[i * last / (SHOWN - 1)])
 }
 
-/// The URLs in order, and how the search went.
+/// The URLs in order, and the summary of the search.
 fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
     let find = Find::new().start(url).map_err(io::Error::other)?;
     let mut live = Live::new(Progress::Line);
@@ -127,7 +127,7 @@ fn write(text: &str) -> io::Result<()> {
 
 const NAME: &str = "repomd.xml";
 
-/// How many of the URLs found are shown, at the most.
+/// The largest number of URLs that are shown.
 const SHOWN: usize = 10;
 
 const BY_HAND: &str = "

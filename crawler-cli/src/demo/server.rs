@@ -1,5 +1,5 @@
 //! A small HTTP/1.1 server for the sample mirror, on a free port of the loopback interface: nginx's index pages, a
-//! redirect for a directory without its `/`, keep-alive. One thread per connection; it lives as long as the process.
+//! redirect for a directory without its `/`, keep-alive. One thread per connection; the server runs until the process ends.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -30,7 +30,7 @@ impl Server {
     /// Listens and serves in the background, until the process ends.
     ///
     /// # Errors
-    /// No socket or no thread to be had.
+    /// There is no socket or no thread for the server.
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -56,7 +56,7 @@ impl Server {
 fn accept(listener: &TcpListener, served: &Arc<Served>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // Out of descriptors, most likely: others must end first.
+            // Most likely there are no free descriptors: other connections must end first.
             thread::sleep(Duration::from_millis(20));
             continue;
         };
@@ -68,7 +68,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
         let spawned = thread::Builder::new()
             .stack_size(128 * 1024)
             .spawn(move || {
-                // A client that goes away in the middle is its own affair.
+                // An error means that the client closed the connection.
                 let _ = converse(stream, &shared.requests);
                 shared.connections.fetch_sub(1, Ordering::Relaxed);
             });
@@ -97,7 +97,7 @@ fn converse(stream: TcpStream, requests: &AtomicU64) -> io::Result<()> {
     Ok(())
 }
 
-/// What matters of a request.
+/// The parts of a request that the server uses.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Request {
     method: String,
@@ -127,7 +127,7 @@ fn read_head(reader: &mut impl io::BufRead) -> io::Result<Option<Request>> {
         if header.is_empty() {
             return Ok(Some(request));
         }
-        // A body would be taken for the next request; nobody sends one here.
+        // A body would be read as the next request; no client sends a body here.
         request.close |= header == "connection: close" || header.starts_with("content-length:");
     }
 }

@@ -1,5 +1,5 @@
-//! The sample mirror: a tree in the shape of a CentOS Stream mirror, generated from nothing. Pure: a path in, the
-//! entries of that directory out, the same each time.
+//! The sample mirror: a tree in the shape of a CentOS Stream mirror, computed without any files. Pure: the entries of a
+//! directory depend on its path alone.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub struct Item {
     pub below: Option<Place>,
 }
 
-/// A directory of the tree, by what it holds.
+/// A directory of the tree, by its contents.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Place {
     /// The top.
@@ -27,7 +27,7 @@ pub enum Place {
     Repository(Release),
     /// One repository for one architecture.
     Architecture(Build),
-    /// What a repository's binary packages lie in.
+    /// The directory of the binary packages of a repository.
     Os(Build),
     /// Holds the [`Tree`](Self::Tree) of debug or source packages.
     Holder(Build),
@@ -37,7 +37,7 @@ pub enum Place {
     Packages(Build),
     /// The packages of one letter.
     Letter(Build, char),
-    /// `repomd.xml` and what it names.
+    /// `repomd.xml` and the files that it names.
     Repodata,
     /// Boot images.
     Images,
@@ -49,7 +49,7 @@ pub enum Place {
     Group(Build, &'static str),
     /// The one repository of a group.
     GroupRepository(Build, &'static str),
-    /// Names that go wrong elsewhere.
+    /// Names that other programs handle wrongly.
     Awkward,
     /// A directory with an awkward name and a file of the same name.
     AwkwardLeaf(&'static str),
@@ -58,7 +58,7 @@ pub enum Place {
 /// A release's number.
 pub type Release = u8;
 
-/// What packages are built for.
+/// The architecture of packages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Build {
     release: Release,
@@ -74,7 +74,7 @@ impl Place {
         })
     }
 
-    /// Its entries.
+    /// The entries of the directory.
     pub fn items(self) -> Vec<Item> {
         match self {
             Self::Root => vec![
@@ -280,7 +280,7 @@ const SOURCES: [&str; 54] = [
     "llvm",
 ];
 
-/// Names that hold a whole repository.
+/// Names of directories with a whole repository.
 const AWKWARD_TREES: [&str; 3] = ["100% C++ & friends", "что это?", "r[1] {a,b} #tag"];
 
 /// Names that are awkward in URLs, in HTML, in shells or on terminals.

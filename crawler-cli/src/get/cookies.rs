@@ -11,7 +11,7 @@ use courser::{Cookie, CookieJar, Response};
 use super::args::CookieArgs;
 use super::redirect::Hop;
 
-/// What the transfers of a group do about cookies.
+/// The cookies of the transfers of a group.
 #[derive(Debug, Default)]
 pub(super) struct Cookies {
     /// As typed with `-b`: `a=b; c=d`.
@@ -23,8 +23,8 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Reads the files into `jar`. One that cannot be read is as good as an empty one, as in curl: the first run with
-    /// `-b jar -c jar` has none.
+    /// Reads the files into `jar`. A file that cannot be read counts as empty, as in curl: the first run with
+    /// `-b jar -c jar` has no file.
     pub(super) fn new(args: &CookieArgs, jar: &CookieJar) -> Self {
         let mut cookies = Self {
             keep: args.jar.is_some(),
@@ -64,7 +64,7 @@ impl Cookies {
         value
     }
 
-    /// Takes in what a response sets.
+    /// Stores the cookies of a response.
     pub(super) fn store(&self, jar: &CookieJar, hop: &Hop, response: &Response) {
         if self.keep
             && let Ok(url) = Url::parse(&hop.target.url())

@@ -35,11 +35,11 @@ pub(super) fn read_body(data: &[Data]) -> Result<Option<Vec<u8>>, Failure> {
 #[derive(Clone, Copy)]
 pub(super) enum FileText {
     AsIs,
-    /// CR, LF and NUL are dropped.
+    /// All but CR, LF and NUL.
     WithoutLineEnds,
 }
 
-/// The bytes typed, or those of the file that `@name` names.
+/// The bytes as typed, or the bytes of the file in `@name`.
 pub(super) fn typed_or_file(typed: &OsStr, keep: FileText) -> Result<Vec<u8>, Failure> {
     let Some(file) = typed.as_bytes().strip_prefix(b"@") else {
         return Ok(typed.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! curl's exit codes, and which of them a failure of the engine is.
+//! curl's exit codes, and the exit code of each failure of the engine.
 
 use std::error::Error as _;
 use std::fmt;
@@ -64,7 +64,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
             TlsPart::Crl => Exit::RevocationList,
             _ => Exit::TlsHandshake,
         },
-        // What is wrong with other parts was found before.
+        // Other parts of the URL were checked before.
         ErrorKind::Misuse(Misuse::Url { .. }) => Exit::NotResolved,
         ErrorKind::Misuse(Misuse::Proxy { error, .. }) => match error {
             UrlError::Scheme(_) => Exit::NotConnected,
@@ -85,7 +85,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Peer(PeerFault::Empty) => Exit::Empty,
         ErrorKind::Peer(PeerFault::Truncated) if phase == Phase::Body => Exit::Partial,
         ErrorKind::Peer(PeerFault::UnsupportedTransferEncoding) => Exit::BadEncoding,
-        // curl takes it for HTTP/0.9, or for a version that it does not speak.
+        // curl reads this as HTTP/0.9, or as an unsupported version.
         ErrorKind::Peer(PeerFault::BadStatusLine) => Exit::UnsupportedProtocol,
         ErrorKind::Peer(
             PeerFault::BadHeader
@@ -102,7 +102,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Io(_) if matches!(phase, Phase::Queue | Phase::Connect) => Exit::NotConnected,
         ErrorKind::Io(_) if phase == Phase::Tls => Exit::TlsHandshake,
         ErrorKind::Io(_) if phase == Phase::Send => Exit::Send,
-        // The rest came wrong: curl's "failure in receiving network data".
+        // All other invalid answers: curl's "failure in receiving network data".
         _ => Exit::Receive,
     }
 }
@@ -133,13 +133,13 @@ fn exit_for_proxy(fault: &ProxyFault) -> Exit {
         | ProxyFault::Inexpressible
         | ProxyFault::Socks(_)
         | ProxyFault::BadSocksReply => Exit::Proxy,
-        // There should have been TLS.
+        // Bytes arrived before the TLS handshake.
         ProxyFault::Surplus => Exit::TlsHandshake,
         _ => Exit::Receive,
     }
 }
 
-/// What OpenSSL calls that fault of a certificate: the value of `%{ssl_verify_result}`.
+/// OpenSSL's number for a fault of a certificate: the value of `%{ssl_verify_result}`.
 pub(super) fn verify_result(fault: &TlsFault) -> u16 {
     match fault {
         TlsFault::Expired { .. } => 10,
@@ -154,7 +154,7 @@ pub(super) fn verify_result(fault: &TlsFault) -> u16 {
     }
 }
 
-/// Why a transfer failed. `Display` is one line without the URL: what was being done, and what went wrong.
+/// Why a transfer failed. `Display` is one line without the URL: the phase and the cause.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Failure {
     pub(super) exit: Exit,
@@ -162,7 +162,7 @@ pub(super) struct Failure {
     cause: String,
     /// What the user could do about it.
     pub(super) hint: &'static str,
-    /// Nobody reads stdout any more: nothing is said about it, and nothing else is worth starting.
+    /// The reader of stdout is gone: there is no message, and no further transfer.
     pub(super) reader_gone: bool,
 }
 
@@ -199,7 +199,7 @@ impl From<&courser::Error> for Failure {
             (_, phase, _) => phase.to_string(),
         };
         let cause = match error.kind() {
-            // These two repeat the phase in their own text.
+            // The texts of these two repeat the phase.
             ErrorKind::Io(error) => error.to_string(),
             ErrorKind::Timeout(limit) => format!("timed out ({limit})"),
             _ => match error.source() {
@@ -225,7 +225,7 @@ impl From<&courser::Error> for Failure {
 }
 
 impl Failure {
-    /// The same, where the address that was tried is a proxy's.
+    /// The same failure, of a connection to a proxy.
     pub(super) fn at_proxy(mut self) -> Self {
         if let Some(address) = self.phase.strip_prefix(CONNECTING) {
             self.phase = format!("connecting to the proxy {address}");
@@ -234,7 +234,7 @@ impl Failure {
     }
 }
 
-/// Before an address.
+/// The text before an address.
 const CONNECTING: &str = "connecting to ";
 
 impl fmt::Display for Failure {

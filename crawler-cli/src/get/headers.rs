@@ -42,7 +42,7 @@ fn read_header(typed: &OsStr, rules: &mut Vec<HeaderRule>) -> Result<(), Failure
 pub(super) fn for_proxy(headers: &[HeaderRule], own: Vec<HeaderRule>) -> Vec<(String, Vec<u8>)> {
     let sent = |rule| match rule {
         HeaderRule::Send(name, value) => Some((name, value)),
-        // There is nothing that could be taken away.
+        // There are no default headers that could be removed.
         HeaderRule::Remove(_) => None,
     };
     let is_secret = |(name, _): &(String, Vec<u8>)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
@@ -69,7 +69,7 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
     }
     match line.trim_ascii_end() {
         [empty @ .., b';'] => Ok(HeaderRule::Send(name(empty)?, Vec::new())),
-        // The line itself may be a secret whose name was forgotten.
+        // The line itself is not shown: it may be a secret without its name.
         _ => Err(usage("a header needs a colon after its name")),
     }
 }

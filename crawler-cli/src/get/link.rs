@@ -15,11 +15,11 @@ use super::settings::Settings;
 use super::show;
 use super::target::Target;
 
-/// A client of the engine. There is one for each group of settings.
+/// A client of the engine. Each group of settings has its own.
 pub(super) enum Link {
-    /// Of every URL, with the proxies for some.
+    /// For any URL, with the proxies.
     Any(Box<Client>, Proxies),
-    /// Of whoever listens at a Unix socket.
+    /// For the server at a Unix socket.
     Unix(Box<HostClient>),
 }
 
@@ -65,7 +65,7 @@ impl Link {
         Ok(Self::Any(Box::new(client), proxies))
     }
 
-    /// What the request to `target` has as its target.
+    /// The request target for `target`.
     pub(super) fn request_target(&self, target: &Target) -> String {
         match self {
             Self::Any(..) => target.url(),
@@ -84,11 +84,11 @@ impl Link {
         }
     }
 
-    /// Runs one call until it completes: for a streaming one, until the head is there.
+    /// Runs one call until it completes. A streaming call completes when its head has arrived.
     pub(super) fn complete(&mut self, call: Call) -> Result<Completion, Failure> {
         either!(self, client => client.submit(call));
         loop {
-            // There is no other call that could complete.
+            // There is only this call.
             if let Some(done) = self.wait()? {
                 return Ok(done);
             }
@@ -106,7 +106,7 @@ impl Link {
             match either!(self, client => client.read_body(id, buffer)) {
                 Ok(Read::Pending) => {
                     self.wait()?;
-                    // There is only one body that it can be.
+                    // There is only this body.
                     either!(self, client => client.readable_body());
                 }
                 Ok(read) => return Ok(read),
@@ -115,34 +115,34 @@ impl Link {
         }
     }
 
-    /// Drops what is left of a body, and its connection if that is not at its end.
+    /// Drops the rest of a body, and its connection if the body is not at its end.
     pub(super) fn cancel(&mut self, id: CallId) {
         either!(self, client => client.cancel(id));
     }
 }
 
-/// The clients, each with the settings that it was opened for.
+/// The clients, each with its settings.
 pub(super) struct Links {
     open: Vec<(Settings, bool, Link)>,
     verbose: bool,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What the engine told about connections since [`Links::forget`].
+/// What the engine reported about connections since [`Links::forget`].
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) resolved: Option<Instant>,
     pub(super) connected: Option<Instant>,
     pub(super) remote: Option<Address>,
     pub(super) local: Option<Address>,
-    /// A proxy has been asked for a tunnel.
+    /// A proxy was asked for a tunnel.
     pub(super) asked_proxy: bool,
-    /// The proxy's answer to that.
+    /// The answer of the proxy.
     pub(super) proxy_head: Option<Vec<u8>>,
 }
 
 impl Links {
-    /// None yet. `verbose` is `-v`.
+    /// No clients yet. `verbose` is `-v`.
     pub(super) fn new(verbose: bool) -> Self {
         Self {
             open: Vec::new(),
@@ -157,7 +157,7 @@ impl Links {
         settings: &Settings,
         target: &Target,
     ) -> Result<&mut Link, Failure> {
-        // What TLS needs is not looked at before somebody needs TLS, as in curl.
+        // The files of TLS are read only if a URL needs TLS, as in curl.
         let secure = target.scheme == Scheme::Https;
         if secure && settings.unix_socket.is_some() {
             let cause = "https over a Unix socket is not supported";
@@ -180,7 +180,7 @@ impl Links {
         lock(&self.seen)
     }
 
-    /// Begins to see anew.
+    /// Forgets all reports.
     pub(super) fn forget(&self) {
         *self.seen() = Seen::default();
     }
@@ -207,7 +207,7 @@ impl Links {
     }
 }
 
-/// Nothing that could be half done: whoever panicked, what is there is right.
+/// The fields are independent: after a panic of another user, they are still valid.
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

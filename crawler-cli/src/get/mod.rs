@@ -6,16 +6,16 @@
 //! ```
 //!
 //! Where this differs from curl, on purpose:
-//! - Nothing is sent before the whole command line is understood and every file that it names is read; a file that
-//!   cannot be read is exit 26, never an empty body.
+//! - Nothing is sent before the whole command line is parsed and every file that it names is read. A file that cannot
+//!   be read is exit 26, never an empty body.
 //! - Credentials appear in no message, in no `-v` line and in no `-w` variable. Passwords are not asked for.
 //! - `--max-filesize` holds for bodies of unannounced length too: the transfer ends at the limit.
 //! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
 //!   errors.
-//! - Credentials are dropped for good once a redirect has left the first origin, and so is the text of `-b`.
-//! - A `Proxy-Authorization` of `-H` is for the proxy, and never for a server behind it or past it.
+//! - After a redirect to another origin, credentials and the text of `-b` are not sent any more.
+//! - A `Proxy-Authorization` of `-H` is sent only to the proxy, never to a server.
 //! - The default authorities are Mozilla's as compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a file.
-//! - A body cut short is an error for every framing that can tell, and so is a head cut short (56).
+//! - An incomplete body is an error if its framing shows that it is incomplete. An incomplete head is an error (56).
 //! - There is no URL globbing, no progress meter and no configuration file.
 
 pub(crate) mod args;
@@ -111,7 +111,7 @@ fn transfer_all(args: &HiArgs) -> Exit {
     exit
 }
 
-/// `-c`: after each transfer, so that one that is interrupted loses little.
+/// `-c`: after each transfer, so that an interruption loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
     let mut sink = Sink::new(Some(path.as_os_str()));
     sink.write(cookies::saved(jar).as_bytes())
@@ -122,7 +122,7 @@ fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {
     format
         .fill(facts, &mut stdout, &mut stderr)
         .map_err(|error| Failure::write("--write-out", &error))?;
-    // There is no one left to tell if stderr fails.
+    // If stderr fails, there is no place for a message.
     let _ = io::stderr().lock().write_all(&stderr);
     write_stdout(&stdout)
 }

@@ -1,4 +1,4 @@
-//! Where bytes go: files opened when their first byte comes, and stdout.
+//! Where bytes are written: stdout, and files that are opened with the first byte.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use super::exit::Failure;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// Where one transfer's output goes.
+/// The output of one transfer.
 #[derive(Debug)]
 pub(super) struct Sink {
-    /// Nothing is stdout.
+    /// `None` is stdout.
     path: Option<PathBuf>,
-    /// Opened by the first write: a transfer that fails before it leaves an old file alone.
+    /// Opened by the first write, so that a transfer that fails before leaves an old file as it is.
     file: Option<File>,
 }
 
 impl Sink {
-    /// A file by name; nothing or `-` is stdout.
+    /// A file by name; `None` or `-` is stdout.
     pub(super) fn new(name: Option<&OsStr>) -> Self {
         Self {
             path: name.filter(|name| *name != "-").map(PathBuf::from),
@@ -26,7 +26,7 @@ impl Sink {
         }
     }
 
-    /// Writes all of `bytes` now: nothing is held back while a server pauses.
+    /// Writes all of `bytes` at once, so that the output is complete while a server pauses.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = &self.path else {
             return write_stdout(bytes);
@@ -47,13 +47,13 @@ impl Sink {
         self.write(head)
     }
 
-    /// Ends a transfer that went well: a file without a byte exists all the same.
+    /// Ends a successful transfer. The file exists afterwards, even if it is empty.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.write(b"")
     }
 }
 
-/// Writes and flushes, so that an error belongs to these bytes.
+/// Writes and flushes, so that an error is reported for these bytes.
 pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)
@@ -61,7 +61,7 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::stdout(&error))
 }
 
-/// Writes one line to stderr. There is no one left to tell if that fails.
+/// Writes one line to stderr. If that fails, there is no place for a message.
 pub(super) fn say(line: &str) {
     let mut line = neutralise_bytes(line.as_bytes(), Keep::Nothing);
     line.push(b'\n');

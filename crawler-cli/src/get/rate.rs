@@ -42,7 +42,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// How long the next transfer has to wait at `now`. It counts as started after that wait.
+    /// How long the next transfer has to wait at `now`. The transfer is counted as started after that time.
     pub(super) fn delay(&mut self, rate: Rate, now: Instant) -> Duration {
         let delay = match self.last_start {
             Some(last) => rate.interval.saturating_sub(now.duration_since(last)),

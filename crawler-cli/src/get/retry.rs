@@ -1,11 +1,11 @@
-//! `--retry`: which transfers are begun again, and when.
+//! `--retry`: which transfers are retried, and when.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use super::exit::{Exit, Failure};
 use super::facts::Facts;
 
-/// The options of repetition.
+/// The options about retries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Retry {
     pub(crate) times: u32,
@@ -15,13 +15,13 @@ pub(crate) struct Retry {
     pub(crate) all_errors: bool,
 }
 
-/// The repetitions of one transfer.
+/// The retries of one transfer.
 #[derive(Debug)]
 pub(super) struct Retries<'a> {
     rule: &'a Retry,
     begun: Instant,
     left: u32,
-    /// The next one's, without a delay of the user's or the server's.
+    /// The delay of the next retry, if neither the user nor the server gives one.
     delay: Duration,
 }
 
@@ -35,12 +35,12 @@ impl Retry {
         }
     }
 
-    /// Repetitions that are allowed.
+    /// The largest number of retries.
     pub(super) fn limit(&self) -> u32 {
         self.times
     }
 
-    /// Whether that outcome may be another one next time.
+    /// Whether the next attempt may have another outcome.
     fn is_passing(&self, facts: &Facts, outcome: &Result<(), Failure>) -> bool {
         match outcome {
             Err(failure) if failure.reader_gone => false,
@@ -56,7 +56,7 @@ impl Retry {
 }
 
 impl Retries<'_> {
-    /// How long to wait before the transfer is begun again; `None` if it is not.
+    /// How long to wait before the next retry; `None`: there is no retry.
     pub(super) fn next(
         &mut self,
         now: Instant,
@@ -68,7 +68,7 @@ impl Retries<'_> {
         }
         let told = told(facts);
         let delay = told.or(self.rule.delay).unwrap_or(self.delay);
-        // As in curl: only a delay of the server's has to end in time.
+        // As in curl: only a delay that the server asks for has to end in time.
         let elapsed = now.duration_since(self.begun);
         let after = elapsed.saturating_add(told.unwrap_or_default());
         let late = |limit| elapsed >= limit || after > limit;
@@ -80,18 +80,18 @@ impl Retries<'_> {
         Some(delay)
     }
 
-    /// Repetitions that are still allowed.
+    /// Retries that are left.
     pub(super) fn left(&self) -> u32 {
         self.left
     }
 }
 
-/// As in curl: the statuses of a problem that passes.
+/// Statuses of problems that may pass, as in curl.
 fn is_busy(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// The server's word; 0 is none.
+/// The delay that the server asks for; 0 is no delay.
 fn told(facts: &Facts) -> Option<Duration> {
     let told = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
     (!told.is_zero()).then_some(told)

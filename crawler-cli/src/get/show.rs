@@ -1,4 +1,4 @@
-//! `-v`: connections and heads on stderr, in curl's form, without credentials.
+//! `-v`: connections and heads on stderr, in curl's format, without credentials.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use courser::{ObserverEvent, Response};
 use super::output::say;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// Shows what happens, but for responses, of which more can be known in the end.
+/// Shows an event. Responses are shown at their end, when more is known about them.
 pub(super) fn event(event: &ObserverEvent<'_>) {
     match event {
-        // An address is its own.
+        // An address needs no lookup.
         ObserverEvent::Resolved { name, .. }
             if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {}
         ObserverEvent::Resolved { name, addresses } => {

@@ -1,4 +1,4 @@
-//! What a typed URL means: where to connect, and the request target to send.
+//! A URL as typed: where to connect, and the request target to send.
 //!
 //! The authority is parsed by the `url` crate. Path and query are not: they go to the server as they were typed. Only
 //! these change, as in curl: `/./` and `/../` are resolved unless `--path-as-is` is given (encoded dots are left
@@ -24,14 +24,14 @@ pub(super) struct Target {
     pub(super) authority: String,
     /// Visible ASCII only; begins with `/`.
     pub(super) path_and_query: String,
-    /// With its `#`; shown and never sent.
+    /// With its `#`; shown, but never sent.
     fragment: String,
     /// `user:password` from the URL, decoded.
     pub(super) user: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// Understands `typed`. A missing scheme is `http`.
+    /// Parses `typed`. A missing scheme is `http`.
     ///
     /// # Errors
     /// [`Exit::MalformedUrl`] or [`Exit::UnsupportedProtocol`].
@@ -100,10 +100,10 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// `typed` without its credentials: what is shown of a URL in messages and `%{url}`.
+/// `typed` without its credentials, for messages and `%{url}`.
 pub(super) fn without_credentials(typed: &[u8]) -> String {
     let parts = Parts::split(typed);
-    // A password with a bare `/` makes what stands before it the authority, a senseless one.
+    // With a bare `/` in the password, the text before it is parsed as the authority, which is then invalid.
     let searched = match parse_authority(Scheme::Http, parts.authority) {
         Ok(_) => parts.authority,
         Err(_) => parts.after_scheme,
@@ -187,7 +187,7 @@ fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failur
     if host.is_empty() {
         return Err(malformed("no host"));
     }
-    // To the URL standard a backslash is a slash; no host has one.
+    // The URL standard reads a backslash as a slash; no host contains one.
     if host.contains('\\') {
         return Err(malformed("backslash in the host"));
     }

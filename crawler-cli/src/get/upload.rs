@@ -1,4 +1,4 @@
-//! `-T`: the file that is sent, opened anew for each request that sends it.
+//! `-T`: the file to send. It is opened for each request that sends it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(super) enum Opened {
 }
 
 impl Upload {
-    /// A file by name; `-` is stdin, and an empty name is none at all.
+    /// A file by name; `-` is stdin, and an empty name means no upload.
     pub(super) fn new(name: OsString) -> Option<Self> {
         match name.as_encoded_bytes() {
             b"" => None,
@@ -33,7 +33,7 @@ impl Upload {
         }
     }
 
-    /// Opens it for one request.
+    /// Opens the file for one request.
     pub(super) fn open(&self) -> Result<Opened, Failure> {
         let path = match self {
             Self::Stdin => return Ok(Opened::Stdin),
@@ -56,7 +56,7 @@ impl Upload {
         })
     }
 
-    /// A URL that ends in `/` gets the file's name, as in curl.
+    /// Appends the name of the file to a URL that ends in `/`, as curl does.
     pub(super) fn name_target(&self, target: &mut Target) {
         let Self::File(path) = self else { return };
         let Some(name) = Path::new(path).file_name() else {
@@ -67,7 +67,7 @@ impl Upload {
 }
 
 impl Opened {
-    /// Bytes, if that is known.
+    /// The length in bytes, if it is known.
     pub(super) fn length(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
@@ -75,7 +75,7 @@ impl Opened {
         }
     }
 
-    /// Makes it the body of `request`.
+    /// Makes the file the body of `request`.
     pub(super) fn fill(self, request: &mut Request, chunked: bool) {
         match self {
             Self::Stdin => request.body_stream(io::stdin(), None),

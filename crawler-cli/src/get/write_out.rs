@@ -43,7 +43,7 @@ enum Piece {
 }
 
 impl WriteOut {
-    /// Understands any text: what is not a variable or an escape stands for itself.
+    /// Parses any text. Text that is no variable and no escape is printed as it is.
     pub(super) fn parse(format: &[u8]) -> Self {
         let mut pieces = Vec::new();
         let mut text = Vec::new();
@@ -80,7 +80,7 @@ impl WriteOut {
         Self { pieces }
     }
 
-    /// Writes the filled-in format. An unknown variable is nothing on stdout and a line on stderr, as in curl.
+    /// Writes the format with its variables. An unknown variable writes nothing to stdout and a line to stderr, as in curl.
     ///
     /// # Errors
     /// Those of the two writers, and of the files that the format names.
@@ -126,14 +126,14 @@ impl WriteOut {
     }
 }
 
-/// Where the filled-in format goes.
+/// Where the output goes.
 enum To {
     Stdout,
     Stderr,
     File(File),
 }
 
-/// What stands behind a `%` and is no variable: `header{name}` or `output{name}`.
+/// `header{name}` or `output{name}`, after a `%`.
 fn with_name(tail: &[u8]) -> Option<(Piece, &[u8])> {
     if let Some(rest) = tail.strip_prefix(b"header{") {
         let (name, after) = braced(rest)?;
@@ -201,9 +201,9 @@ struct Variable {
     field: fn(&Facts) -> Field,
 }
 
-/// A value, with the way in which curl prints it.
+/// A value, by the way in which curl prints it.
 enum Field {
-    /// Without one: nothing as text, `null` in JSON.
+    /// `None` is empty as text and `null` in JSON.
     Text(Option<String>),
     Number(u64),
     /// Three digits.
@@ -236,7 +236,7 @@ fn text(value: impl Into<String>) -> Field {
     Field::Text(Some(value.into()))
 }
 
-/// The IP address; nothing over a Unix socket.
+/// The IP address; empty for a Unix socket.
 fn ip(end: &Option<(String, u16)>) -> Field {
     Field::Text(end.as_ref().map(|(ip, _)| ip.clone()))
 }
@@ -256,12 +256,12 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// A part of a URL; nothing of what is none, and nothing that is not there.
+/// A part of a URL; empty if the URL is invalid or has no such part.
 fn part(url: &str, part: fn(&Url) -> Option<String>) -> Field {
     Field::Text(Url::parse(url).ok().and_then(|url| part(&url)))
 }
 
-/// As it was typed, or with the scheme that a URL without one has.
+/// The URL as typed; a URL without a scheme gets `http`.
 fn typed(facts: &Facts) -> String {
     if facts.url.contains("://") {
         facts.url.clone()
@@ -302,8 +302,8 @@ const fn var(name: &'static str, field: fn(&Facts) -> Field) -> Variable {
     Variable { name, field }
 }
 
-/// The variables with a value, in the order of curl's manual. Not there are those of FTP, and those that name a user
-/// or a password.
+/// The variables with a value, in the order of curl's manual, without those of FTP and those that show a user or a
+/// password.
 #[rustfmt::skip]
 static VARIABLES: &[Variable] = &[
     var("certs", |f| text(pem(&f.certificates))),

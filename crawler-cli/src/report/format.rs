@@ -1,5 +1,5 @@
-//! One result in the form that was asked for. A name can hold anything: what is not UTF-8 becomes U+FFFD in JSON and
-//! CSV, and what a terminal would act on is escaped. The URL is always exact.
+//! One result in the chosen format. A name can contain any bytes: in JSON and CSV, bytes that are not UTF-8 become
+//! U+FFFD, and characters that a terminal would act on are escaped. The URL is always exact.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What stands above all results.
+    /// The text before all results.
     pub(crate) fn header(self) -> String {
         match self {
             Self::Csv => NAMES.join(",") + "\r\n",
@@ -32,7 +32,7 @@ impl Format {
         }
     }
 
-    /// Appends a result. A tree's are URLs, until it is drawn.
+    /// Appends a result. Results of a tree that is not drawn are URLs.
     pub(crate) fn write(self, found: &Found<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Lines | Self::Tree => {
@@ -91,7 +91,7 @@ const NAMES: [&str; 17] = [
 fn cells(found: &Found<'_>) -> [Cell; NAMES.len()] {
     let lossy = |bytes| Cell::Text(String::from_utf8_lossy(bytes).into_owned());
     let (size, time) = (found.size, found.modified);
-    // Of an unsure time every single moment would be misleading.
+    // For an unsure time, any single moment would be misleading.
     let sure = time.filter(|time| time.precision() < Precision::Unsure);
     [
         Cell::Text(found.url.to_owned()),
@@ -145,8 +145,8 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A text in CSV. One record is one line, and no cell is a formula for a spreadsheet: what begins like one gets an
-/// apostrophe before it.
+/// A text in CSV. One record is one line. No cell is a formula for a spreadsheet: text that begins like a formula gets
+/// an apostrophe before it.
 fn csv_text(text: &str) -> String {
     let mut text = terminal::neutralise(text).into_owned();
     if text.starts_with(['=', '+', '-', '@']) {
@@ -169,7 +169,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The URL of the directory that lists it. A start has none.
+/// The URL of the directory that lists the entry. A start has no such directory.
 fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
     if found.depth == 0 {
         return None;

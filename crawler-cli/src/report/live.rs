@@ -1,4 +1,4 @@
-//! How a search is going, on standard error while it goes: some lines redrawn in place, gone at the end.
+//! The live view of a search on standard error: some lines that are redrawn in place and removed at the end.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::find::Summary;
 /// Whether and how progress is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Progress {
-    /// All of it if standard error is a terminal.
+    /// Several lines if standard error is a terminal.
     #[default]
     Auto,
-    /// The same, and elsewhere a line now and then.
+    /// The same on a terminal; else one line from time to time.
     Always,
     Never,
     /// One line if standard error is a terminal.
@@ -31,7 +31,7 @@ pub(crate) struct Live {
     screen: Screen,
     drawn_at: Option<Instant>,
     speed: Speed,
-    /// Some host had to wait: the line for that stays, so that the others do not jump.
+    /// Some host had to wait. The line about waiting hosts then stays, so that the other lines do not move.
     has_waited: bool,
 }
 
@@ -49,12 +49,12 @@ impl Live {
         }
     }
 
-    /// Does what writes to the terminal, with the view out of the way.
+    /// Calls a function that writes to the terminal, while the view is removed.
     pub(crate) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
         self.screen.suspend(write)
     }
 
-    /// Whether something is on the terminal that results would run into.
+    /// Whether the view is on the terminal, where results would mix with it.
     pub(super) fn is_shown(&self) -> bool {
         self.screen.is_there()
     }
@@ -73,12 +73,12 @@ impl Live {
         self.speed.sample(summary, now);
         if plain {
             let line = progress(summary).join(SEPARATOR);
-            // Without standard error there is nowhere to complain.
+            // Without standard error there is no place for a message.
             let _ = writeln!(io::stderr(), "{line}");
             return;
         }
         let (width, height) = Screen::size();
-        // With room for the `^C` that a terminal shows.
+        // Leaves room for the `^C` that a terminal shows.
         let width = width.saturating_sub(4);
         let lines = match self.mode {
             Progress::Line => vec![cut(
@@ -100,7 +100,7 @@ impl Live {
     }
 }
 
-/// How it is going, in some words for one line.
+/// The progress, as the parts of one line.
 fn progress(summary: &Summary) -> Vec<String> {
     let counts = &summary.counts;
     let mut parts = vec![
@@ -119,17 +119,17 @@ fn progress(summary: &Summary) -> Vec<String> {
     parts
 }
 
-/// Those that are done, and all that are known.
+/// The number of directories that are done, and of those that are known.
 fn directories(summary: &Summary) -> String {
     let done = thousands(summary.counts.directories_done);
     let known = what_is_read(summary, summary.counts.directories);
     format!("{done}/{known}")
 }
 
-/// How fast it goes at the moment.
+/// The current speed.
 #[derive(Debug, Default)]
 struct Speed {
-    /// When the speed was last taken, with the requests and bytes by then.
+    /// When the speed was last measured, with the requests and bytes until then.
     last: Option<(Instant, u64, u64)>,
     requests: f64,
     bytes: f64,
@@ -140,7 +140,7 @@ impl Speed {
         let (requests, bytes) = (summary.counts.requests, summary.stats.bytes());
         let (since, earlier) = match self.last {
             Some((at, requests, bytes)) => (now.saturating_duration_since(at), (requests, bytes)),
-            // Since the beginning.
+            // The average since the start.
             None => (summary.elapsed, (0, 0)),
         };
         if self.last.is_some() && since < SAMPLE {
@@ -155,7 +155,7 @@ impl Speed {
     }
 }
 
-/// The lines of the view, each in parts between which it may be broken.
+/// The lines of the view. A line may be broken between its parts.
 fn view(summary: &Summary, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<Vec<String>> {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let mut lines = vec![vec![
@@ -209,7 +209,7 @@ fn labelled(label: &str, mut parts: Vec<String>) -> Vec<String> {
     parts
 }
 
-/// The hosts that wait for something else than answers, the longest wait first.
+/// The hosts that wait for something other than answers, the longest wait first.
 fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     let hosts = stats.hosts().iter();
     let mut waiting: Vec<_> = hosts
@@ -219,7 +219,7 @@ fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     waiting.sort_by_key(|(waiting, _)| std::cmp::Reverse(waiting.until));
     let shown = waiting.iter().take(SHOWN).map(|(waiting, name)| {
         let left = waiting.until.saturating_duration_since(now);
-        // Whole tenths, so that it does not flicker, and never none.
+        // Whole tenths of a second, at least one, so that the number does not flicker.
         let tenths = left.as_millis().div_ceil(100) as f64;
         format!("{name} {:.1} s ({})", tenths / 10.0, waiting.reason)
     });
@@ -230,8 +230,8 @@ fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// The lines, broken between their parts, and a part that does not fit cut. The first has room before it for the
-/// spinner. All is of characters that are one column wide: URLs are ASCII.
+/// The lines, broken between their parts; a part that does not fit is cut. The first line leaves room for the spinner.
+/// All characters are one column wide: URLs are ASCII.
 fn fit(lines: &[Vec<String>], width: usize, height: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for (i, parts) in lines.iter().enumerate() {
@@ -258,7 +258,7 @@ fn fit(lines: &[Vec<String>], width: usize, height: usize) -> Vec<String> {
         }
         rows.push(cut(&row, room));
     }
-    // What scrolls away cannot be redrawn.
+    // Lines that scroll away cannot be redrawn.
     rows.truncate(height.saturating_sub(1).max(1));
     rows
 }
@@ -275,18 +275,18 @@ fn cut(line: &str, room: usize) -> String {
 /// Between the parts of a line.
 const SEPARATOR: &str = " · ";
 
-/// What is over before is not worth a view.
+/// A search that ends sooner has no view.
 const FIRST: Duration = Duration::from_millis(200);
 
 const REDRAW: Duration = Duration::from_millis(80);
 
-/// Between two lines where there is no terminal.
+/// The time between two lines without a terminal.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the speed is taken over.
+/// The time over which the speed is measured.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// Hosts in a line.
+/// The number of hosts in a line.
 const SHOWN: usize = 3;
 
 #[cfg(test)]

@@ -31,17 +31,17 @@ use tree::Tree;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// What goes to standard output is written in the order of the URLs it is about, at the end.
+    /// Standard output is written at the end, in the order of the URLs.
     pub(crate) sort: bool,
     pub(crate) progress: Progress,
     pub(crate) summary: SummaryFormat,
-    /// Figures at the end, on standard error.
+    /// Statistics at the end, on standard error.
     pub(crate) text_report: bool,
-    /// A page with figures and charts, in this file.
+    /// A page with statistics and charts, in this file.
     pub(crate) html_report: Option<PathBuf>,
 }
 
-/// What is said at the end.
+/// The summary at the end.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum SummaryFormat {
     Nothing,
@@ -77,13 +77,13 @@ pub(crate) struct Report {
     failure: Option<io::Error>,
 }
 
-/// Results that are to be in order.
+/// Results that wait to be sorted.
 #[derive(Debug)]
 enum Collected {
-    /// They are not, or there were too many.
+    /// The order does not matter, or there were too many results.
     Nothing,
     Tree(Tree, usize),
-    /// What is written about entries, with their URLs, and the bytes of all.
+    /// The output about each entry, with the URL of the entry; and the bytes of all.
     Rows(Vec<(String, Vec<u8>)>, usize),
 }
 
@@ -142,7 +142,7 @@ impl Report {
         }
     }
 
-    /// Whether writing on is pointless: nobody reads the results any more.
+    /// Whether further writing is pointless: the results have no reader any more.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some()
     }
@@ -150,7 +150,7 @@ impl Report {
     /// Writes the summary.
     ///
     /// # Errors
-    /// The results could not be written. That their reader went away is none.
+    /// The results could not be written. A reader that closed its pipe is no error.
     pub(crate) fn close(mut self, summary: &Summary) -> io::Result<()> {
         self.live.finish();
         match self.failure {
@@ -173,7 +173,7 @@ impl Report {
                 text.push('\n');
             }
         }
-        // Without standard error there is nowhere to complain.
+        // Without standard error there is no place for a message.
         let _ = io::stderr().write_all(text.as_bytes());
         let mut outcome = Ok(());
         if let SummaryFormat::JsonFile(path) = &self.options.summary {
@@ -203,7 +203,7 @@ impl Report {
         self.bound();
     }
 
-    /// What was written about an entry, which has its place among the results.
+    /// Output of an action about an entry. It is sorted with the results.
     fn output(&mut self, found: &Found<'_>, written: &[u8]) {
         match &mut self.collected {
             Collected::Nothing | Collected::Tree(..) => self.results.extend_from_slice(written),
@@ -215,7 +215,7 @@ impl Report {
         self.bound();
     }
 
-    /// Gives up the order when it takes too much memory.
+    /// Gives up the order when the collected results need too much memory.
     fn bound(&mut self) {
         if let Collected::Tree(_, bytes) | Collected::Rows(_, bytes) = self.collected
             && bytes > MOST_COLLECTED
@@ -225,13 +225,13 @@ impl Report {
         }
     }
 
-    /// Prepares what was collected for writing. What comes later is not collected any more.
+    /// Moves what was collected to the results. Later results are not collected any more.
     fn release(&mut self) {
         match std::mem::replace(&mut self.collected, Collected::Nothing) {
             Collected::Nothing => {}
             Collected::Tree(tree, _) => self.results.extend_from_slice(tree.draw().as_bytes()),
             Collected::Rows(mut rows, _) => {
-                // Stable: what several actions write about an entry stays in their order.
+                // Stable: the output of several actions about one entry keeps its order.
                 rows.sort_by(|(a, _), (b, _)| tree::order(a, b));
                 for (_, row) in rows {
                     self.results.extend_from_slice(&row);
@@ -258,8 +258,8 @@ impl Reporter for Report {
         ControlFlow::Continue(())
     }
 
-    /// Results are written at once. On one terminal with the live view, which must get out of the way each time, they
-    /// may wait for as long as nobody notices.
+    /// Results are written at once. If they share a terminal with the live view, they may wait for a moment, because the
+    /// view must be removed and drawn again for each write.
     fn results(&mut self) -> Option<Results<'_>> {
         let now = Instant::now();
         let recent = |at: Instant| now.saturating_duration_since(at) < UNNOTICED;
@@ -276,7 +276,7 @@ impl Reporter for Report {
             });
         }
         if self.is_over() {
-            // Nobody reads them.
+            // The results have no reader.
             self.results.clear();
             self.write();
             return None;
@@ -326,7 +326,7 @@ impl Reporter for Report {
     }
 }
 
-/// Tells on standard error which file it was.
+/// Reports an error of a file on standard error, with the name of the file.
 fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
     written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
 }
@@ -335,7 +335,7 @@ fn shown(path: &Path) -> String {
     terminal::neutralise(&path.to_string_lossy()).into_owned()
 }
 
-/// An error and what is behind it, in one line.
+/// An error with its sources, in one line.
 pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -354,7 +354,7 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 /// How long results may wait on a terminal.
 const UNNOTICED: Duration = Duration::from_millis(40);
 
-/// Where the next results go in the file that standard output is; `None` if it is none.
+/// The offset of the next results in the file of standard output; `None` if standard output is no file.
 fn place_in_file() -> Option<u64> {
     let out = io::stdout();
     let stat = fs::fstat(&out).ok()?;
@@ -367,11 +367,11 @@ fn place_in_file() -> Option<u64> {
     }
 }
 
-/// Writes what is missing of results whose writing began at that place of the file. If they went to no file, all of it.
+/// Writes the missing part of results that were to be written at this offset of the file. Without a file, writes all.
 pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let missing = match (place, place_in_file()) {
         (Some(began), Some(end)) => {
-            // A file that is shorter is another one, or was begun anew.
+            // A shorter file is another file, or was emptied.
             let written = end.saturating_sub(began);
             usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
         }
@@ -385,5 +385,5 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
 /// Bytes of results that may wait for the end.
 const MOST_COLLECTED: usize = 1 << 30;
 
-/// What a collected result costs beside its text, roughly.
+/// The memory of a collected result without its text, roughly.
 const OVERHEAD: usize = 64;

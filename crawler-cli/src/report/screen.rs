@@ -1,5 +1,5 @@
-//! Lines at the bottom of a terminal that are redrawn in place: written over, never erased first, so that nothing
-//! flickers, and each time in one piece.
+//! Lines at the bottom of a terminal that are redrawn in place. New lines overwrite old ones in a single write, without
+//! erasing them first, so that nothing flickers.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,14 +10,14 @@ use console::Term;
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     is_there: bool,
-    /// What is on it, without colours.
+    /// The lines on the screen, without colours.
     lines: Vec<String>,
-    /// For the spinner.
+    /// How often the lines were drawn; chooses the picture of the spinner.
     drawn: usize,
 }
 
 impl Screen {
-    /// One that shows nothing if standard error is no terminal, or one that knows no more than to print.
+    /// A screen that shows nothing if standard error is no terminal, or a terminal that can only print.
     pub(super) fn stderr() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         Self {
@@ -30,19 +30,19 @@ impl Screen {
         self.is_there
     }
 
-    /// Its columns and rows.
+    /// Columns and rows.
     pub(super) fn size() -> (usize, usize) {
         let size = Term::stderr().size_checked();
         size.map_or((80, 24), |(rows, columns)| (columns.into(), rows.into()))
     }
 
-    /// Shows these lines in place of those that are there, with a spinner before the first.
+    /// Replaces the lines, with a spinner before the first.
     pub(super) fn draw(&mut self, lines: Vec<String>) {
         self.drawn += 1;
         self.replace(lines);
     }
 
-    /// Does what writes to the terminal, with the lines out of the way.
+    /// Calls a function that writes to the terminal, while the lines are removed.
     pub(super) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
         let lines = std::mem::take(&mut self.lines);
         if lines.is_empty() {
@@ -55,7 +55,7 @@ impl Screen {
         outcome
     }
 
-    /// Leaves the terminal as if there had never been anything.
+    /// Removes the lines.
     pub(super) fn clear(&mut self) {
         self.replace(Vec::new());
     }
@@ -67,15 +67,16 @@ impl Screen {
         let spinner = SPINNER[self.drawn % SPINNER.len()];
         let spinner = console::style(spinner).cyan().for_stderr().to_string();
         let text = redrawn(&self.lines, &lines, &spinner, Self::size().0);
-        // Without standard error there is nowhere to complain.
+        // Without standard error there is no place for a message.
         let _ = io::stderr().write_all(text.as_bytes());
         self.lines = lines;
     }
 }
 
-/// What makes `old` lines `new` ones on a terminal that is so wide now. The cursor is where the old ones end.
+/// The characters that replace `old` lines by `new` lines on a terminal of this width. The cursor is at the end of the
+/// old lines.
 fn redrawn(old: &[String], new: &[String], spinner: &str, width: usize) -> String {
-    // One that has become narrower has broken the lines that do not fit any more.
+    // A terminal that became narrower has broken the lines that do not fit any more.
     let rows = old.iter().enumerate().map(|(i, line)| {
         let columns = line.chars().count() + if i == 0 { LEAD } else { 0 };
         columns.div_ceil(width.max(1)).max(1)

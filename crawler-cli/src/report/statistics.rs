@@ -1,4 +1,4 @@
-//! What a search cost, at its end: the summary in one line or as JSON, and the report of `--report text`.
+//! The statistics of a search at its end: the summary in one line or as JSON, and the report of `--report text`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -88,7 +88,7 @@ pub(super) fn summary_json(summary: &Summary) -> String {
     value.to_string() + "\n"
 }
 
-/// Nothing if no file was to be downloaded.
+/// `null` if no file was to be downloaded.
 fn downloads_json(downloads: &DownloadCounts) -> Value {
     match downloads.wanted {
         0 => Value::Null,
@@ -124,7 +124,7 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
     text
 }
 
-/// How far the downloads are, in some words for one line.
+/// The progress of the downloads, as the parts of one line.
 pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     let mut parts = vec![format!(
         "{}/{}",
@@ -176,7 +176,7 @@ fn classes(classes: &BTreeMap<Class, u64>) -> Value {
     Value::Object(entries.collect())
 }
 
-/// `--report text`: what was spent on what, in a few lines.
+/// `--report text`: where requests and time went, in a few lines.
 pub(super) fn report_text(summary: &Summary) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let mut text = String::new();
@@ -235,11 +235,11 @@ pub(super) fn by_slowness(hosts: &[HostStats]) -> impl Iterator<Item = &HostStat
 
 /// Where the time went.
 pub(super) struct Spent {
-    /// Requests were under way, and nothing was there to read.
+    /// Waiting for answers.
     pub(super) hosts: Duration,
-    /// No host could be asked.
+    /// No host could be asked, because of rates, delays or pauses.
     pub(super) held: Duration,
-    /// The processor worked.
+    /// Computing.
     pub(super) cpu: Duration,
 }
 
@@ -288,7 +288,7 @@ pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
     format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 
-/// The most frequent first.
+/// Classes of failures with their numbers, the most frequent first.
 pub(super) fn classes_texts(classes: &BTreeMap<Class, u64>, most: usize) -> Vec<String> {
     let mut sorted: Vec<_> = classes.iter().collect();
     sorted.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
@@ -305,7 +305,7 @@ pub(super) fn classes_text(classes: &BTreeMap<Class, u64>) -> String {
     classes_texts(classes, usize::MAX).join(" · ")
 }
 
-/// So many directories, or pages.
+/// A number of directories, or of pages.
 pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
     match summary.follow {
         Follow::Listings => count(n, "directory", "directories"),
@@ -313,7 +313,7 @@ pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
     }
 }
 
-/// A number with what it counts.
+/// A number with its noun.
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
@@ -372,7 +372,7 @@ pub(super) fn clock_text(span: Duration) -> String {
     }
 }
 
-/// Hosts in the text report. All are in `--summary json`.
+/// Hosts in the text report. `--summary json` has all hosts.
 const HOSTS_SHOWN: usize = 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `--tree`: the results as a picture of their hierarchy, in the manner of tree(1), and the order of `--sort`.
+//! `--tree`: the results as a picture of their hierarchy, in the style of tree(1), and the order of `--sort`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) struct Tree {
     size: Sum,
 }
 
-/// A file or directory; one without `kind` only leads to results.
+/// A file or directory; without a `kind`, it is no result, but has results below it.
 #[derive(Debug, Default)]
 struct Node {
     kind: Option<Kind>,
@@ -31,7 +31,7 @@ struct Node {
     below: BTreeMap<String, Node>,
 }
 
-/// Sizes, some of which are not known exactly or not at all.
+/// A sum of sizes. Some of them may be unknown or not exact.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     lo: u64,
@@ -131,7 +131,7 @@ impl Sum {
     }
 }
 
-/// A size for people: with a tilde if it is not exact.
+/// A size for a reader, with a tilde if it is not exact.
 pub(super) fn size_range_text(size: Option<SizeRange>) -> String {
     match size {
         None => "?".to_owned(),
@@ -151,7 +151,7 @@ fn split_at_depth(url: &str, depth: u32) -> (&str, &str) {
     url.split_at(at)
 }
 
-/// The order of URLs in which what is in a directory follows it at once.
+/// The order of URLs in which the entries of a directory directly follow the directory.
 pub(super) fn order(a: &str, b: &str) -> Ordering {
     a.split('/').cmp(b.split('/'))
 }

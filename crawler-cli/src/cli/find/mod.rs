@@ -1,5 +1,5 @@
-//! `crawler-cli find`: its arguments, exit codes and signals. What it does is in
-//! [`Find`](crate::find::Find); how it is shown, in `report`.
+//! `crawler-cli find`: arguments, exit statuses and signals. The search is in [`Find`](crate::find::Find), its output in
+//! `report`.
 
 use std::env;
 use std::ffi::OsString;
@@ -85,7 +85,7 @@ fn run(search: Search) -> ExitCode {
     }
 }
 
-/// Opens the state of a search, and writes the results that it may have been cut off in writing.
+/// Opens the state of a search, and writes the results that an interrupted run may not have written completely.
 fn open_state(path: &Path, identity: &str) -> Result<State, String> {
     let mut state = State::open(path, identity).map_err(|error| error.to_string())?;
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
@@ -142,5 +142,5 @@ fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
 
 /// Some URL could not be read, some action failed, or the results could not be written.
 const UNREAD: u8 = 1;
-/// 128 + SIGINT, as shells report it.
+/// 128 + SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
