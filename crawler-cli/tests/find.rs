@@ -429,3 +429,57 @@ fn names_that_are_excluded_as_file_and_as_directory_are_not_probed() {
     let found = ["/", "/b/", "/b/x", "/d"].map(|path| server.url(path));
     assert_eq!(lines(&output.stdout), found);
 }
+
+#[test]
+fn failures_are_retried_by_their_class_and_after_the_pauses_asked_for() {
+    let fast = ["--retries", "2", "--retry-delay", "0.01"];
+    for (options, attempts) in [
+        (&[][..], 3),
+        (&["--retry-on", "timeout,5xx"], 3),
+        (&["--retry-on", "timeout,throttled"], 1),
+        (&["--retry-on", "none"], 1),
+        (&["--retry-delay", "0.3"], 3),
+    ] {
+        let server = Script::start(|request| match request {
+            "GET /" => page(&["broken/"]),
+            _ => response(500, "", ""),
+        });
+        let began = Instant::now();
+        let output = find(&[&[&*server.url("/")], &fast[..], options].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let requests = server.requests();
+        let asked = requests.iter().filter(|request| *request == "GET /broken/");
+        assert_eq!(asked.count(), attempts, "{options:?}");
+        if options.contains(&"0.3") {
+            // The second pause is twice as long.
+            assert!(began.elapsed() >= Duration::from_millis(500));
+        }
+    }
+}
+
+#[test]
+fn connections_are_limited_in_time() {
+    // Accepts connections and says nothing, so that no TLS handshake ends.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("https://{}/", silent.local_addr().expect("an address"));
+    let began = Instant::now();
+    let output = find(&[&*url, "--handshake-timeout", "0.2", "--retry-on", "none"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{}",
+        stderr(&output)
+    );
+    for option in ["--connect-timeout", "--idle-timeout", "--keepalive-time"] {
+        let server = small_tree();
+        let output = find(&[&*server.url("/pub/"), option, "2"]);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{option}: {}",
+            stderr(&output)
+        );
+        let output = find(&[&*server.url("/pub/"), option, "0"]);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+    }
+}

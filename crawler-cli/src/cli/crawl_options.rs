@@ -1,6 +1,7 @@
 //! The options of all commands that crawl: politeness to hosts, retries, connections, TLS and proxies. Each row is
 //! declared once here, for any command whose arguments are [`Crawls`].
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 use super::option::{Opt, any, file, one_of};
 use super::parse::UsageError;
 use super::values::{bytes, number, on_or_off, seconds};
+use crate::crawl::policy::RetryClass;
 use crate::find::USER_AGENT;
 
 /// The arguments of a command that crawls.
@@ -37,6 +39,9 @@ pub(crate) enum CrawlSetting {
     PerAddress,
     Patience(Duration),
     Retries(u32),
+    RetryOn(BTreeSet<RetryClass>),
+    FirstPause(Duration),
+    LongestPause(Duration),
     UserAgent(String),
     Connections(NonZeroUsize),
     Timeout(Duration),
@@ -138,8 +143,26 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Retries(number(value)?))
         })
         .short("retries after a failure")
-        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status, with pauses of half a second to 2 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
+        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
         .default("9"),
+        Opt::text(&["--retry-on"], &[any("LIST")], |args: &mut A, value| {
+            set(args, CrawlSetting::RetryOn(classes(value)?))
+        })
+        .short("failures after which a URL is requested again")
+        .long("The failures after which a URL is requested again, separated by commas: timeout, dns, connect, tls, proxy, broken (the connection was lost, or the answer was not HTTP), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses); or all, or none. A failure that cannot pass is final in any case: a name that does not exist, or a certificate that is not trusted.")
+        .default("all"),
+        Opt::text(&["--retry-delay"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::FirstPause(seconds(value)?))
+        })
+        .short("pause before the first retry")
+        .long("The pause before the first retry. It doubles with each further retry, up to 2 seconds; if the first pause is longer than that, all pauses are as long as the first.")
+        .default("0.5"),
+        Opt::text(&["--retry-max-delay"], &[any("SECONDS")], |args: &mut A, value| {
+            set(args, CrawlSetting::LongestPause(seconds(value)?))
+        })
+        .short("longest pause of a host that answers 429 or 503")
+        .long("The longest pause of a host that answers 429 or 503 again and again.")
+        .default("60"),
     ];
 
     pub(crate) const CONNECTIONS: &'static [Opt<A>] = &[
@@ -224,6 +247,21 @@ impl<A: Crawls> CrawlRows<A> {
     ];
 }
 
+/// The classes of `--retry-on`.
+fn classes(value: &str) -> Result<BTreeSet<RetryClass>, String> {
+    let named = |name: &str| {
+        let class = RetryClass::ALL
+            .into_iter()
+            .find(|class| class.name() == name);
+        class.ok_or_else(|| format!("there is no class {name:?}"))
+    };
+    match value {
+        "all" => Ok(RetryClass::ALL.into_iter().collect()),
+        "none" => Ok(BTreeSet::new()),
+        list => list.split(',').map(named).collect(),
+    }
+}
+
 fn set<A: Crawls>(args: &mut A, setting: CrawlSetting) -> Result<(), String> {
     args.crawl().add(setting);
     Ok(())
@@ -232,6 +270,18 @@ fn set<A: Crawls>(args: &mut A, setting: CrawlSetting) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_of_failures_have_names() {
+        assert_eq!(classes("all").map(|all| all.len()), Ok(9));
+        assert_eq!(classes("none"), Ok(BTreeSet::new()));
+        let two = classes("5xx,timeout");
+        assert_eq!(
+            two,
+            Ok([RetryClass::Timeout, RetryClass::ServerError].into())
+        );
+        assert_eq!(classes("5xx,x"), Err("there is no class \"x\"".to_owned()));
+    }
 
     #[test]
     fn proxies_come_from_the_options_and_else_from_the_environment() {

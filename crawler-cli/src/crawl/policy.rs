@@ -1,9 +1,12 @@
 //! How patiently and how politely a host is asked.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use courser::Rate;
+
+use super::stats::Class;
 
 /// What holds for all requests to a host.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct RetryPolicy {
     /// How often a URL is asked for in all, when the transport fails or the server says 5xx. Default 10: of a host that
     /// fails one request in eight at random, one URL in a thousand million is lost.
     pub attempts: NonZeroU32,
+    /// The failures after which a URL is asked for again. Default: all of them.
+    pub classes: BTreeSet<RetryClass>,
     /// Pause before the second attempt; it doubles with each further one, up to 2 s. Default 500 ms.
     pub first_pause: Duration,
     /// Longest pause that a host gets by asking for it, with a `Retry-After` or by 429 and 503 without end. Default 60 s.
@@ -50,6 +55,7 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN),
+            classes: RetryClass::ALL.into_iter().collect(),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
             patience: Duration::from_secs(15 * 60),
@@ -58,6 +64,11 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// Whether a failure of this class may be followed by another attempt.
+    pub fn retries(&self, class: Class) -> bool {
+        RetryClass::of(class).is_none_or(|class| self.classes.contains(&class))
+    }
+
     /// The pause after attempt number `nth`, which failed.
     pub fn back_off(&self, nth: u32) -> Duration {
         let longest = LONGEST_BACK_OFF.max(self.first_pause);
@@ -75,6 +86,73 @@ impl RetryPolicy {
         let factor = 2u32.saturating_pow(nth.saturating_sub(1));
         let pause = self.first_pause.saturating_mul(factor);
         pause.min(self.longest_pause)
+    }
+}
+
+/// A class of failures that may pass.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum RetryClass {
+    /// A time limit was exceeded.
+    Timeout,
+    /// The name of the host has no address, or could not be looked up.
+    Dns,
+    /// The host could not be reached.
+    Connect,
+    Tls,
+    Proxy,
+    /// The connection was lost, or the answer was not HTTP.
+    Broken,
+    /// The body ended too early.
+    Incomplete,
+    /// The host asked for fewer requests, by 429 or 503.
+    Throttled,
+    /// Another 5xx status.
+    ServerError,
+}
+
+impl RetryClass {
+    /// All classes, in the order of their names in help texts.
+    pub const ALL: [Self; 9] = [
+        Self::Timeout,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Proxy,
+        Self::Broken,
+        Self::Incomplete,
+        Self::Throttled,
+        Self::ServerError,
+    ];
+
+    /// The name on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Proxy => "proxy",
+            Self::Broken => "broken",
+            Self::Incomplete => "incomplete",
+            Self::Throttled => "throttled",
+            Self::ServerError => "5xx",
+        }
+    }
+
+    /// `None` for a failure that is not one of these, such as a 4xx status.
+    fn of(class: Class) -> Option<Self> {
+        Some(match class {
+            Class::Timeout => Self::Timeout,
+            Class::Dns => Self::Dns,
+            Class::Connect => Self::Connect,
+            Class::Tls => Self::Tls,
+            Class::Proxy => Self::Proxy,
+            Class::Broken => Self::Broken,
+            Class::CutShort => Self::Incomplete,
+            Class::Status(429 | 503) => Self::Throttled,
+            Class::Status(500..) => Self::ServerError,
+            _ => return None,
+        })
     }
 }
 

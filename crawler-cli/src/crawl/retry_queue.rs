@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::policy::RetryPolicy;
+use super::stats::Class;
 
 /// The tasks of a host that are not under way.
 #[derive(Debug)]
@@ -173,18 +174,26 @@ impl Attempts {
             .map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
     }
 
-    /// When to try again after `wait`; `None` if the policy allows no further attempt.
-    pub fn retry_at(&self, now: Instant, wait: Duration, policy: &RetryPolicy) -> Option<Instant> {
+    /// When to try again after `wait` and a failure of this class; `None` if the policy allows no further attempt.
+    pub fn retry_at(
+        &self,
+        now: Instant,
+        wait: Duration,
+        class: Class,
+        policy: &RetryPolicy,
+    ) -> Option<Instant> {
         let is_late = self
             .first_sent_at
             .is_some_and(|first| now + wait > first + policy.patience);
-        (self.made < policy.attempts.get() && !is_late).then(|| now + wait)
+        let is_allowed = policy.retries(class) && self.made < policy.attempts.get() && !is_late;
+        is_allowed.then(|| now + wait)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawl::policy::RetryClass;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -223,20 +232,43 @@ mod tests {
     fn attempts_end_by_their_number_and_by_the_clock() {
         let now = Instant::now();
         let policy = RetryPolicy::default();
+        let retry_at =
+            |attempts: &Attempts, now, wait| attempts.retry_at(now, wait, Class::Timeout, &policy);
         let mut attempts = Attempts::default();
         for _ in 1..policy.attempts.get() {
             attempts.handle_sent(now);
-            assert_eq!(attempts.retry_at(now, SECOND, &policy), Some(now + SECOND));
+            assert_eq!(retry_at(&attempts, now, SECOND), Some(now + SECOND));
         }
         let late = now + policy.patience;
-        assert_eq!(attempts.retry_at(late, Duration::ZERO, &policy), Some(late));
-        assert_eq!(attempts.retry_at(late, SECOND, &policy), None);
+        assert_eq!(retry_at(&attempts, late, Duration::ZERO), Some(late));
+        assert_eq!(retry_at(&attempts, late, SECOND), None);
         attempts.handle_sent(now);
-        assert_eq!(attempts.retry_at(now, SECOND, &policy), None);
+        assert_eq!(retry_at(&attempts, now, SECOND), None);
         // To be asked for less is no attempt.
         assert_eq!(attempts.handle_throttled(now), None);
         attempts.discount();
-        assert_eq!(attempts.retry_at(now, SECOND, &policy), Some(now + SECOND));
+        assert_eq!(retry_at(&attempts, now, SECOND), Some(now + SECOND));
         assert_eq!((attempts.made(), attempts.throttles()), (9, 1));
+    }
+
+    #[test]
+    fn classes_of_failures_can_be_switched_off() {
+        let now = Instant::now();
+        let policy = RetryPolicy {
+            classes: [RetryClass::Timeout, RetryClass::ServerError].into(),
+            ..RetryPolicy::default()
+        };
+        for (class, expected) in [
+            (Class::Timeout, true),
+            (Class::Status(500), true),
+            (Class::Status(503), false),
+            (Class::Status(429), false),
+            (Class::Connect, false),
+            // No class of failures that may pass: other rules decide.
+            (Class::Status(404), true),
+        ] {
+            let due = Attempts::default().retry_at(now, SECOND, class, &policy);
+            assert_eq!(due.is_some(), expected, "{class}");
+        }
     }
 }

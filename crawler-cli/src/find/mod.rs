@@ -30,6 +30,7 @@
 //! The parts, each usable alone: [`listing`] reads a page, [`host_crawl`] decides what to ask next, [`expr`] and
 //! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -63,6 +64,7 @@ pub mod state;
 mod summary;
 mod visitor;
 
+use crate::crawl::policy::RetryClass;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
@@ -259,6 +261,24 @@ impl Find {
     /// Further attempts after a transport error, a cut listing or 5xx. Default 9.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
+        self
+    }
+
+    /// The failures after which a URL is asked for again. Default: all classes.
+    pub fn retry_on(mut self, classes: BTreeSet<RetryClass>) -> Self {
+        self.policy.host.retry.classes = classes;
+        self
+    }
+
+    /// The pause before the first retry, which doubles with each further one. Default 500 ms.
+    pub fn first_pause(mut self, pause: Duration) -> Self {
+        self.policy.host.retry.first_pause = pause;
+        self
+    }
+
+    /// The longest pause of a host that asks for fewer requests. Default 60 s.
+    pub fn longest_pause(mut self, pause: Duration) -> Self {
+        self.policy.host.retry.longest_pause = pause;
         self
     }
 

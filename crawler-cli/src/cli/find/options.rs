@@ -33,12 +33,8 @@ pub(super) const TABLE: &[Section<Args>] = &[
         options: &[DEPTHS, SCOPE],
     },
     Section {
-        heading: "Politeness",
-        options: &[CrawlRows::POLITENESS],
-    },
-    Section {
-        heading: "Retries",
-        options: &[CrawlRows::RETRIES],
+        heading: "Politeness and retries",
+        options: &[CrawlRows::POLITENESS, CrawlRows::RETRIES],
     },
     Section {
         heading: "Network",

@@ -762,7 +762,8 @@ impl Downloads {
         wait: Duration,
         visitor: &mut dyn Visitor,
     ) {
-        match task.attempts.retry_at(now, wait, &self.policy.host.retry) {
+        let retry = &self.policy.host.retry;
+        match task.attempts.retry_at(now, wait, cause.class(), retry) {
             Some(due) => self.queue.postpone(due, task),
             None => self.give_up(&task, &cause, visitor),
         }

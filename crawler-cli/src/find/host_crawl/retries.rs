@@ -35,7 +35,8 @@ impl HostCrawl {
         wait: Duration,
         visitor: &mut dyn Visitor,
     ) {
-        match task.attempts.retry_at(now, wait, &self.policy.host.retry) {
+        let retry = &self.policy.host.retry;
+        match task.attempts.retry_at(now, wait, cause.class(), retry) {
             Some(due) => self.postpone(due, task),
             None => self.give_up(now, task, &cause, visitor),
         }
