@@ -115,7 +115,7 @@ impl Balance {
         let until = self.balancer.ejected_until(number);
         if ejected
             && let Some(host) = self.host(number as u32).and_then(|key| hosts.get_ref(key))
-            && let Some(remote) = host.addresses.only()
+            && let Some(remote) = host.route.addresses.only()
         {
             telemetry.notify(|| ObserverEvent::Ejected { remote, until });
         }
@@ -155,7 +155,7 @@ impl Admission {
             let numbered = balance.hosts.iter().enumerate();
             numbered.filter_map(move |(number, host)| {
                 Some(AddressState {
-                    remote: hosts.get_ref(*host)?.addresses.only()?.clone(),
+                    remote: hosts.get_ref(*host)?.route.addresses.only()?.clone(),
                     in_flight: balance.balancer.in_flight(number),
                     ejected_until: balance.balancer.ejected_until(number),
                     down: balance.balancer.is_down(number),
@@ -412,7 +412,10 @@ impl Admission {
         };
         balance.checking -= 1;
         let host = balance.hosts[number];
-        if changed && let Some(remote) = hosts.get_ref(host).and_then(|host| host.addresses.only())
+        if changed
+            && let Some(remote) = hosts
+                .get_ref(host)
+                .and_then(|host| host.route.addresses.only())
         {
             telemetry.notify(|| match is_well {
                 true => ObserverEvent::Readmitted { remote },

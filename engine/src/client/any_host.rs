@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::engine::Engine;
-use super::hosts::{Addresses, Hosts};
+use super::engine::{Engine, Parts};
+use super::hosts::{Addresses, Hosts, Route};
 use super::names::Names;
 use super::router::{Reroute, Router};
+use super::sharing::OneAtATime;
+use super::throttle::Throttling;
 use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::mutation::{self, Mutation};
@@ -17,8 +19,8 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, PoolConfig, Proxies, Proxy, ProxyKind, Redirects,
-    ThrottleConfig, literal,
+    AddressPolicy, DnsCounters, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig,
+    literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
@@ -129,7 +131,6 @@ impl<N: Net> Client<N> {
             #[cfg(feature = "cookies")]
             cookie: Vec::new(),
         };
-        let mut hosts = Hosts::new(config.max_connections.get());
         let total = ThrottleConfig {
             rate: config.rate,
             ..ThrottleConfig::default()
@@ -138,16 +139,23 @@ impl<N: Net> Client<N> {
             counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
             ..config.host.throttle()
         };
-        hosts.set_throttles(each, &total);
         let host_config = HostConfig {
             min_idle: 0,
             ..config.host
         };
+        let mut hosts = Hosts::new(host_config.pool(), config.max_connections.get());
+        let throttle = Throttling::new(each, &total, &mut hosts);
         let bytes = ByteRates {
             host: [host_config.bytes_in, host_config.bytes_out],
             total: [config.bytes_in, config.bytes_out],
         };
-        let mut client = Self::assemble(router, hosts, host_config, bytes, net);
+        let parts = Parts {
+            router,
+            sharing: OneAtATime,
+            hosts,
+            throttle,
+        };
+        let mut client = Self::assemble(parts, host_config, bytes, net);
         let names = Names::new(config.dns, Box::new(resolver));
         client
             .set_names(names, config.addresses)
@@ -184,13 +192,13 @@ impl<N: Net> Client<N> {
 
 impl Router for AnyHost {
     const KEEPS_HOSTS: bool = false;
+    type Sharing = OneAtATime;
 
     fn route(
         &mut self,
         request: &mut Request,
         own: Option<&Overrides>,
         hosts: &mut Hosts,
-        pool: &PoolConfig,
     ) -> Result<HostKey, ErrorKind> {
         let usual = own.is_none_or(|own| own.proxies.is_none() && own.tls.is_none());
         if usual && !self.adds_cookies(own) {
@@ -222,7 +230,7 @@ impl Router for AnyHost {
         let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = tls.filter(|_| url.scheme() == Scheme::Https);
-        // The host keeps both, so nobody else has these addresses.
+        // The host keeps both, so no other value has these addresses in memory.
         if let Some(proxy) = proxy {
             self.name.push(b'p');
             self.name
@@ -236,7 +244,7 @@ impl Router for AnyHost {
             Some(&host) => host,
             None => {
                 let tls = tls.unwrap_or(&self.tls).clone();
-                let host = self.insert_host(&url, proxy.cloned(), tls, hosts, pool)?;
+                let host = self.insert_host(&url, proxy.cloned(), tls, hosts)?;
                 self.hosts.insert(self.name.as_slice().into(), host);
                 host
             }
@@ -319,7 +327,6 @@ impl AnyHost {
         proxy: Option<Arc<Proxy>>,
         tls: TlsIdentity,
         hosts: &mut Hosts,
-        pool: &PoolConfig,
     ) -> Result<HostKey, ErrorKind> {
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
@@ -384,12 +391,12 @@ impl AnyHost {
             steps.push(Step::Tls(tls, url.host().into()));
         }
         let name = self.name.as_slice().into();
-        let host = hosts.insert(name, pool.clone(), defaults, addresses, steps.into());
-        if let Some(entry) = hosts.get(host) {
-            entry.socks_target = socks_target;
-            entry.proxy = proxy;
-        }
-        Ok(host)
+        let route = Route {
+            socks_target,
+            proxy,
+            ..Route::new(addresses, steps.into())
+        };
+        Ok(hosts.insert(name, defaults, route))
     }
 
     /// Where the connections for a URL go, if that is not its own host and port.
@@ -411,7 +418,7 @@ impl AnyHost {
 }
 
 /// The hosts that requests have gone to of late without settings of their own, by the number of the defaults they were
-/// encoded with. A request that has not changed since goes there again, and nobody takes its URL apart.
+/// encoded with. A request that has not changed since goes there again, and its URL is not parsed.
 #[derive(Debug)]
 struct Recent([Option<(u64, HostKey)>; 64]);
 

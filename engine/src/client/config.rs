@@ -99,7 +99,7 @@ pub struct HostConfig {
     /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
     /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
     pub adaptive: Option<AdaptiveTimeout>,
-    /// Is told what happens to calls and connections. Default: nobody.
+    /// Gets events of calls and connections. Default: none.
     pub observer: Option<Observer>,
     /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
     /// [`Shared`](crate::Shared) client always does.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
 use super::telemetry::Telemetry;
+use super::throttle::Throttling;
 use super::{HostConfig, ObserverEvent};
 use crate::address::Address;
 use crate::client::progress::Reactor;
@@ -41,6 +42,7 @@ pub(super) struct Connector {
 pub(super) struct Context<'a, N: Net> {
     pub(super) reactor: &'a mut Reactor<N>,
     pub(super) hosts: &'a mut Hosts,
+    pub(super) throttle: &'a Throttling,
     pub(super) telemetry: &'a Telemetry,
 }
 
@@ -172,6 +174,7 @@ impl Connector {
         &self,
         reactor: &mut Reactor<N>,
         hosts: &Hosts,
+        throttle: &Throttling,
         owner: TimerOwner,
         at: Time,
     ) {
@@ -179,8 +182,8 @@ impl Connector {
         let owners = self.openings.len() + hosts.len();
         reactor.tidy_timers(owners, |owner, at| match owner {
             TimerOwner::Opening(key) => self.openings.get(key).is_some(),
-            TimerOwner::Host(key) => hosts.has_alarm(key, at),
-            TimerOwner::FairQueue => hosts.is_fair_queue_timer(at),
+            TimerOwner::Host(key) => hosts.has_timer(key, at),
+            TimerOwner::FairQueue => throttle.has_timer(at),
             TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
         });
     }
@@ -213,8 +216,8 @@ impl Connector {
             fail_over_at: None,
         });
         host.pool.set_opening(slot.id, key);
+        host.throttle.use_permit();
         cx.hosts.use_host(host_key);
-        cx.hosts.use_open_permit(host_key);
         cx.hosts.touch(host_key);
         self.resolve(cx, key)
     }
@@ -256,7 +259,7 @@ impl Connector {
         if is_unreached(&error)
             && let Some(opening) = self.openings.get_mut(key)
             && let Some(host) = cx.hosts.get(opening.slot.host)
-            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.socks_target)
+            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.route.socks_target)
         {
             let address = SocketAddr::new(ip, *port).into();
             self.avoided.note_failed(now, &address);
@@ -336,12 +339,12 @@ impl Connector {
         let now = cx.reactor.now();
         let opening = self.openings.get_mut(key)?;
         let host = cx.hosts.get(opening.slot.host)?;
-        let (name, port) = match (&host.socks_target, &host.addresses) {
+        let (name, port) = match (&host.route.socks_target, &host.route.addresses) {
             (Some((target, port)), _) if opening.socks_address.is_none() => (&**target, *port),
             (_, Addresses::Named(name, port)) => (&**name, *port),
             (_, Addresses::Known(addresses)) => {
                 let avoided = &self.avoided;
-                let order = rotate(addresses, next_start(&mut host.openings), |address| {
+                let order = rotate(addresses, next_start(&mut host.route.openings), |address| {
                     avoided.has(now, address)
                 });
                 return self.begin_race(cx, key, order);
@@ -363,7 +366,8 @@ impl Connector {
                 }
                 waiting.push(key);
                 if let Some(until) = until {
-                    self.set_timer(cx.reactor, cx.hosts, TimerOwner::Opening(key), until);
+                    let owner = TimerOwner::Opening(key);
+                    self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
                 }
                 None
             }
@@ -382,7 +386,7 @@ impl Connector {
         let now = cx.reactor.now();
         let opening = self.openings.get_mut(key)?;
         let host = cx.hosts.get(opening.slot.host)?;
-        let name = match (&host.socks_target, &host.addresses) {
+        let name = match (&host.route.socks_target, &host.route.addresses) {
             (Some((target, _)), _) if opening.socks_address.is_none() => Some(target),
             (_, Addresses::Named(name, _)) => Some(name),
             (_, Addresses::Known(_)) => None,
@@ -392,11 +396,11 @@ impl Connector {
             let took = now.saturating_duration_since(opening.lookup_began);
             opening.resolve = Some(opening.resolve_before + took);
         }
-        if host.socks_target.is_some() && opening.socks_address.is_none() {
+        if host.route.socks_target.is_some() && opening.socks_address.is_none() {
             return self.resolved_behind_socks(cx, key, addresses);
         }
-        let start = next_start(&mut host.openings);
-        let Addresses::Named(name, port) = &host.addresses else {
+        let start = next_start(&mut host.route.openings);
+        let Addresses::Named(name, port) = &host.route.addresses else {
             return None;
         };
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
@@ -426,10 +430,10 @@ impl Connector {
         let now = cx.reactor.now();
         let opening = self.openings.get_mut(key)?;
         let host = cx.hosts.get(opening.slot.host)?;
-        let (_, port) = host.socks_target.as_ref()?;
+        let (_, port) = host.route.socks_target.as_ref()?;
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
         let names = &self.names.as_ref()?.names;
-        let order = names.order(addresses, host.openings, &last);
+        let order = names.order(addresses, host.route.openings, &last);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
         left.retain(|ip| self.allowed.allows(*ip));
@@ -453,10 +457,10 @@ impl Connector {
         let opening = self.openings.get(key);
         let host = opening.and_then(|opening| cx.hosts.get(opening.slot.host));
         let kind = match (kind, host) {
-            // The name was the proxy's, unless it is the one that a SOCKS5 proxy is to be told the address of.
+            // The name was the proxy's, unless it is the server's, whose address a SOCKS5 proxy is asked for.
             (ErrorKind::Dns(error), Some(host))
-                if host.proxy.is_some()
-                    && (host.socks_target.is_none()
+                if host.route.proxy.is_some()
+                    && (host.route.socks_target.is_none()
                         || opening.is_some_and(|opening| opening.socks_address.is_some())) =>
             {
                 ProxyFault::Name(error).into()

@@ -285,7 +285,7 @@ impl CookieJar {
         true
     }
 
-    /// How many cookies there are, expired ones that nobody came across included.
+    /// How many cookies there are, expired ones that were not met yet included.
     pub fn len(&self) -> usize {
         self.lock().count
     }
@@ -452,7 +452,7 @@ fn host_key<'u>(url: &'u Url<'_>) -> Cow<'u, str> {
     }
 }
 
-/// Whether nobody on the way can read what is sent there, or change what comes from there.
+/// Whether the way there is safe: no one on it can read what is sent, or change what comes back.
 fn is_trustworthy(url: &url::Url) -> bool {
     url.scheme() == "https"
         || match url.host() {

@@ -4,14 +4,17 @@ mod adaptive;
 mod admission;
 mod any_host;
 mod batch;
+mod call_queue;
 mod config;
 mod connector;
 #[cfg(feature = "cookies")]
 mod cookies;
+mod deliveries;
 mod engine;
 mod hosts;
 #[cfg(feature = "http")]
 mod interop;
+mod migration;
 mod names;
 mod observe;
 mod one_host;
@@ -20,8 +23,10 @@ mod progress;
 mod readable_bodies;
 mod retries;
 mod router;
+mod sharing;
 mod stats;
 mod telemetry;
+mod throttle;
 #[cfg(feature = "tracing")]
 mod trace;
 mod upstream;
@@ -35,10 +40,10 @@ pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
-pub(crate) use engine::MigratingCall;
 pub use engine::{Batch, Body, Engine};
 #[cfg(feature = "http")]
 pub use interop::Unfit;
+pub(crate) use migration::MigratingCall;
 pub use observe::{Observer, ObserverEvent, RetryCause};
 pub use one_host::HostClient;
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};

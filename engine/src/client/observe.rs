@@ -1,4 +1,4 @@
-//! What happens to calls and connections, told while it happens: for logs, traces and `-v`.
+//! Events of calls and connections, for logs, traces and `-v`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::net::tls::TlsInfo;
 use crate::policy::BreakerState;
 use crate::proto::Response;
 
-/// Is told what happens, on the client's thread: what takes long here holds up all calls.
+/// Gets events of calls and connections, on the client's thread: what takes long here holds up all calls.
 ///
 /// ```
 /// use courser::{Config, HostConfig, ObserverEvent, Observer};

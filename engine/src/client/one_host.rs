@@ -1,9 +1,10 @@
 //! The client of one upstream.
 
-use super::admission::Balance;
-use super::engine::Engine;
-use super::hosts::{Addresses, Hosts};
+use super::engine::{Engine, Parts};
+use super::hosts::{Addresses, Hosts, Route};
 use super::router::OneHost;
+use super::sharing::{OneAtATime, Sharing};
+use super::throttle::Throttling;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
@@ -50,32 +51,31 @@ impl<N: Net> HostClient<N> {
     /// # Errors
     /// An upstream without addresses.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
-        let Some(balance) = config.balance.clone() else {
-            let (host, hosts) = one_host(&upstream, &config, config.pool())?;
-            let bytes = config.bytes();
-            return Ok(Self::assemble(OneHost(host), hosts, config, bytes, net));
-        };
-        let (keys, hosts) = each_address(&upstream, &config)?;
-        let balancer = Balancer::new(balance, &upstream.weights());
-        let Some(&first) = keys.first() else {
-            return Err(no_address());
-        };
         let bytes = config.bytes();
-        let mut client = Self::assemble(OneHost(first), hosts, config, bytes, net);
-        client.set_balance(Balance::new(client.iteration_time(), balancer, keys));
+        let Some(balance) = config.balance.clone() else {
+            let parts = one_host(&upstream, &config, config.pool(), OneAtATime)?;
+            return Ok(Self::assemble(parts, config, bytes, net));
+        };
+        let (keys, parts) = each_address(&upstream, &config)?;
+        let balancer = Balancer::new(balance, &upstream.weights());
+        let mut client = Self::assemble(parts, config, bytes, net);
+        client.set_balance(balancer, keys);
         Ok(client)
     }
 }
 
 /// A host for each address; they share the cap on connections, and what their requests say by default.
-fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<HostKey>, Hosts), Error> {
+fn each_address(
+    upstream: &Upstream,
+    config: &HostConfig,
+) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
     check_addresses(upstream)?;
     let defaults = defaults(upstream, config);
     let pool = PoolConfig {
         min_idle: config.min_idle.div_ceil(upstream.addresses().len()),
         ..config.pool()
     };
-    let mut hosts = Hosts::new(config.max_connections.get());
+    let mut hosts = Hosts::new(pool, config.max_connections.get());
     // The rates are the upstream's; how much it copes with is each address's own.
     let throttle = config.throttle();
     let each = ThrottleConfig {
@@ -86,28 +86,41 @@ fn each_address(upstream: &Upstream, config: &HostConfig) -> Result<(Vec<HostKey
         concurrency: None,
         ..throttle
     };
-    hosts.set_throttles(each, &all);
+    let throttle = Throttling::new(each, &all, &mut hosts);
     let insert = |address: &Address| {
         let only = Addresses::Known(vec![address.clone()]);
-        hosts.insert([].into(), pool.clone(), defaults.clone(), only, [].into())
+        hosts.insert([].into(), defaults.clone(), Route::new(only, [].into()))
     };
-    let keys = upstream.addresses().iter().map(insert).collect();
-    Ok((keys, hosts))
+    let keys: Vec<HostKey> = upstream.addresses().iter().map(insert).collect();
+    let first = *keys.first().ok_or_else(no_address)?;
+    let parts = Parts {
+        router: OneHost::new(first),
+        sharing: OneAtATime,
+        hosts,
+        throttle,
+    };
+    Ok((keys, parts))
 }
 
 /// The only host of a client.
-pub(super) fn one_host(
+pub(super) fn one_host<S: Sharing>(
     upstream: &Upstream,
     config: &HostConfig,
     pool: PoolConfig,
-) -> Result<(HostKey, Hosts), Error> {
+    sharing: S,
+) -> Result<Parts<OneHost<S>>, Error> {
     check_addresses(upstream)?;
     let defaults = defaults(upstream, config);
     let addresses = Addresses::Known(upstream.addresses().to_vec());
-    let mut hosts = Hosts::new(usize::MAX);
-    hosts.set_throttles(config.throttle(), &ThrottleConfig::default());
-    let host = hosts.insert([].into(), pool, defaults, addresses, [].into());
-    Ok((host, hosts))
+    let mut hosts = Hosts::new(pool, usize::MAX);
+    let throttle = Throttling::new(config.throttle(), &ThrottleConfig::default(), &mut hosts);
+    let host = hosts.insert([].into(), defaults, Route::new(addresses, [].into()));
+    Ok(Parts {
+        router: OneHost::new(host),
+        sharing,
+        hosts,
+        throttle,
+    })
 }
 
 fn check_addresses(upstream: &Upstream) -> Result<(), Error> {

@@ -3,19 +3,19 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::engine::{Engine, Pipelining};
+use super::engine::Engine;
 use super::one_host::one_host;
 use super::router::OneHost;
+use super::sharing::Pipelines;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::{LatePolicy, Overflow, PipelineLoads, PoolConfig};
-use crate::reactor::Batching;
+use crate::policy::{Overflow, PoolConfig};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
-/// Whatever is submitted between two turns goes out in one write. Answers come in the order of the requests on a
+/// Whatever is submitted between two iterations goes out in one write. Answers come in the order of the requests on a
 /// connection, so a slow one holds up those behind it: [`Timings::in_front`](crate::Timings::in_front) shows for how
 /// long. A call that runs out of time, or is cancelled, keeps its place if its request is on the way, and its answer is
 /// dropped.
@@ -54,7 +54,7 @@ use crate::reactor::Batching;
 /// assert_eq!(expected, 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type PipelineClient<N = OsNet> = Engine<OneHost<true>, N>;
+pub type PipelineClient<N = OsNet> = Engine<OneHost<Pipelines>, N>;
 
 /// The options of a [`PipelineClient`].
 ///
@@ -83,8 +83,8 @@ pub struct PipelineConfig {
     pub max_pending_total: NonZeroUsize,
     /// What happens when that many are pending. Default: calls wait.
     pub overflow: Overflow,
-    /// How long a request may wait for others to go out with, while they are few. Default: not at all, beyond the turn
-    /// in which it was submitted.
+    /// How long a request may wait for others to go out with, while they are few. Default: not at all, beyond the
+    /// iteration in which it was submitted.
     pub max_batch_delay: Duration,
     /// For how long a server that does not cope gets one request at a time. Default 60 s.
     pub distrust: Duration,
@@ -152,38 +152,22 @@ impl<N: Net> PipelineClient<N> {
             shared: true,
             ..config.host.pool()
         };
-        let (host, hosts) = one_host(&upstream, &config.host, pool)?;
-        let batching = Batching {
-            max_delay: config.max_batch_delay,
-            drain: match config.host.late {
-                LatePolicy::Drain { up_to } => up_to,
-                _ => DRAIN,
-            },
-        };
+        let pipelines = Pipelines::new(&config);
+        let parts = one_host(&upstream, &config.host, pool, pipelines)?;
         let bytes = config.host.bytes();
-        let mut client = Self::assemble(OneHost(host), hosts, config.host, bytes, net);
-        let pipelining = Pipelining {
-            loads: PipelineLoads::new(config.max_pending, config.distrust),
-            max_total: config.max_pending_total,
-            overflow: config.overflow,
-            unanswered: 0,
-        };
-        client.set_pipelining(pipelining, batching);
-        Ok(client)
+        Ok(Self::assemble(parts, config.host, bytes, net))
     }
 
     /// What it has to do at the moment, and had so far.
     pub fn pipeline_counters(&self) -> PipelineCounters {
-        let now = self.iteration_time();
-        self.pipelining()
-            .map_or_else(PipelineCounters::default, |pipelining| PipelineCounters {
-                pending: pipelining.loads.pending(),
-                serial: pipelining.loads.is_serial(now),
-                broken: pipelining.loads.broken(),
-                unanswered: pipelining.unanswered,
-            })
+        let pipelines = self.pipelines();
+        pipelines.map_or_else(PipelineCounters::default, |pipelines| {
+            pipelines.counters(self.now())
+        })
     }
 }
 
-/// How long the answer of a call that has given up is awaited.
-const DRAIN: Duration = Duration::from_secs(5);
+impl PipelineConfig {
+    /// How long the answer of a call that has given up is awaited, if the policy on late answers does not say.
+    pub(super) const DRAIN: Duration = Duration::from_secs(5);
+}

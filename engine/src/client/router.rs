@@ -1,8 +1,10 @@
 //! Which host serves a call, and where a response leads.
 
+use std::marker::PhantomData;
+
 use super::hosts::Hosts;
+use super::sharing::{OneAtATime, Sharing};
 use crate::error::ErrorKind;
-use crate::policy::PoolConfig;
 use crate::proto::{Request, Response};
 use crate::reactor::{HostKey, Overrides};
 
@@ -11,8 +13,8 @@ pub(crate) trait Router {
     /// Whether hosts are kept without calls and connections.
     const KEEPS_HOSTS: bool;
 
-    /// Whether a connection has several calls at a time.
-    const PIPELINES: bool = false;
+    /// Whether calls share connections.
+    type Sharing: Sharing;
 
     /// The host whose pool serves the request, by the call's own settings or by the client's.
     fn route(
@@ -20,7 +22,6 @@ pub(crate) trait Router {
         request: &mut Request,
         own: Option<&Overrides>,
         hosts: &mut Hosts,
-        pool: &PoolConfig,
     ) -> Result<HostKey, ErrorKind>;
 
     /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
@@ -46,14 +47,26 @@ pub(crate) enum Reroute {
     To,
 }
 
-/// The router of [`HostClient`](crate::HostClient) and, `PIPED`, of [`PipelineClient`](crate::PipelineClient): every call
-/// goes to one host.
+/// The router of [`HostClient`](crate::HostClient) and of [`PipelineClient`](crate::PipelineClient): every call goes to
+/// one host.
 #[derive(Debug)]
-pub struct OneHost<const PIPED: bool = false>(pub(super) HostKey);
+pub struct OneHost<S = OneAtATime> {
+    host: HostKey,
+    sharing: PhantomData<S>,
+}
 
-impl<const PIPED: bool> Router for OneHost<PIPED> {
+impl<S> OneHost<S> {
+    pub(super) fn new(host: HostKey) -> Self {
+        Self {
+            host,
+            sharing: PhantomData,
+        }
+    }
+}
+
+impl<S: Sharing> Router for OneHost<S> {
     const KEEPS_HOSTS: bool = true;
-    const PIPELINES: bool = PIPED;
+    type Sharing = S;
 
     #[inline]
     fn route(
@@ -61,14 +74,13 @@ impl<const PIPED: bool> Router for OneHost<PIPED> {
         request: &mut Request,
         _: Option<&Overrides>,
         _: &mut Hosts,
-        _: &PoolConfig,
     ) -> Result<HostKey, ErrorKind> {
         // Another client's jar may have left some in it.
         #[cfg(feature = "cookies")]
         request.set_cookies(&[]);
         #[cfg(not(feature = "cookies"))]
         let _ = request;
-        Ok(self.0)
+        Ok(self.host)
     }
 
     #[inline]

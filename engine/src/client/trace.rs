@@ -13,7 +13,7 @@ use crate::proto::Url;
 
 impl Observer {
     /// Gives `tracing` a span for each call and events for what happens to it: `sent`, `head`, `redirected`, `retrying`
-    /// and `failed`. What happens to connections, which are opened for no call in particular, is told in events without
+    /// and `failed`. What happens to connections, which are opened for no call in particular, is reported in events without
     /// a span: `resolved`, `connecting`, `connected`, `ready` and `not connected`. All of it is of the level `DEBUG`, and
     /// `connecting` of `TRACE`.
     ///
@@ -39,7 +39,7 @@ impl Observer {
     }
 }
 
-/// `spans` holds the calls that are not over, if somebody wants to know of them.
+/// `spans` holds the calls that are not over, if their spans are enabled.
 fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
     match *event {
         ObserverEvent::Resolved { name, addresses } => debug!(name, ?addresses, "resolved"),

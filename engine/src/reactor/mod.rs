@@ -149,10 +149,6 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// From now on, connections have several calls at a time.
-    pub(crate) fn set_batching(&mut self, batching: Batching) {
-        self.settings.batching = Some(batching);
-    }
-
     pub(crate) fn now(&self) -> Time {
         self.now
     }

@@ -56,7 +56,7 @@ impl Connector {
             let host = cx.hosts.get(slot.host)?;
             let before = running.len();
             let room = !host.pool.is_full();
-            let has_handshakes = !host.handshakes.is_empty();
+            let has_handshakes = !host.route.handshakes.is_empty();
             match race.poll(now, room && !cx.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     cx.telemetry
@@ -184,7 +184,7 @@ impl Connector {
             });
             self.avoided.note_reached(remote);
         }
-        let steps = cx.hosts.get(host).map(|host| host.handshakes.clone());
+        let steps = cx.hosts.get(host).map(|host| host.route.handshakes.clone());
         let steps = match (steps, socks_address) {
             (Some(steps), Some(ip)) => Some(Step::with_socks_address(&steps, ip)),
             (steps, _) => steps,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Engine;
 use crate::client::RetryCause;
 use crate::client::router::Router;
+use crate::client::sharing::Sharing;
 use crate::error::{Error, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
@@ -15,7 +16,7 @@ use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey};
 impl<R: Router, N: Net> Engine<R, N> {
     /// An attempt has failed: again, or the end of the call.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
-        if self.follows_load {
+        if self.throttle.follows_load() {
             self.note_load(key, Some(&error));
         }
         let (now, random) = (self.reactor.now(), self.reactor.random());
@@ -27,7 +28,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let late = call.is_late(now);
         if call.rerouted && !late {
-            return self.follow(key); // only a body that nobody wants was missing
+            return self.follow(key); // only the body of a redirect was missing
         }
         call.client.failures += 1;
         if late || call.head != HeadState::Awaited {
@@ -35,7 +36,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let verdict = self
             .retries
-            .after_failure(call, &error, R::PIPELINES, now, random);
+            .after_failure(call, &error, R::Sharing::IS_ON, now, random);
         match verdict {
             Verdict::AtOnce => {
                 self.note_again(key, &error);
@@ -170,7 +171,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return; // cancelled
         };
         let host = call.host.and_then(|host| self.hosts.get(host));
-        if fresh && !R::PIPELINES && host.is_some() {
+        if fresh && !R::Sharing::IS_ON && host.is_some() {
             self.requeue(key);
         } else {
             self.send_again(key);
@@ -213,7 +214,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if limit == TimeLimit::Adaptive {
             self.telemetry.adaptive_timeout();
         }
-        if R::PIPELINES {
+        if R::Sharing::IS_ON {
             self.leave_pipeline(conn, key);
             return self.end_attempt(key, error);
         }
@@ -223,7 +224,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let slot = self.reactor.slot(conn);
         let host = slot.and_then(|slot| Some((self.hosts.get(slot.host)?, slot.id)));
-        match (self.late, host) {
+        match (self.rules.late, host) {
             (LatePolicy::Drain { up_to }, Some((host, slot)))
                 if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
             {

@@ -21,7 +21,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Dropped half way, it takes no more calls and cancels those in flight. Other calls of the client go on meanwhile,
     /// and their completions are kept for [`wait`](Self::wait).
     ///
-    /// A [streaming](Call::streaming) call fails with [`Misuse::Streamed`], because nobody could read its body.
+    /// A [streaming](Call::streaming) call fails with [`Misuse::Streamed`], because its body could not be read.
     ///
     /// ```
     /// use courser::{BatchConfig, Call, Client, Config, Request, Response};
@@ -76,7 +76,7 @@ pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
     calls: Fuse<I>,
     lineup: Lineup,
     numbers: Numbers,
-    /// How many of the client's completions, from the first on, are known not to be ours. Nobody else takes any while
+    /// How many of the client's completions, from the first on, are known not to be of this batch. Nothing else takes any while
     /// we have the client.
     looked_at: usize,
 }
@@ -112,18 +112,19 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
     /// Takes our completions out of the client's, and leaves the others in their order.
     fn take_done(&mut self) {
         let mut kept = self.looked_at;
-        for at in self.looked_at..self.client.done.len() {
-            let key = self.client.done[at];
+        let mut at = kept;
+        while let Some(key) = self.client.deliveries.done_at(at) {
             let number = self.numbers.remove(key);
             match number.and_then(|number| Some((number, self.client.complete(key)?))) {
                 Some((number, completion)) => self.lineup.put(number, completion),
                 None => {
-                    self.client.done[kept] = key;
+                    self.client.deliveries.keep_done(kept, key);
                     kept += 1;
                 }
             }
+            at += 1;
         }
-        self.client.done.truncate(kept);
+        self.client.deliveries.truncate_done(kept);
         self.looked_at = kept;
     }
 
@@ -158,7 +159,7 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N
             }
             let known = self.looked_at;
             let iterated = self.client.iterate(None, |client| {
-                client.done.len() > known || client.reactor.calls() == 0
+                client.deliveries.done_len() > known || client.reactor.calls() == 0
             });
             if let Err(error) = iterated {
                 self.take_done();

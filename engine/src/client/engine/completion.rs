@@ -1,6 +1,6 @@
 //! How calls end: by an answer, by a redirect that is followed, or by an error.
 
-use super::{Engine, MigratingCall};
+use super::Engine;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
 use crate::client::telemetry::Telemetry;
@@ -16,7 +16,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// flight.
     #[inline]
     pub(super) fn looks_at_answers(&self) -> bool {
-        self.retries.repeats_answers() || self.follows_load
+        self.retries.repeats_answers() || self.throttle.follows_load()
     }
 
     /// A response is complete: the call's end, or a redirect.
@@ -56,7 +56,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The head of a streamed response is there: the caller's, or a redirect's, whose body nobody wants.
+    /// The head of a streamed response is there: for the caller, or a redirect, whose body is not wanted.
     pub(super) fn handle_head(&mut self, key: CallKey) {
         // A connection that fails tells of the head again.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
@@ -129,17 +129,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.client.sent_before = Sent::Nothing;
         call.response.clear();
         let call = self.reactor.call_ref(key);
-        match call.and_then(|call| self.elsewhere(call.request.url())) {
-            // Not at once: connections that look idle may be dead, and the word of it on the way.
-            None => self.following.push_back(key),
+        match call.and_then(|call| self.migration.elsewhere(call.request.url())) {
+            None => self.queue.send_further(key),
             Some(owner) => {
                 if let Some(call) = self.reactor.remove_call(key) {
                     self.telemetry.notify(|| ObserverEvent::HandedOver {
                         call: CallId(key),
                         tag: call.tag,
                     });
-                    let migrating = MigratingCall(Box::new(call));
-                    self.migrating.push((CallId(key), owner, migrating));
+                    self.migration.push(CallId(key), owner, call);
                 }
             }
         }
@@ -151,7 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && call.head == HeadState::Awaited
         {
             call.head = HeadState::Ready;
-            self.done.push_back(key);
+            self.deliveries.push_done(key);
         }
     }
 
@@ -180,7 +178,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.note_end(key);
         }
         if head == HeadState::Awaited {
-            self.done.push_back(key);
+            self.deliveries.push_done(key);
         } else {
             self.notify_readable(key);
         }
@@ -219,7 +217,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && call.head == HeadState::Given
             && !std::mem::replace(&mut call.notified, true)
         {
-            self.readable.push(CallId(key));
+            self.deliveries.readable.push(CallId(key));
         }
     }
 
@@ -268,12 +266,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         Some(done)
     }
 
-    /// Nobody will read this body any more.
+    /// A streamed body is read, or will not be read any more.
     pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.reactor.remove_call(id.0)?;
         if call.notified {
             let reactor = &self.reactor;
-            self.readable.forget(|id| reactor.call_ref(id.0).is_some());
+            self.deliveries
+                .readable
+                .forget(|id| reactor.call_ref(id.0).is_some());
         }
         Some(call)
     }

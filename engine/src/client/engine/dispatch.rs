@@ -6,6 +6,7 @@ use super::Engine;
 use crate::client::CallId;
 use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
+use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::mutation::{self, Mutation};
@@ -29,7 +30,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             &mut call.request,
             call.overrides.as_deref(),
             &mut self.hosts,
-            &self.pool,
         );
         let host_key = match routed {
             Ok(host) => host,
@@ -55,10 +55,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
-        if R::PIPELINES {
+        if R::Sharing::IS_ON {
             return self.send_pipelined(host_key, key);
         }
-        if host.throttle.is_some() {
+        if host.throttle.is_on() {
             return self.send_throttled(host_key, key);
         }
         let mut closed = false;
@@ -74,7 +74,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         match checkout {
             Checkout::Reuse(conn) => {
                 self.start(conn, key);
-                if !closed && !self.pool.keeps_warm() {
+                if !closed && !self.hosts.pool_config().keeps_warm() {
                     return;
                 }
             }
@@ -112,7 +112,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.set_first_byte_limit(conn);
         }
         self.reactor.start(conn, key);
-        if R::PIPELINES {
+        if R::Sharing::IS_ON {
             self.pipeline_begun(conn, key);
         }
     }
@@ -194,7 +194,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         return true;
                     }
                     let next = host.pool.released(now, slot.id, keep_alive);
-                    let throttled = host.throttle.is_some();
+                    let throttled = host.throttle.is_on();
                     match next {
                         Next::Idle(until) => {
                             self.reactor.idle(conn, until);
@@ -212,7 +212,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.hosts.touch(slot.host);
                 }
                 if let Some(stream) = self.reactor.hand_over(conn) {
-                    self.handed_over.push((CallId(call), stream));
+                    self.deliveries.push_stream(CallId(call), stream);
                 }
             }
             (Reuse::Close(_), _) => self.close(conn),
@@ -246,7 +246,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 self.hosts.touch(host_key);
             }
-            Some(CallState::OnConn(conn)) if R::PIPELINES => self.leave_pipeline(conn, key),
+            Some(CallState::OnConn(conn)) if R::Sharing::IS_ON => self.leave_pipeline(conn, key),
             Some(CallState::OnConn(conn)) => self.close(conn),
             Some(CallState::New | CallState::Pausing { .. } | CallState::Ended) | None => {}
         }
@@ -256,7 +256,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn send_again(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key) {
             call.state = CallState::New;
-            self.following.push_back(key);
+            self.queue.send_further(key);
         }
     }
 
@@ -276,7 +276,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
-            let held = host.throttle.is_some() && !host.pool.has_room();
+            let held = host.throttle.is_on() && !host.pool.has_room();
             self.reactor.wait(key, waiting);
             self.hosts.touch(host_key);
             if held {

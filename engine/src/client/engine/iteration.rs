@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::Engine;
 use crate::client::connector::{Connector, Context, Opened};
 use crate::client::router::Router;
+use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
 use crate::error::{Error, LimitExceeded, Phase, Sent};
 use crate::mutation::{self, Mutation};
 use crate::net::Net;
-use crate::policy::room;
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
     TimerOwner,
@@ -26,20 +26,20 @@ impl<R: Router, N: Net> Engine<R, N> {
         over: impl Fn(&Self) -> bool,
     ) -> io::Result<()> {
         let stale = self.reactor.begin_iteration();
-        self.iteration_began = self.reactor.now();
+        self.iteration.began = self.reactor.now();
         let mut until = match limit {
-            Some(WaitLimit::For(timeout)) => self.iteration_began.checked_add(timeout),
+            Some(WaitLimit::For(timeout)) => self.iteration.began.checked_add(timeout),
             Some(WaitLimit::Until(at)) => Some(at),
             None => None,
         };
         if stale && self.hosts.open() > 0 {
-            // Idle connections may have died while nobody looked; and a caller whose calls end as soon as they are
+            // Idle connections may have died since the last poll; and a caller whose calls end as soon as they are
             // begun must not keep the others from going on.
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
             self.process_events();
-            if self.driven {
-                // That poll may have taken a wake for commands that nobody has looked at yet.
+            if self.iteration.is_driven {
+                // That poll may have taken a wake for commands that are still in the queue.
                 until = Some(self.reactor.now());
             }
         }
@@ -51,7 +51,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let polled = self.reactor.poll(until);
         self.take_answers();
         self.process_events();
-        if R::PIPELINES {
+        if R::Sharing::IS_ON {
             self.reactor.flush();
             self.process_events();
         }
@@ -63,14 +63,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.forget_host(key);
             self.router.forget(&host.name);
         }
-        for at in 0..self.incoming.len() {
-            let (key, time) = self.incoming[at];
+        let mut number = 0;
+        while let Some((key, time)) = self.queue.submitted(number) {
             self.begin(key, time);
+            number += 1;
         }
-        // As many may come with the next turn.
-        let usual = self.incoming.len().max(room::KEPT);
-        self.incoming.clear();
-        self.incoming.shrink_to(usual);
+        self.queue.clear_submitted();
     }
 
     pub(super) fn begin(&mut self, key: CallKey, time: CallTime) {
@@ -87,7 +85,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .overrides
                 .as_deref()
                 .and_then(|own| own.timeouts.as_ref());
-            let total = own.unwrap_or(&self.timeouts).total;
+            let total = own.map_or(self.rules.total, |own| own.total);
             call.deadline = time.expires_at(now, total);
             call.response.clear();
             call.request.reset();
@@ -104,22 +102,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             while let Some(event) = self.reactor.next_event() {
                 self.handle(event);
             }
-            if let Some(key) = self.following.pop_front() {
+            if let Some(key) = self.queue.next_further() {
                 if self.reactor.call(key).is_some_and(|call| call.is_new()) {
                     self.send(key);
                 }
                 continue;
             }
-            // Whoever has no connection at all comes before those who want more.
+            // A host without any connection comes before hosts that want more.
             let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
             let next = room
-                .then(|| self.hosts.next_starving())
+                .then(|| self.hosts.next_without_connection())
                 .flatten()
                 .or_else(|| self.hosts.next_touched())
-                .or_else(|| room.then(|| self.hosts.next_hungry()).flatten());
+                .or_else(|| room.then(|| self.hosts.next_wanting_more()).flatten());
             match next {
                 Some(host) => self.service_host(host),
-                None if self.hosts.fair_queue_is_due() => self.serve_fair_queue(None),
+                None if self.throttle.take_due() => self.serve_fair_queue(None),
                 None => return,
             }
         }
@@ -142,7 +140,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             // What is only kept warm takes no room from others.
             let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
-            if wants_open && (!throttled || self.hosts.may_open(now, key)) {
+            if wants_open && (!throttled || self.throttle.may_open(now, key, &mut self.hosts)) {
                 if !is_full {
                     let (connector, mut cx) = self.opening_parts();
                     let opened = connector.open(&mut cx, key);
@@ -150,7 +148,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 } else if let Some(idle) = self.reactor.oldest_idle() {
                     self.close(idle);
                 } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
-                    let full = LimitExceeded::Connections(self.hosts.most_open());
+                    let full = LimitExceeded::Connections(self.hosts.max_open());
                     self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     self.hosts.want(key);
@@ -165,13 +163,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(key) else {
             return;
         };
-        // What is due already waits for room, or for its turn.
+        // A time that has passed needs no timer: the host waits for room, or in the fair queue.
         let mut at = host.pool.poll_timeout().filter(|at| *at > now);
         at = at.into_iter().chain(self.admission.next_check(key)).min();
         if throttled {
             at = at.into_iter().chain(self.keep_back(key)).min();
         }
-        if self.hosts.set_alarm(key, at)
+        if self.hosts.set_timer(key, at)
             && let Some(at) = at
         {
             self.set_timer(TimerOwner::Host(key), at);
@@ -286,9 +284,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::PauseOver(call) => self.pause_over(call),
             ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
-            ReactorEvent::Timer(TimerOwner::FairQueue) => self.hosts.fair_queue_timer_fired(),
+            ReactorEvent::Timer(TimerOwner::FairQueue) => self.throttle.timer_fired(),
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
-                self.hosts.set_alarm(host, None);
+                self.hosts.set_timer(host, None);
                 self.hosts.touch(host);
             }
             ReactorEvent::Timer(TimerOwner::Conn(_) | TimerOwner::Call(_)) => {}
@@ -330,7 +328,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(host) = self.hosts.get(slot.host) {
             host.pool.set_conn(slot.id, conn);
             let next = host.pool.connected(now, slot.id, random);
-            if host.throttle.is_some() {
+            if host.throttle.is_on() {
                 return self.opened_throttled(slot.host, conn, next);
             }
             self.hosts.touch(slot.host);
@@ -343,6 +341,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let cx = Context {
             reactor: &mut self.reactor,
             hosts: &mut self.hosts,
+            throttle: &self.throttle,
             telemetry: &self.telemetry,
         };
         (&mut self.connector, cx)
@@ -350,22 +349,22 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
         self.connector
-            .set_timer(&mut self.reactor, &self.hosts, owner, at);
+            .set_timer(&mut self.reactor, &self.hosts, &self.throttle, owner, at);
     }
 
     /// Begins the health check of a host, if it is time for it.
     pub(super) fn begin_health_check(&mut self, host: HostKey) {
         if let Some(call) = self.admission.begin_check(host, self.reactor.now()) {
             let key = self.reactor.insert_call(call);
-            self.following.push_back(key);
+            self.queue.send_further(key);
         }
     }
 }
 
-/// How long a turn may wait for events.
+/// How long an iteration may wait for events.
 #[derive(Clone, Copy)]
 pub(super) enum WaitLimit {
-    /// From the beginning of the turn.
+    /// From the beginning of the iteration.
     For(Duration),
     Until(Time),
 }

@@ -11,8 +11,6 @@ mod iteration;
 mod pipelined;
 mod throttled;
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,25 +18,28 @@ use std::time::Duration;
 pub use self::batch::Batch;
 pub use self::body::Body;
 use self::iteration::WaitLimit;
-pub(crate) use self::pipelined::Pipelining;
 use super::adaptive::AdaptiveLimits;
 use super::admission::{AddressState, Admission, Balance};
+use super::call_queue::CallQueue;
 use super::connector::Connector;
+use super::deliveries::Deliveries;
 use super::hosts::Hosts;
+use super::migration::{MigratingCall, Migration};
 use super::names::Names;
-use super::readable_bodies::ReadableBodies;
 use super::retries::Retries;
 use super::router::Router;
+use super::sharing::{Pipelines, Sharing};
 use super::stats::{Recorder, Stats};
 use super::telemetry::Telemetry;
+use super::throttle::Throttling;
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Counters, LatePolicy, PoolConfig, Timeouts, host_hash};
+use crate::policy::{AddressPolicy, Balancer, Counters, LatePolicy};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{Armed, ByteRates, CallKey, CallState, HeadState, Settings};
+use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
@@ -50,69 +51,84 @@ use crate::time::Time;
 pub struct Engine<R: Router, N: Net = OsNet> {
     reactor: Reactor<N>,
     router: R,
+    /// Whether calls share connections, and the connections that they share.
+    sharing: R::Sharing,
     hosts: Hosts,
-    pool: PoolConfig,
+    throttle: Throttling,
     connector: Connector,
-    /// If connections have several calls at a time.
-    pipelining: Option<Pipelining>,
-    timeouts: Timeouts,
     retries: Retries,
-    /// Whether the number of requests in flight follows the answers.
-    follows_load: bool,
     admission: Admission,
     adaptive: AdaptiveLimits,
-    late: LatePolicy,
+    rules: CallRules,
     telemetry: Telemetry,
-    /// Of the hosts, if there are other clients for the rest of them.
-    share: Option<Share>,
-    /// Calls that have been redirected to the others' hosts.
-    migrating: Vec<(CallId, usize, MigratingCall)>,
-    /// What [`get`](Self::get) sends, for its buffers.
+    queue: CallQueue,
+    deliveries: Deliveries<N::Stream>,
+    migration: Migration,
+    spare: SpareBuffers,
+    iteration: Iteration,
+}
+
+/// What holds for every call that has no settings of its own.
+struct CallRules {
+    total: Option<Duration>,
+    late: LatePolicy,
+}
+
+/// The present iteration, or the last one.
+struct Iteration {
+    began: Time,
+    /// Commands come from other threads, and are looked for after each iteration.
+    is_driven: bool,
+}
+
+/// What distinguishes the clients.
+pub(in crate::client) struct Parts<R: Router> {
+    pub(in crate::client) router: R,
+    pub(in crate::client) sharing: R::Sharing,
+    pub(in crate::client) hosts: Hosts,
+    pub(in crate::client) throttle: Throttling,
+}
+
+/// Requests and responses that are kept for their buffers.
+#[derive(Default)]
+struct SpareBuffers {
+    /// What [`get`](Engine::get) sends.
     getter: Option<Request>,
     /// What the caller of a blocking call holds while the client has its buffers.
     placeholder: Option<(Request, Response)>,
-    /// Submitted calls that no turn has taken up yet.
-    incoming: Vec<(CallKey, CallTime)>,
-    /// Calls that have something for the caller: their end, or the head of a streamed response.
-    done: VecDeque<CallKey>,
-    /// Streamed bodies that can be read on and that the caller has not been told of. Invariant: a call is in here
-    /// once if it is `told`, else not.
-    readable: ReadableBodies,
-    /// Connections that speak another protocol now, with the calls that they came from.
-    handed_over: Vec<(CallId, N::Stream)>,
-    /// Calls that were redirected, to be sent on once everything that has happened is handled.
-    following: VecDeque<CallKey>,
-    /// Somebody sends it commands from other threads, and looks for them after each step.
-    driven: bool,
-    iteration_began: Time,
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// A client with that router and those hosts.
-    pub(crate) fn assemble(
-        router: R,
-        hosts: Hosts,
+    pub(in crate::client) fn assemble(
+        parts: Parts<R>,
         config: HostConfig,
         bytes: ByteRates,
         net: N,
     ) -> Self {
-        Self {
-            iteration_began: Time::of(net.now()),
+        let Parts {
             router,
-            pool: config.pool(),
+            sharing,
+            hosts,
+            throttle,
+        } = parts;
+        Self {
+            iteration: Iteration {
+                began: Time::of(net.now()),
+                is_driven: false,
+            },
+            router,
             connector: Connector::new(&config),
-            pipelining: None,
-            timeouts: config.timeouts.clone(),
-            follows_load: config.concurrency.is_some(),
+            rules: CallRules {
+                total: config.timeouts.total,
+                late: config.late,
+            },
             admission: Admission::new(config.breaker),
             adaptive: AdaptiveLimits::new(config.adaptive),
             retries: Retries::new(config.retry, config.retry_budget),
-            late: config.late,
             telemetry: Telemetry::new(config.observer, config.stats),
-            share: None,
-            migrating: Vec::new(),
-            getter: None,
-            placeholder: None,
+            migration: Migration::default(),
+            spare: SpareBuffers::default(),
             reactor: Reactor::new(
                 net,
                 Settings {
@@ -121,17 +137,15 @@ impl<R: Router, N: Net> Engine<R, N> {
                     socket: config.socket,
                     stream_buffer: config.stream_buffer.max(1),
                     idle_order: hosts.is_limited(),
-                    batching: None,
+                    batching: sharing.pipelines().map(Pipelines::batching),
                     bytes,
                 },
             ),
             hosts,
-            incoming: Vec::new(),
-            done: VecDeque::new(),
-            readable: ReadableBodies::default(),
-            handed_over: Vec::new(),
-            following: VecDeque::new(),
-            driven: false,
+            throttle,
+            sharing,
+            queue: CallQueue::default(),
+            deliveries: Deliveries::new(),
         }
     }
 
@@ -142,7 +156,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Calls are spread over several addresses from now on, each of which is a host.
-    pub(super) fn set_balance(&mut self, balance: Balance) {
+    pub(in crate::client) fn set_balance(&mut self, balancer: Balancer, hosts: Vec<HostKey>) {
+        let balance = Balance::new(self.reactor.now(), balancer, hosts);
         self.admission.set_balance(balance);
         self.connector.set_fails_over();
     }
@@ -163,13 +178,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.connector.names_mut()
     }
 
+    /// The connections with several calls each, of a client that has such.
+    pub(in crate::client) fn pipelines(&self) -> Option<&Pipelines> {
+        self.sharing.pipelines()
+    }
+
+    /// The time of the present iteration.
+    pub(in crate::client) fn now(&self) -> Time {
+        self.reactor.now()
+    }
+
     // ---- driven by `Shared`
 
-    /// One turn, which a wake ends early.
+    /// One iteration, which a wake ends early.
     pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.driven = true;
+        self.iteration.is_driven = true;
         self.iterate(timeout.map(WaitLimit::For), |client| {
-            !client.done.is_empty() || !client.readable.is_empty() || !client.migrating.is_empty()
+            !client.deliveries.is_empty() || !client.migration.is_empty()
         })
     }
 
@@ -179,19 +204,12 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// There are `count` clients for all hosts, and this is the one with that number.
     pub(crate) fn set_share(&mut self, index: usize, count: usize) {
-        self.share = (count > 1).then_some(Share { index, count });
-    }
-
-    /// Which other client has the host of a URL.
-    fn elsewhere(&self, url: &str) -> Option<usize> {
-        let Share { index, count } = self.share?;
-        let owner = (host_hash(url) % count as u64) as usize;
-        (owner != index).then_some(owner)
+        self.migration.set_share(index, count);
     }
 
     /// The next call that another client is to go on with. It is none of ours any more.
     pub(crate) fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
-        self.migrating.pop()
+        self.migration.next()
     }
 
     /// Goes on with a call of another client.
@@ -201,7 +219,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.armed = Armed::default();
         self.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);
-        self.incoming.push((key, CallTime::Running));
+        self.queue.submit(key, CallTime::Running);
         CallId(key)
     }
 
@@ -248,10 +266,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn get(&mut self, target: &str, response: &mut Response) -> Result<Report, Error> {
-        let mut request = self.getter.take().unwrap_or_default();
+        let mut request = self.spare.getter.take().unwrap_or_default();
         request.set_target(target);
         let outcome = self.call(&mut request, response);
-        self.getter = Some(request);
+        self.spare.getter = Some(request);
         outcome
     }
 
@@ -292,21 +310,21 @@ impl<R: Router, N: Net> Engine<R, N> {
         response: &mut Response,
         streaming: bool,
     ) -> Result<(CallId, Report), Error> {
-        let (mut own_request, mut own_response) = self.placeholder.take().unwrap_or_default();
+        let (mut own_request, mut own_response) = self.spare.placeholder.take().unwrap_or_default();
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
         let id = self.submit(Call::new(own_request, own_response).streaming(streaming));
-        let position = |client: &Self| client.done.iter().position(|done| *done == id.0);
         loop {
-            let at = position(self).and_then(|at| self.done.remove(at));
-            if let Some(done) = at.and_then(|key| self.complete(key)) {
-                self.placeholder = Some((
+            if self.deliveries.take_done(id.0)
+                && let Some(done) = self.complete(id.0)
+            {
+                self.spare.placeholder = Some((
                     std::mem::replace(request, done.request),
                     std::mem::replace(response, done.response),
                 ));
                 return done.outcome.map(|()| (id, done.report));
             }
-            if let Err(error) = self.iterate(None, |client| position(client).is_some()) {
+            if let Err(error) = self.iterate(None, |client| client.deliveries.is_done(id.0)) {
                 self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
@@ -329,7 +347,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             },
             ..ActiveCall::new(now, call.request, call.response)
         });
-        self.incoming.push((key, call.time));
+        self.queue.submit(key, call.time);
         CallId(key)
     }
 
@@ -352,33 +370,34 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
-        if let Some(key) = self.done.pop_front() {
+        if let Some(key) = self.deliveries.next_done() {
             return Ok(self.complete(key));
         }
         let mut limit = timeout.map(WaitLimit::For);
         loop {
             let iterated = self.iterate(limit, |client| {
-                !client.done.is_empty() || !client.readable.is_empty() || client.in_flight() == 0
+                !client.deliveries.is_empty() || client.in_flight() == 0
             });
-            if let Some(key) = self.done.pop_front() {
+            if let Some(key) = self.deliveries.next_done() {
                 return Ok(self.complete(key));
             }
             iterated?;
             if let Some(WaitLimit::For(timeout)) = limit {
                 limit = self
-                    .iteration_began
+                    .iteration
+                    .began
                     .checked_add(timeout)
                     .map(WaitLimit::Until);
             }
             let over = matches!(limit, Some(WaitLimit::Until(at)) if self.reactor.now() >= at);
-            if over || !self.readable.is_empty() || self.in_flight() == 0 {
+            if over || !self.deliveries.is_empty() || self.in_flight() == 0 {
                 return Ok(None);
             }
         }
     }
 
-    /// The next completion that is there already: no turn, no system call, no look at the clock. What [`wait`](Self::wait)
-    /// has found in one turn is taken with this.
+    /// The next completion that is there already: no iteration, no system call, no look at the clock. What [`wait`](Self::wait)
+    /// has found in one iteration is taken with this.
     ///
     /// ```
     /// # fn example(client: &mut courser::HostClient) -> std::io::Result<()> {
@@ -393,7 +412,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// ```
     #[inline]
     pub fn next_done(&mut self) -> Option<Completion> {
-        let key = self.done.pop_front()?;
+        let key = self.deliveries.next_done()?;
         self.complete(key)
     }
 
@@ -404,7 +423,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The system's, when it cannot wait for events at all.
     pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
         self.iterate(Some(WaitLimit::For(time)), |_| false)?;
-        let until = self.iteration_began.checked_add(time);
+        let until = self.iteration.began.checked_add(time);
         while until.is_some_and(|until| self.reactor.now() < until) {
             self.iterate(until.map(WaitLimit::Until), |_| false)?;
         }
@@ -553,7 +572,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
     pub fn readable_body(&mut self) -> Option<CallId> {
         let reactor = &self.reactor;
-        let id = self.readable.pop(|id| reactor.call_ref(id.0).is_some())?;
+        let id = self
+            .deliveries
+            .readable
+            .pop(|id| reactor.call_ref(id.0).is_some())?;
         if let Some(call) = self.reactor.call(id.0) {
             call.notified = false;
         }
@@ -567,39 +589,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// or proxy): its session cannot be taken out of the client, so the client closes such a connection when the
     /// protocol is switched. Speak other protocols under TLS over a connection of your own.
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
-        let at = self.handed_over.iter().position(|(call, _)| *call == id)?;
-        Some(self.handed_over.swap_remove(at).1)
-    }
-}
-
-/// Which hosts are a client's, where several clients share all hosts: those whose hash leaves `index` when it is
-/// divided by `count`.
-#[derive(Clone, Copy)]
-struct Share {
-    index: usize,
-    count: usize,
-}
-
-/// A call on its way to another client.
-pub struct MigratingCall(Box<ActiveCall>);
-
-impl MigratingCall {
-    pub(crate) fn into_buffers(self) -> (Request, Response) {
-        (self.0.request, self.0.response)
-    }
-}
-
-impl fmt::Debug for MigratingCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MigratingCall")
-            .field(&self.0.request)
-            .finish()
+        self.deliveries.take_stream(id)
     }
 }
 
 impl<R: Router, N: Net> Drop for Engine<R, N> {
     fn drop(&mut self) {
-        for (_, stream) in self.handed_over.drain(..) {
+        for stream in self.deliveries.drain_streams() {
             self.reactor.close_stream(stream);
         }
     }

@@ -1,40 +1,15 @@
 //! Several calls on one connection: who gets a place where, and what becomes of those whose connection ends.
 
-use std::num::NonZeroUsize;
-
 use super::Engine;
 use crate::client::router::Router;
+use crate::client::sharing::{Pipelines, Room, Sharing};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Checkout, Overflow, PipelineLoads};
+use crate::policy::Checkout;
 use crate::proto::BodyMode;
-use crate::reactor::{Batching, CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
-use crate::time::Time;
-
-/// What a pipelining client has beside the others.
-#[derive(Debug)]
-pub(crate) struct Pipelining {
-    pub(crate) loads: PipelineLoads<ConnKey>,
-    pub(crate) max_total: NonZeroUsize,
-    pub(crate) overflow: Overflow,
-    /// Calls whose connection ended before their answer was next.
-    pub(crate) unanswered: u64,
-}
+use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    pub(in crate::client) fn set_pipelining(&mut self, pipelining: Pipelining, batching: Batching) {
-        self.pipelining = Some(pipelining);
-        self.reactor.set_batching(batching);
-    }
-
-    pub(in crate::client) fn pipelining(&self) -> Option<&Pipelining> {
-        self.pipelining.as_ref()
-    }
-
-    pub(in crate::client) fn iteration_time(&self) -> Time {
-        self.reactor.now()
-    }
-
     /// Finds a place for a call whose request is encoded: a connection of its own while there may be more of them, a
     /// place beside others, or one in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
@@ -43,20 +18,19 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.end_call(key, Err(error));
         }
         if !self.make_room(host_key) {
-            let most = self.pipelining.as_ref().map_or(0, |p| p.max_total.get());
-            let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
-            return self.end_call(key, Err(full));
+            return self.end_call(key, Err(self.too_many_pending()));
         }
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
         }
-        let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
+        let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
+        else {
             return;
         };
         // Calls that wait already come first, and those that need a new connection get the next one that is free.
-        let may_ride = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
-        if may_ride
-            && let Some((_, conn)) = pipelining.loads.pick(now)
+        let may_share = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
+        if may_share
+            && let Some(conn) = pipelines.pick(now)
             && self.reactor.takes_more(conn)
         {
             return self.add_call(conn, key);
@@ -84,20 +58,18 @@ impl<R: Router, N: Net> Engine<R, N> {
         what.map(|what| Error::new(Misuse::NotPipelined(what), Phase::Queue, Sent::Nothing))
     }
 
-    /// Sees to it that one more call may be pending.
+    /// Makes room for one more pending call; false if there is none.
     fn make_room(&mut self, host_key: HostKey) -> bool {
-        let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining) else {
+        let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
+        else {
             return false;
         };
-        let most = pipelining.max_total.get();
-        let pending = pipelining.loads.pending() + host.pool.waiting();
-        if pending < most || pipelining.overflow == Overflow::Wait {
-            return true;
+        match pipelines.room_beside(host.pool.waiting()) {
+            Room::Yes => return true,
+            Room::No => return false,
+            Room::InPlaceOfOldest => {}
         }
-        if pipelining.overflow == Overflow::RefuseNewest {
-            return false;
-        }
-        let unsent = pipelining.loads.conns();
+        let unsent = pipelines.conns();
         let unsent = unsent.filter_map(|conn| {
             let call = self.reactor.first_unsent(conn)?;
             Some((self.reactor.call_ref(call)?.timestamps.begun, call))
@@ -110,17 +82,24 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => host.pool.take_waiting(),
         };
         if let Some(oldest) = oldest {
-            let full = Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing);
-            self.end_call(oldest, Err(full));
+            self.end_call(oldest, Err(self.too_many_pending()));
         }
         oldest.is_some()
     }
 
+    fn too_many_pending(&self) -> Error {
+        let pipelines = self.sharing.pipelines();
+        let most = pipelines.map_or(0, Pipelines::max_pending);
+        Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing)
+    }
+
+    /// Adds a call to those of a connection.
     pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
+        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
+        else {
             return;
         };
-        pipelining.loads.add_call(slot.id.index());
+        pipelines.call_added(slot);
         if self.telemetry.observes() {
             self.notify_sending(conn, key);
         }
@@ -133,12 +112,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A connection that was idle or new has a call; those that wait may join it.
     pub(super) fn pipeline_begun(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(slot), Some(pipelining)) = (self.reactor.slot(conn), &mut self.pipelining) else {
+        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
+        else {
             return;
         };
         let call = self.reactor.call_ref(key);
         let probing = call.is_some_and(|call| call.client.failures > 0 && !call.timestamps.reused);
-        pipelining.loads.begin(slot.id.index(), conn, probing);
+        pipelines.begun(slot, conn, probing);
         self.retire_if_last(slot, key);
         self.fill(slot, conn);
     }
@@ -146,29 +126,31 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A request that says `Connection: close` is the last one on its connection, and so is the last one that a
     /// connection may serve at all.
     fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
-        let (Some(host), Some(pipelining)) = (self.hosts.get(slot.host), &mut self.pipelining)
+        let (Some(host), Some(pipelines)) =
+            (self.hosts.get(slot.host), self.sharing.pipelines_mut())
         else {
             return;
         };
         let call = self.reactor.call_ref(key);
-        let pending = pipelining.loads.pending_on(slot.id.index());
+        let pending = pipelines.pending_on(slot);
         if call.is_some_and(|call| call.request.says_close())
             || host.pool.is_used_up(slot.id, pending)
         {
-            pipelining.loads.retire(slot.id.index());
+            pipelines.retire(slot);
         }
     }
 
     /// A call on a connection is over, and others go on.
     pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
-        let (Some(host), Some(pipelining)) = (self.hosts.get(slot.host), &mut self.pipelining)
+        let (Some(host), Some(pipelines)) =
+            (self.hosts.get(slot.host), self.sharing.pipelines_mut())
         else {
             return;
         };
-        pipelining.loads.answered(slot.id.index());
+        pipelines.call_left(slot);
         if host.pool.served(now, slot.id) {
-            pipelining.loads.retire(slot.id.index());
+            pipelines.retire(slot);
         }
         if host.pool.waiting() > 0 {
             self.fill(slot, conn);
@@ -188,8 +170,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let share = host.pool.waiting().div_ceil(coming + 1);
         for _ in 0..share {
             // Each of them may be the last one.
-            let loads = self.pipelining.as_ref().map(|pipelining| &pipelining.loads);
-            let room = loads.is_some_and(|loads| loads.room(now, slot.id.index()) > 0);
+            let pipelines = self.sharing.pipelines();
+            let room = pipelines.is_some_and(|pipelines| pipelines.has_room_on(slot, now));
             if !room || !self.reactor.takes_more(conn) {
                 break;
             }
@@ -209,7 +191,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The error of a call on a connection, ended for that cause where it is.
     pub(super) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
-        if R::PIPELINES {
+        if R::Sharing::IS_ON {
             self.reactor.pipeline_error(conn, call, kind)
         } else {
             self.reactor.busy_error(conn, kind)
@@ -220,19 +202,19 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
         match self.reactor.give_up(conn, key) {
             GiveUpOutcome::Unsent => {
-                if let (Some(slot), Some(pipelining)) =
-                    (self.reactor.slot(conn), &mut self.pipelining)
+                if let (Some(slot), Some(pipelines)) =
+                    (self.reactor.slot(conn), self.sharing.pipelines_mut())
                 {
-                    pipelining.loads.answered(slot.id.index());
+                    pipelines.call_left(slot);
                     self.fill(slot, conn);
                 }
             }
-            // Nobody is put behind an answer that may never come.
+            // No call is put behind an answer that may never come.
             GiveUpOutcome::Dropped => {
-                if let (Some(slot), Some(pipelining)) =
-                    (self.reactor.slot(conn), &mut self.pipelining)
+                if let (Some(slot), Some(pipelines)) =
+                    (self.reactor.slot(conn), self.sharing.pipelines_mut())
                 {
-                    pipelining.loads.retire(slot.id.index());
+                    pipelines.retire(slot);
                 }
             }
             GiveUpOutcome::Gone => {}
@@ -241,8 +223,8 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The connection of a call has ended before its answer was next.
     pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
-        if let Some(pipelining) = &mut self.pipelining {
-            pipelining.unanswered += 1;
+        if let Some(pipelines) = self.sharing.pipelines_mut() {
+            pipelines.note_unanswered();
         }
         match error {
             Some(error) => self.end_attempt(key, error),
@@ -267,18 +249,16 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn pipelining_broken(&mut self) {
         let now = self.reactor.now();
-        if let Some(pipelining) = &mut self.pipelining {
-            pipelining.loads.distrust(now);
+        if let Some(pipelines) = self.sharing.pipelines_mut() {
+            pipelines.distrust(now);
         }
     }
 
     /// A connection is idle, or gone.
     #[inline]
     pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
-        if R::PIPELINES
-            && let Some(pipelining) = &mut self.pipelining
-        {
-            pipelining.loads.end(slot.id.index());
+        if let Some(pipelines) = self.sharing.pipelines_mut() {
+            pipelines.ended(slot);
         }
     }
 }

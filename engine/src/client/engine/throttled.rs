@@ -7,6 +7,7 @@
 
 use super::Engine;
 use crate::client::router::Router;
+use crate::client::sharing::Sharing;
 use crate::client::{CallId, ObserverEvent};
 use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
@@ -18,27 +19,30 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now, connections and other hosts aside.
     fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
-        let throttle = self.hosts.get(key).and_then(|host| host.throttle.as_mut());
+        let throttle = self
+            .hosts
+            .get(key)
+            .and_then(|host| host.throttle.throttle());
         throttle.map_or(usize::MAX, |throttle| throttle.room(now, in_flight))
     }
 
     fn in_flight_to(&mut self, key: HostKey) -> usize {
-        match &self.pipelining {
-            Some(pipelining) => pipelining.loads.pending(),
+        match self.sharing.pipelines() {
+            Some(pipelines) => pipelines.pending(),
             None => self.hosts.get(key).map_or(0, |host| host.pool.in_flight()),
         }
     }
 
-    /// Queues a call whose request is encoded. It begins before the turn ends, if it may.
+    /// Queues a call whose request is encoded. The call begins before the iteration ends, if it may.
     #[cold]
     pub(super) fn send_throttled(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.clock();
         let room = self.room_to_begin(host_key, now);
-        let is_turn = self.hosts.may_begin(now);
+        let is_next = self.throttle.may_begin(now);
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
-        let is_held = host.pool.waiting() >= room || !is_turn;
+        let is_held = host.pool.waiting() >= room || !is_next;
         match host.pool.enqueue_throttled(key, room) {
             Checkout::Wait(id) => self.reactor.wait(key, id),
             Checkout::Full(limit) => {
@@ -80,7 +84,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         next: Next<CallKey>,
     ) {
         let now = self.reactor.clock();
-        let may = self.room_to_begin(host_key, now) > 0 && self.hosts.may_begin(now);
+        let may = self.room_to_begin(host_key, now) > 0 && self.throttle.may_begin(now);
         while may
             && let (Some(slot), Some(host)) = (self.reactor.slot(conn), self.hosts.get(host_key))
             && let Some(key) = host.pool.oldest_waiter()
@@ -102,23 +106,20 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Begins the calls of a host that wait, as far as they may; under a rate over all hosts, those of others as well whose
     /// turn is before.
     pub(super) fn begin_waiting(&mut self, key: HostKey) {
-        if self.hosts.fair_queue().is_none() {
+        if !self.throttle.is_fair() {
             while self.begin_one(key) {}
         } else {
             if self.hosts.get(key).is_some_and(|h| h.pool.waiting() > 0) {
-                self.hosts.line_up(key);
+                self.throttle.line_up(key, &mut self.hosts);
             }
             self.serve_fair_queue(Some(key));
         }
         let now = self.reactor.now();
         let room = self.room_to_begin(key, now);
-        let is_turn = self
-            .hosts
-            .fair_queue()
-            .is_none_or(|fair_queue| fair_queue.has_room(now));
+        let is_next = self.throttle.has_room(now);
         if let Some(host) = self.hosts.get(key) {
-            // A host without any connection opens one in advance, or it would never be ready when its turn comes.
-            host.pool.set_room(match (is_turn, host.pool.open()) {
+            // A host without any connection opens one in advance, or it would never be ready when it is the next of the fair queue.
+            host.pool.set_room(match (is_next, host.pool.open()) {
                 (true, _) => room,
                 (false, 0) => room.min(1),
                 (false, _) => 0,
@@ -130,21 +131,21 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// are looked after, but for the one that is so anyway.
     pub(super) fn serve_fair_queue(&mut self, serviced: Option<HostKey>) {
         let now = self.reactor.clock();
-        while let Some(key) = self.hosts.next_ready(now) {
+        while let Some(key) = self.throttle.next_ready(now, &mut self.hosts) {
             if self.begin_one(key) {
-                self.hosts.line_up(key);
+                self.throttle.line_up(key, &mut self.hosts);
             }
             if Some(key) != serviced {
                 self.hosts.touch(key);
             }
         }
-        self.hosts.give_open_permits(now);
+        self.throttle.give_permits(now, &mut self.hosts);
         self.plan_fair_queue();
     }
 
-    /// Sees to it that the hosts that wait for their turns are looked after in time.
+    /// Sets the timer of the fair queue, whose hosts are to be serviced in time.
     fn plan_fair_queue(&mut self) {
-        if let Some(at) = self.hosts.plan_fair_queue(self.reactor.now()) {
+        if let Some(at) = self.throttle.plan(self.reactor.now()) {
             self.set_timer(TimerOwner::FairQueue, at);
         }
     }
@@ -166,7 +167,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.hosts.touch(host_key);
             }
             let Some((conn, key)) = pair else {
-                return R::PIPELINES && self.add_one_call(host_key, now);
+                return R::Sharing::IS_ON && self.add_one_call(host_key, now);
             };
             if self.is_too_late(key) {
                 if let (Some(slot), Some(host)) =
@@ -186,10 +187,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives the oldest call a place beside others.
     fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
-        while let (Some(host), Some(pipelining)) = (self.hosts.get(host_key), &self.pipelining)
+        while let (Some(host), Some(pipelines)) =
+            (self.hosts.get(host_key), self.sharing.pipelines())
             && host.pool.waiting() > 0
             && host.pool.is_full()
-            && let Some((_, conn)) = pipelining.loads.pick(now)
+            && let Some(conn) = pipelines.pick(now)
             && self.reactor.takes_more(conn)
             && let Some(slot) = self.reactor.slot(conn)
             && let Some(key) = host.pool.take_waiting_for(slot.id)
@@ -207,12 +209,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call of that host has begun now.
     fn pass(&mut self, host_key: HostKey, now: Time) {
         let in_flight = self.in_flight_to(host_key);
-        if let Some(throttle) = self.hosts.get(host_key).and_then(|h| h.throttle.as_mut()) {
+        if let Some(throttle) = self
+            .hosts
+            .get(host_key)
+            .and_then(|host| host.throttle.throttle())
+        {
             throttle.pass(now, in_flight);
         }
-        if let Some(fair_queue) = self.hosts.fair_queue() {
-            fair_queue.pass(now);
-        }
+        self.throttle.call_begun(now);
     }
 
     /// Ends a call whose time is over, though its timer has not been handled yet.
@@ -230,7 +234,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn keep_back(&mut self, key: HostKey) -> Option<Time> {
         self.plan_fair_queue();
         let now = self.reactor.now();
-        let most = self.pool.max_connections.get();
+        let most = self.hosts.pool_config().max_connections.get();
         while let Some(host) = self.hosts.get(key) {
             let has_room = host.pool.is_full() && host.pool.has_room();
             let Some(call) = host.pool.refuse_throttled() else {
@@ -243,7 +247,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.end_call(call, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
         }
         let host = self.hosts.get(key)?;
-        let throttle = host.throttle.as_mut()?;
+        let throttle = host.throttle.throttle()?;
         match host.pool.waiting() {
             0 if R::KEEPS_HOSTS => None,
             0 => {
@@ -257,8 +261,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Whether a new entry for this host would let more begin than the present one.
     pub(super) fn must_keep(&mut self, key: HostKey) -> bool {
         let now = self.reactor.now();
-        let throttle = self.hosts.get(key).and_then(|host| host.throttle.as_ref());
-        throttle.is_some_and(|throttle| throttle.counts_until(now).is_some())
+        let host = self.hosts.get_ref(key);
+        host.is_some_and(|host| host.throttle.counts_until(now).is_some())
             || self.reactor.bytes_count_until(key).is_some()
     }
 
@@ -286,7 +290,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .map(|first_byte| first_byte - began);
         let status = call.response.status();
         let host = self.hosts.get(host_key);
-        let Some(throttle) = host.and_then(|host| host.throttle.as_mut()) else {
+        let Some(throttle) = host.and_then(|host| host.throttle.throttle()) else {
             return;
         };
         let changed = throttle.ended(began, now, |aimd| match error.map(Error::kind) {
@@ -310,7 +314,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        if self.follows_load {
+        if self.throttle.follows_load() {
             self.note_load(key, None);
         }
         self.retries.repeats_answers() && self.repeats_answer(key)

@@ -1,0 +1,312 @@
+//! The hosts of a client: for each one a pool, the way to it, and what its requests say by default.
+//!
+//! A host that something happened to is *touched*, and the engine services it before the iteration ends; the others cost
+//! nothing. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits in
+//! [`cap`].
+
+mod cap;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::cap::{ConnectionCap, UnderCap};
+use super::throttle::HostThrottle;
+use crate::address::Address;
+use crate::policy::queue::{Queue, Ticket};
+use crate::policy::{
+    Breaker, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount, ThrottleConfig, later,
+};
+use crate::proto::Defaults;
+use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    hosts: HostSlab,
+    /// The settings of each host's pool.
+    pool: PoolConfig,
+    /// What throttles each host, if hosts are throttled at all.
+    throttle: Option<ThrottleConfig>,
+    /// Hosts to be serviced. Invariant: a host is in here once if it is `touched`, else not.
+    touched: Vec<HostKey>,
+    cap: ConnectionCap,
+    /// Hosts without connections and calls, the one that has been so for longest in front.
+    unused: Queue<Unused>,
+}
+
+pub(super) type HostSlab = Slab<Host, of::Host>;
+
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its name in the router.
+    pub(crate) name: Box<[u8]>,
+    pub(crate) pool: Pool<OpeningKey, ConnKey, CallKey>,
+    pub(crate) defaults: Defaults,
+    pub(crate) route: Route,
+    /// Whether attempts may start; from the first attempt on, if there are breakers.
+    pub(crate) breaker: Option<Box<Breaker>>,
+    pub(crate) throttle: HostThrottle,
+    /// What there is left of its retry budget, from the first retry on.
+    pub(crate) retries: Option<RetryAccount>,
+    /// How long its answers have taken of late, if that matters.
+    pub(crate) latencies: Option<Box<Latencies>>,
+    touched: bool,
+    under_cap: UnderCap,
+    unused: Option<Ticket>,
+    /// When it is serviced by itself.
+    timer: Option<Time>,
+}
+
+/// How connections to a host are opened.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) addresses: Addresses,
+    pub(crate) handshakes: Arc<[Step]>,
+    /// The name and the port that a SOCKS5 proxy is asked for, if it is asked for an address: the name is looked up here,
+    /// and the first handshake gets the address.
+    pub(crate) socks_target: Option<(Box<str>, u16)>,
+    /// Kept because its place in memory is part of the host's name.
+    pub(crate) proxy: Option<Arc<Proxy>>,
+    /// Openings so far: each starts one address further.
+    pub(crate) openings: usize,
+}
+
+impl Route {
+    /// Straight to these addresses, with these handshakes.
+    pub(crate) fn new(addresses: Addresses, handshakes: Arc<[Step]>) -> Self {
+        Self {
+            addresses,
+            handshakes,
+            socks_target: None,
+            proxy: None,
+            openings: 0,
+        }
+    }
+}
+
+/// Where the connections of a host go.
+#[derive(Debug)]
+pub(crate) enum Addresses {
+    Known(Vec<Address>),
+    /// Those of a name, on that port.
+    Named(Box<str>, u16),
+}
+
+impl Addresses {
+    /// The address, if there is just one and it is known.
+    pub(crate) fn only(&self) -> Option<&Address> {
+        match self {
+            Self::Known(addresses) if addresses.len() == 1 => addresses.first(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unused {
+    host: HostKey,
+    until: Time,
+}
+
+impl Hosts {
+    /// No hosts yet, for pools with these settings, and a cap on the connections of all hosts.
+    pub(crate) fn new(pool: PoolConfig, max_open: usize) -> Self {
+        Self {
+            hosts: Slab::new(),
+            pool,
+            throttle: None,
+            touched: Vec::new(),
+            cap: ConnectionCap::new(max_open),
+            unused: Queue::new(),
+        }
+    }
+
+    /// Each host that comes is throttled by these rules.
+    pub(super) fn set_throttle(&mut self, each: ThrottleConfig) {
+        self.pool.throttled = true;
+        self.throttle = Some(each);
+    }
+
+    #[inline]
+    pub(super) fn is_throttled(&self) -> bool {
+        self.throttle.is_some()
+    }
+
+    /// The settings of each host's pool.
+    #[inline]
+    pub(super) fn pool_config(&self) -> &PoolConfig {
+        &self.pool
+    }
+
+    pub(crate) fn insert(&mut self, name: Box<[u8]>, defaults: Defaults, route: Route) -> HostKey {
+        let key = self.hosts.insert(Host {
+            name,
+            pool: Pool::new(self.pool.clone()),
+            defaults,
+            route,
+            breaker: None,
+            throttle: HostThrottle::new(self.throttle.as_ref()),
+            retries: None,
+            latencies: None,
+            touched: false,
+            under_cap: UnderCap::default(),
+            unused: None,
+            timer: None,
+        });
+        self.touch(key);
+        key
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, host: HostKey) -> Option<&mut Host> {
+        self.hosts.get_mut(host)
+    }
+
+    pub(crate) fn get_ref(&self, host: HostKey) -> Option<&Host> {
+        self.hosts.get(host)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Connections of all hosts.
+    pub(crate) fn open(&self) -> usize {
+        self.cap.open()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for host in self.hosts.iter() {
+            sum += host.pool.counters();
+            sum.limit += host.throttle.limit().unwrap_or(0);
+        }
+        sum
+    }
+
+    // ---- hosts to be serviced
+
+    /// Something happened to a host that may have to be serviced. Every change of the number of its connections, and of
+    /// the calls that wait, comes here.
+    pub(crate) fn touch(&mut self, key: HostKey) {
+        let Some(host) = self.hosts.get_mut(key) else {
+            return;
+        };
+        self.cap.count(host);
+        if !std::mem::replace(&mut host.touched, true) {
+            self.touched.push(key);
+        }
+    }
+
+    pub(crate) fn next_touched(&mut self) -> Option<HostKey> {
+        let key = self.touched.pop()?;
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.touched = false;
+        }
+        Some(key)
+    }
+
+    /// Remembers that a host is to be serviced at that time; false if it was known.
+    pub(crate) fn set_timer(&mut self, key: HostKey, at: Option<Time>) -> bool {
+        self.hosts.get_mut(key).is_some_and(|host| {
+            let is_news = at.is_some() && host.timer != at;
+            host.timer = at;
+            is_news
+        })
+    }
+
+    /// Whether that is when a host is to be serviced.
+    pub(crate) fn has_timer(&self, key: HostKey, at: Time) -> bool {
+        self.hosts
+            .get(key)
+            .is_some_and(|host| host.timer == Some(at))
+    }
+
+    // ---- the cap over all hosts
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.cap.is_limited()
+    }
+
+    pub(crate) fn max_open(&self) -> usize {
+        self.cap.max_open()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.cap.is_full()
+    }
+
+    /// A host needs a connection, and there is no room for one.
+    pub(crate) fn want(&mut self, key: HostKey) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            self.cap.want(key, host);
+        }
+    }
+
+    /// The next host without any connection that waits for room.
+    #[inline]
+    pub(crate) fn next_without_connection(&mut self) -> Option<HostKey> {
+        self.cap.next_without_connection(&mut self.hosts)
+    }
+
+    /// The next host with too few connections that waits for room.
+    #[inline]
+    pub(crate) fn next_wanting_more(&mut self) -> Option<HostKey> {
+        self.cap.next_wanting_more(&mut self.hosts)
+    }
+
+    /// Whether a host must give back a connection that it could use, because another one has none at all.
+    #[inline]
+    pub(crate) fn must_yield(&mut self) -> bool {
+        let touched = &mut self.touched;
+        self.cap.must_yield(&mut self.hosts, |key, host| {
+            if !std::mem::replace(&mut host.touched, true) {
+                touched.push(key);
+            }
+        })
+    }
+
+    // ---- unused hosts
+
+    /// A call comes to a host.
+    #[inline]
+    pub(crate) fn use_host(&mut self, key: HostKey) {
+        if let Some(host) = self.hosts.get_mut(key)
+            && let Some(ticket) = host.unused.take()
+        {
+            self.unused.remove(ticket);
+        }
+    }
+
+    /// Remembers a host that is not used any more.
+    pub(crate) fn note_unused(&mut self, now: Time, key: HostKey) {
+        if let Some(host) = self.hosts.get_mut(key)
+            && host.unused.is_none()
+            && host.pool.open() == 0
+            && host.pool.waiting() == 0
+        {
+            // A breaker that is open would be closed again.
+            let open = host.breaker.as_ref().and_then(|breaker| breaker.opens());
+            let since = open.map_or(now, |until| Time::of(until).max(now));
+            let until = later(since, KEPT_UNUSED);
+            host.unused = Some(self.unused.push_back(Unused { host: key, until }));
+        }
+    }
+
+    /// Takes out a host that has been unused for long enough, or that is one too many of those.
+    pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(HostKey, Host)> {
+        let front = self.unused.front()?;
+        if front.until > now && self.unused.len() <= MOST_UNUSED {
+            return None;
+        }
+        self.unused.pop_front();
+        self.hosts.get_mut(front.host)?.unused = None;
+        Some((front.host, self.hosts.remove(front.host)?))
+    }
+}
+
+/// How long a host is kept after its last call and its last connection: the next call may come soon.
+const KEPT_UNUSED: Duration = Duration::from_secs(10);
+
+/// A crawl meets very many hosts, each one for a moment.
+const MOST_UNUSED: usize = 1024;

@@ -1,0 +1,66 @@
+//! Calls that move to another client after a redirect, where several clients share all hosts.
+
+use std::fmt;
+
+use super::CallId;
+use crate::client::progress::ActiveCall;
+use crate::policy::host_hash;
+use crate::proto::{Request, Response};
+
+#[derive(Default)]
+pub(super) struct Migration {
+    /// `None` if this client has all hosts.
+    share: Option<Share>,
+    /// Calls that are to go on with another client, with its number.
+    migrating: Vec<(CallId, usize, MigratingCall)>,
+}
+
+/// The hosts of a client: those whose hash leaves `index` when it is divided by `count`.
+#[derive(Clone, Copy)]
+struct Share {
+    index: usize,
+    count: usize,
+}
+
+impl Migration {
+    /// There are `count` clients for all hosts, and this is the one with that number.
+    pub(super) fn set_share(&mut self, index: usize, count: usize) {
+        self.share = (count > 1).then_some(Share { index, count });
+    }
+
+    /// The number of the other client that has the host of a URL.
+    pub(super) fn elsewhere(&self, url: &str) -> Option<usize> {
+        let Share { index, count } = self.share?;
+        let owner = (host_hash(url) % count as u64) as usize;
+        (owner != index).then_some(owner)
+    }
+
+    pub(super) fn push(&mut self, id: CallId, owner: usize, call: ActiveCall) {
+        let call = MigratingCall(Box::new(call));
+        self.migrating.push((id, owner, call));
+    }
+
+    pub(super) fn next(&mut self) -> Option<(CallId, usize, MigratingCall)> {
+        self.migrating.pop()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.migrating.is_empty()
+    }
+}
+
+/// A call on its way to another client.
+pub struct MigratingCall(pub(super) Box<ActiveCall>);
+
+impl MigratingCall {
+    pub(crate) fn into_buffers(self) -> (Request, Response) {
+        (self.0.request, self.0.response)
+    }
+}
+
+impl fmt::Debug for MigratingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let request = &self.0.request;
+        f.debug_tuple("MigratingCall").field(request).finish()
+    }
+}

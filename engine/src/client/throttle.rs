@@ -1,0 +1,211 @@
+//! What holds calls back besides connections: the rates of a host and of all hosts, and how many calls may be in flight.
+
+use super::hosts::Hosts;
+use crate::policy::{FairQueue, Throttle, ThrottleConfig};
+use crate::reactor::HostKey;
+use crate::time::Time;
+
+/// What holds for all hosts of a client together.
+#[derive(Debug)]
+pub(super) struct Throttling {
+    /// If there is a rate over all hosts.
+    fair_queue: Option<Box<FairQueue<HostKey>>>,
+    /// Whether the number of calls in flight follows the answers.
+    follows_load: bool,
+}
+
+/// What holds for one host.
+#[derive(Debug)]
+pub(crate) struct HostThrottle {
+    /// All hosts of a client have one, or none has.
+    throttle: Option<Box<Throttle>>,
+    /// The host is in the fair queue.
+    is_ready: bool,
+    permit: OpenPermit,
+}
+
+/// Whether a host may open a connection, under a rate over all hosts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum OpenPermit {
+    /// It has not asked.
+    None,
+    Asked,
+    /// For one connection.
+    Given,
+}
+
+impl HostThrottle {
+    pub(super) fn new(rules: Option<&ThrottleConfig>) -> Self {
+        Self {
+            throttle: rules.map(|rules| Box::new(Throttle::new(rules))),
+            is_ready: false,
+            permit: OpenPermit::None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.throttle.is_some()
+    }
+
+    /// The rules of the host and what they have let through.
+    pub(super) fn throttle(&mut self) -> Option<&mut Throttle> {
+        self.throttle.as_deref_mut()
+    }
+
+    /// How many calls may be in flight, if that is limited.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.throttle.as_ref()?.limit()
+    }
+
+    /// Until when the host must be remembered: a new entry would let more calls begin.
+    pub(super) fn counts_until(&self, now: Time) -> Option<Time> {
+        self.throttle.as_ref()?.counts_until(now)
+    }
+
+    /// The host opens a connection, with the permit that it has.
+    pub(super) fn use_permit(&mut self) {
+        self.permit = OpenPermit::None;
+    }
+}
+
+impl Throttling {
+    /// With rules for each host of `hosts` that comes, and rules for all of them together.
+    pub(super) fn new(each: ThrottleConfig, total: &ThrottleConfig, hosts: &mut Hosts) -> Self {
+        let throttle = Self {
+            fair_queue: (!total.is_open()).then(|| Box::new(FairQueue::new(total))),
+            follows_load: each.concurrency.is_some(),
+        };
+        if !each.is_open() || !total.is_open() || each.counts_bytes {
+            hosts.set_throttle(each);
+        }
+        throttle
+    }
+
+    /// Whether answers change how many calls may be in flight.
+    #[inline]
+    pub(super) fn follows_load(&self) -> bool {
+        self.follows_load
+    }
+
+    /// Whether hosts begin calls one after the other.
+    pub(super) fn is_fair(&self) -> bool {
+        self.fair_queue.is_some()
+    }
+
+    // ---- calls
+
+    /// Whether the rate over all hosts lets a call begin.
+    pub(super) fn has_room(&mut self, now: Time) -> bool {
+        let queue = self.fair_queue.as_mut();
+        queue.is_none_or(|queue| queue.has_room(now))
+    }
+
+    /// Whether a call may begin without a place in the fair queue: no host waits there.
+    pub(super) fn may_begin(&mut self, now: Time) -> bool {
+        let queue = self.fair_queue.as_mut();
+        queue.is_none_or(|queue| queue.ready.is_empty() && queue.has_room(now))
+    }
+
+    /// A call has begun.
+    pub(super) fn call_begun(&mut self, now: Time) {
+        if let Some(queue) = &mut self.fair_queue {
+            queue.pass(now);
+        }
+    }
+
+    /// Puts a host that may have a call to begin into the fair queue.
+    pub(super) fn line_up(&mut self, key: HostKey, hosts: &mut Hosts) {
+        if let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key))
+            && !std::mem::replace(&mut host.throttle.is_ready, true)
+        {
+            queue.ready.push_back(key);
+        }
+    }
+
+    /// The next host of the fair queue, if a call may begin now.
+    pub(super) fn next_ready(&mut self, now: Time, hosts: &mut Hosts) -> Option<HostKey> {
+        let queue = self.fair_queue.as_mut()?;
+        while !queue.ready.is_empty() && queue.has_room(now) {
+            let key = queue.ready.pop_front()?;
+            if let Some(host) = hosts.get(key) {
+                host.throttle.is_ready = false;
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    // ---- connections
+
+    /// Whether a host may open a connection now. If not, it is serviced when it may.
+    pub(super) fn may_open(&mut self, now: Time, key: HostKey, hosts: &mut Hosts) -> bool {
+        let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key)) else {
+            return true;
+        };
+        let permit = &mut host.throttle.permit;
+        match permit {
+            OpenPermit::Asked => false,
+            OpenPermit::Given => true,
+            OpenPermit::None if queue.opening.is_empty() && queue.open(now) => {
+                *permit = OpenPermit::Given;
+                true
+            }
+            OpenPermit::None => {
+                *permit = OpenPermit::Asked;
+                queue.opening.push_back(key);
+                false
+            }
+        }
+    }
+
+    /// Gives permits to the hosts that have asked for one, as far as the rate goes.
+    pub(super) fn give_permits(&mut self, now: Time, hosts: &mut Hosts) {
+        while let Some(queue) = &mut self.fair_queue
+            && !queue.opening.is_empty()
+            && queue.open(now)
+        {
+            let mut asked = std::iter::from_fn(|| queue.opening.pop_front());
+            // Hosts that are gone need none.
+            let Some(key) = asked.find(|key| hosts.get_ref(*key).is_some()) else {
+                return;
+            };
+            if let Some(host) = hosts.get(key) {
+                host.throttle.permit = OpenPermit::Given;
+            }
+            hosts.touch(key);
+        }
+    }
+
+    // ---- the timer of the fair queue
+
+    /// When the hosts of the fair queue are to be serviced, if that is news.
+    pub(super) fn plan(&mut self, now: Time) -> Option<Time> {
+        let queue = self.fair_queue.as_mut()?;
+        let at = queue.next_at(now);
+        let news = at.filter(|_| queue.timer != at);
+        queue.timer = at;
+        news
+    }
+
+    /// Whether the fair queue waits for that time.
+    pub(super) fn has_timer(&self, at: Time) -> bool {
+        let queue = self.fair_queue.as_ref();
+        queue.is_some_and(|queue| queue.timer == Some(at))
+    }
+
+    /// The time has come that the fair queue waited for.
+    pub(super) fn timer_fired(&mut self) {
+        if let Some(queue) = &mut self.fair_queue {
+            queue.timer = None;
+            queue.due = true;
+        }
+    }
+
+    /// Whether that time has come since the last call of this.
+    #[inline]
+    pub(super) fn take_due(&mut self) -> bool {
+        let queue = self.fair_queue.as_mut();
+        queue.is_some_and(|queue| std::mem::take(&mut queue.due))
+    }
+}
