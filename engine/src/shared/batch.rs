@@ -104,7 +104,7 @@ impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
     }
 
     fn begin(&mut self, call: Call) -> Result<(), Refused> {
-        if self.client.inner.crew.is_own_thread() {
+        if self.client.inner.workers.is_own_thread() {
             let error = early(Misuse::OwnThread);
             return Err(Refused { error, call });
         }

@@ -47,7 +47,7 @@ impl Future for Streaming {
     }
 }
 
-/// The body of a response that a [`Shared`](crate::Shared) client receives. It holds up nobody else: when its reader is
+/// The body of a response that a [`Shared`](crate::Shared) client receives. It holds up no other call: when its reader is
 /// slow, the client stops reading from its connection: one chunk waits for the reader and one in the client, each of at
 /// most [`stream_buffer`](crate::HostConfig::stream_buffer) and one read more. Dropping it before its end closes the
 /// connection.
@@ -96,7 +96,7 @@ impl SharedBody {
     /// Why the body ended early; [`Misuse::OwnThread`] in a callback on one of the client's own threads.
     pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
         while self.wants_more(buf)? {
-            if self.ticket.crew.is_own_thread() {
+            if self.ticket.workers.is_own_thread() {
                 return Err(body_error(Misuse::OwnThread));
             }
             let took = self.ticket.slot.wait_chunk(&mut self.chunk);
@@ -187,7 +187,7 @@ impl SharedBody {
             Took::Chunk => {
                 let slot = &self.ticket.slot;
                 let more = Command::More(Arc::clone(slot));
-                self.ticket.crew.send(slot.home(), more);
+                self.ticket.workers.send(slot.home(), more);
             }
             Took::End(Ok(end)) => self.state = State::Ended(end),
             Took::End(Err(error)) => {

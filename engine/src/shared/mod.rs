@@ -6,10 +6,10 @@
 
 mod batch;
 mod body;
-mod book;
 mod completions;
 #[cfg(all(test, feature = "models"))]
 mod models;
+mod pending_calls;
 mod sending;
 #[cfg(feature = "tower")]
 mod service;
@@ -45,7 +45,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
-use thread::{Command, Crew, Desk, Order};
+use thread::{Command, QueuedCall, Worker, Workers};
 
 /// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
 /// one.
@@ -141,7 +141,7 @@ impl Default for SharedConfig {
 }
 
 struct Inner {
-    crew: Arc<Crew>,
+    workers: Arc<Workers>,
     /// Each thread returns how many calls it cut off. Empty once they are joined.
     threads: Mutex<Vec<JoinHandle<usize>>>,
     permits: Arc<Permits>,
@@ -165,17 +165,17 @@ impl<C: Drive> Shared<C> {
             return Err(early(Misuse::OneThread));
         }
         let build = Arc::new(build);
-        let (crew, queues) = Crew::new(count);
+        let (workers, queues) = Workers::new(count);
         // Should one thread fail to start, those that have been started end with this.
         let inner = Inner {
-            crew: Arc::clone(&crew),
+            workers: Arc::clone(&workers),
             threads: Mutex::default(),
             permits: Arc::new(Permits::new(config.max_in_flight)),
             closed: AtomicBool::new(false),
         };
         for (index, queue) in queues.into_iter().enumerate() {
             let build = Arc::clone(&build);
-            let thread = start(index, &crew, queue, move || build(index))?;
+            let thread = start(index, &workers, queue, move || build(index))?;
             let mut threads = inner.threads.lock().unwrap_or_else(PoisonError::into_inner);
             threads.push(thread);
         }
@@ -207,16 +207,16 @@ impl<C: Drive> Shared<C> {
     /// many calls are in flight, [`Stopped`] when the client has ended, [`Misuse::OwnThread`] in a callback on one of
     /// the client's own threads, which would wait for itself.
     pub fn call(&self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
-        let seat = SEAT.try_with(Cell::take).ok().flatten();
-        let Seat {
+        let cache = CALLER_CACHE.try_with(Cell::take).ok().flatten();
+        let CallerCache {
             slot,
             request: mut own_request,
             response: mut own_response,
-        } = seat.unwrap_or_default();
+        } = cache.unwrap_or_default();
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
         let call = Call::new(own_request, own_response);
-        let refused = if self.inner.crew.is_own_thread() {
+        let refused = if self.inner.workers.is_own_thread() {
             Some(Refused {
                 error: early(Misuse::OwnThread),
                 call,
@@ -232,12 +232,12 @@ impl<C: Drive> Shared<C> {
                 (done.request, done.response, outcome)
             }
         };
-        let seat = Seat {
+        let cache = CallerCache {
             slot,
             request: std::mem::replace(request, done_request),
             response: std::mem::replace(response, done_response),
         };
-        let _ = SEAT.try_with(|place| place.set(Some(seat)));
+        let _ = CALLER_CACHE.try_with(|place| place.set(Some(cache)));
         outcome
     }
 
@@ -289,8 +289,8 @@ impl<C: Drive> Shared<C> {
     }
 
     fn ticket(&self, slot: Arc<Slot>) -> Ticket {
-        let crew = Arc::clone(&self.inner.crew);
-        Ticket { slot, crew }
+        let workers = Arc::clone(&self.inner.workers);
+        Ticket { slot, workers }
     }
 
     // ---- streamed bodies
@@ -304,7 +304,7 @@ impl<C: Drive> Shared<C> {
         request: &mut Request,
         response: &mut Response,
     ) -> Result<SharedBody, Error> {
-        if self.inner.crew.is_own_thread() {
+        if self.inner.workers.is_own_thread() {
             return Err(early(Misuse::OwnThread));
         }
         let call = Call::new(std::mem::take(request), std::mem::take(response));
@@ -351,7 +351,7 @@ impl<C: Drive> Shared<C> {
     /// What has become of the calls so far, over all threads. Calls that were refused are not counted.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for recorder in self.inner.crew.recorders() {
+        for recorder in self.inner.workers.recorders() {
             stats.merge(&recorder.snapshot());
         }
         stats.in_flight = self.in_flight();
@@ -369,7 +369,9 @@ impl<C: Drive> Shared<C> {
         channel: Option<Recipient>,
         permit: Option<Permit>,
     ) -> Result<(), Refused> {
-        let Inner { crew, permits, .. } = &*self.inner;
+        let Inner {
+            workers, permits, ..
+        } = &*self.inner;
         let refuse = |error, call| Err(Refused { error, call });
         if self.is_closed() {
             return refuse(early(Stopped::ShutDown), call);
@@ -377,13 +379,13 @@ impl<C: Drive> Shared<C> {
         let Some(permit) = permit.or_else(|| permits.take()) else {
             return refuse(early(LimitExceeded::InFlight(permits.max())), call);
         };
-        let home = match crew.len() {
+        let home = match workers.len() {
             1 => 0,
             count => (host_hash(call.request.target()) % count as u64) as usize,
         };
         slot.set_home(home);
-        let delivery = Delivery::new(slot, channel, call.tag, permit, crew.count());
-        crew.send(home, Command::Begin(Order::new(call, delivery)));
+        let delivery = Delivery::new(slot, channel, call.tag, permit, workers.count());
+        workers.send(home, Command::Begin(QueuedCall::new(call, delivery)));
         Ok(())
     }
 
@@ -406,23 +408,23 @@ impl<C: Drive> Shared<C> {
 /// Starts a thread and waits until it has its client.
 fn start<C: Drive>(
     index: usize,
-    crew: &Arc<Crew>,
+    workers: &Arc<Workers>,
     queue: Receiver<Command>,
     build: impl Fn() -> Result<C, Error> + Send + 'static,
 ) -> Result<JoinHandle<usize>, Error> {
     let (report, reported) = mpsc::sync_channel(1);
-    let crew = Arc::clone(crew);
+    let workers = Arc::clone(workers);
     let thread = std::thread::Builder::new().name(format!("courser-{index}"));
     let thread = thread.spawn(move || {
-        let desk = Desk::new(index, crew, queue);
+        let worker = Worker::new(index, workers, queue);
         let made = build().and_then(|mut client| {
-            desk.employ(&mut client).map_err(early)?;
+            worker.prepare(&mut client).map_err(early)?;
             Ok(client)
         });
         match made {
             Ok(client) => {
                 let _ = report.send(Ok(()));
-                desk.run(client, build)
+                worker.run(client, build)
             }
             Err(error) => {
                 let _ = report.send(Err(error));
@@ -459,11 +461,11 @@ fn early(kind: impl Into<ErrorKind>) -> Error {
 impl Inner {
     fn end(&self, until: Option<Instant>) -> usize {
         self.closed.store(true, Ordering::Release);
-        self.crew.finish(until);
-        if self.crew.is_own_thread() {
+        self.workers.finish(until);
+        if self.workers.is_own_thread() {
             return 0;
         }
-        // Whoever comes second waits here until the threads have ended.
+        // A second caller waits here until the threads have ended.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = threads.drain(..).map(|thread| thread.join().unwrap_or(0));
         ended.sum()
@@ -488,7 +490,7 @@ impl<C> Clone for Shared<C> {
 impl<C> fmt::Debug for Shared<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("threads", &self.inner.crew.len())
+            .field("threads", &self.inner.workers.len())
             .field("in_flight", &self.inner.permits.taken())
             .finish_non_exhaustive()
     }
@@ -658,14 +660,14 @@ mod driver {
 }
 
 /// What a blocking caller needs for a call, kept for its next one, so that calls allocate nothing.
-struct Seat {
+struct CallerCache {
     slot: Arc<Slot>,
     /// What the caller holds while the client has its buffers.
     request: Request,
     response: Response,
 }
 
-impl Default for Seat {
+impl Default for CallerCache {
     fn default() -> Self {
         Self {
             slot: Arc::new(Slot::new()),
@@ -676,7 +678,7 @@ impl Default for Seat {
 }
 
 thread_local! {
-    static SEAT: Cell<Option<Seat>> = const { Cell::new(None) };
+    static CALLER_CACHE: Cell<Option<CallerCache>> = const { Cell::new(None) };
     /// What `get` sends, for its buffers.
     static GETTER: Cell<Option<Request>> = const { Cell::new(None) };
 }

@@ -1,6 +1,6 @@
 //! The hand-off between callers and a client's thread, in very many orders: `cargo test -p courser --lib --features models
-//! models::`. All that meets between threads is the real thing ([`Crew`], [`Desk`], [`Slot`], [`Permits`], the network's
-//! [`Sleep`]), but the client, which answers at once. Whoever waits in vain is a deadlock, which shuttle finds; a run that
+//! models::`. All that meets between threads is the real thing ([`Workers`], [`Worker`], [`Slot`], [`Permits`], the network's
+//! [`Sleep`]), but the client, which answers at once. A wait in vain is a deadlock, which shuttle finds; a run that
 //! fails prints what replays it.
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
 }
 
 #[test]
-fn whoever_blocks_is_woken() {
+fn a_blocked_caller_is_woken() {
     check(|| {
         let (client, thread) = start();
         let callers = [client.clone(), client.clone()];
@@ -50,7 +50,7 @@ fn whoever_blocks_is_woken() {
 }
 
 #[test]
-fn whoever_awaits_is_woken() {
+fn an_awaiting_caller_is_woken() {
     check(|| {
         let (client, thread) = start();
         let other = client.clone();
@@ -105,7 +105,7 @@ fn a_body_comes_whole() {
 }
 
 #[test]
-fn the_end_leaves_nobody_waiting() {
+fn the_end_leaves_no_caller_waiting() {
     check(|| {
         let (client, thread) = start();
         let caller = client.clone();
@@ -167,17 +167,17 @@ fn join<T>(thread: thread::JoinHandle<T>) {
 
 /// A shared client with one thread.
 fn start() -> (Shared<Prompt>, thread::JoinHandle<usize>) {
-    let (crew, mut queues) = Crew::new(1);
+    let (workers, mut queues) = Workers::new(1);
     let queue = queues.pop().expect("one for each");
-    let of_thread = Arc::clone(&crew);
+    let of_thread = Arc::clone(&workers);
     let mut client = Prompt::default();
     let thread = thread::spawn(move || {
-        let desk = Desk::new(0, of_thread, queue);
-        desk.employ(&mut client).expect("it has a waker");
-        desk.run(client, || Ok(Prompt::default()))
+        let worker = Worker::new(0, of_thread, queue);
+        worker.prepare(&mut client).expect("it has a waker");
+        worker.run(client, || Ok(Prompt::default()))
     });
     let inner = Inner {
-        crew,
+        workers,
         threads: Mutex::default(),
         permits: Arc::new(Permits::new(8)),
         closed: crate::sync::atomic::AtomicBool::new(false),
@@ -196,7 +196,7 @@ fn finish(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
 }
 
 fn end(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
-    client.inner.crew.finish(None);
+    client.inner.workers.finish(None);
     assert_eq!(thread.join().expect("no panic"), 0, "calls were cut off");
 }
 

@@ -1,4 +1,4 @@
-//! A call that somebody awaits.
+//! A call that is awaited.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use super::Refused;
 use super::slot::Slot;
-use super::thread::{Command, Crew};
+use super::thread::{Command, Workers};
 use crate::client::Completion;
 
 /// A call on its way: a future, for any executor, of its completion. Dropping it before its end cancels the call.
@@ -85,19 +85,19 @@ impl Drop for Sending {
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub(super) slot: Arc<Slot>,
-    pub(super) crew: Arc<Crew>,
+    pub(super) workers: Arc<Workers>,
 }
 
 impl Ticket {
     /// Ends the call: it completes with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), unless it is over by
     /// then.
     pub fn cancel(&self) {
-        self.crew.cancel(&self.slot);
+        self.workers.cancel(&self.slot);
     }
 
     /// The body source of the call, which had nothing to send, has something again.
     pub fn resume(&self) {
         let resume = Command::Resume(Arc::clone(&self.slot));
-        self.crew.send(self.slot.home(), resume);
+        self.workers.send(self.slot.home(), resume);
     }
 }

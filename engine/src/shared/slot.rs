@@ -1,10 +1,10 @@
-//! Where one call's completion is left for whoever waits for it, and the duty to leave it there.
+//! The place where the completion of one call is left for the caller, and the duty to leave it there.
 
 use std::sync::{Arc, PoisonError};
 use std::task;
 
 use super::completions::{Delivered, Recipient};
-use super::thread::Counted;
+use super::thread::OpenCall;
 use crate::client::{CallId, Completion, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
@@ -195,7 +195,7 @@ impl Slot {
         });
     }
 
-    /// Wakes whoever waits, if there is something for it.
+    /// Wakes the thread or the task that waits, if there is something for it.
     fn change(&self, is_news: bool, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
@@ -228,8 +228,8 @@ impl State {
     }
 }
 
-/// The duty to complete one call. Whatever drops it, be it a panic, a queue that nobody reads any more, or a thread
-/// that ends, completes the call, so that nobody waits for ever.
+/// The duty to complete one call. Whatever drops it, be it a panic, a queue that is not read any more, or a thread
+/// that ends, completes the call, so that no caller waits for ever.
 #[derive(Debug)]
 pub(super) struct Delivery {
     slot: Arc<Slot>,
@@ -238,7 +238,7 @@ pub(super) struct Delivery {
     tag: u64,
     /// `None` when the call is completed.
     permit: Option<Permit>,
-    counted: Option<Counted>,
+    counted: Option<OpenCall>,
 }
 
 impl Delivery {
@@ -247,7 +247,7 @@ impl Delivery {
         channel: Option<Recipient>,
         tag: u64,
         permit: Permit,
-        counted: Option<Counted>,
+        counted: Option<OpenCall>,
     ) -> Self {
         Self {
             slot,
@@ -280,7 +280,7 @@ impl Delivery {
         self.slot.put_end(Some(chunk), end);
     }
 
-    /// Completes the call with an error of which nobody else knows. Its buffers come back if they are given.
+    /// Completes the call with an error that does not come from the client. Its buffers come back if they are given.
     pub(super) fn fail(mut self, kind: impl Into<ErrorKind>, buffers: Option<(Request, Response)>) {
         self.give_up(kind.into(), buffers);
     }
@@ -302,7 +302,7 @@ impl Delivery {
     fn deliver(&self, mut completion: Completion, permit: Permit) {
         completion.tag = self.tag;
         match &self.channel {
-            // If there is no receiver any more, nobody wants to know.
+            // Without a receiver, the completion is not wanted.
             Some(Recipient { sender, number }) => drop(sender.send(Delivered {
                 number: *number,
                 completion,
@@ -339,7 +339,7 @@ fn cut_off(kind: ErrorKind) -> Error {
 pub(super) struct Permits {
     max: usize,
     taken: AtomicUsize,
-    /// There may be somebody in `waiting`.
+    /// There may be a task in `waiting`.
     awaited: AtomicBool,
     waiting: Mutex<Vec<task::Waker>>,
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::Drive;
-use super::book::{Book, Pending};
+use super::pending_calls::{Pending, PendingCalls};
 use super::slot::{Delivery, Slot};
 use crate::client::{Call, CallId, MigratingCall, Read, Recorder};
 use crate::error::{Error, ErrorKind, Stopped};
@@ -20,8 +20,8 @@ use crate::sync::thread::{self, ThreadId};
 
 /// The threads of a shared client, as callers and the threads themselves see them.
 #[derive(Debug)]
-pub(super) struct Crew {
-    ports: Box<[Port]>,
+pub(super) struct Workers {
+    handles: Box<[WorkerHandle]>,
     /// Calls that a thread has, or will find in its queue. Counted if there are several threads: none may end while
     /// another one can hand it a call.
     open: AtomicUsize,
@@ -29,9 +29,9 @@ pub(super) struct Crew {
     ending: AtomicBool,
 }
 
-/// The way to a client's thread.
+/// The way to a worker: a thread with a client.
 #[derive(Debug)]
-struct Port {
+struct WorkerHandle {
     commands: Sender<Command>,
     /// Of the thread's present client.
     waker: RwLock<Waker>,
@@ -43,9 +43,9 @@ struct Port {
 /// What a client's thread is asked to do.
 #[derive(Debug)]
 pub(super) enum Command {
-    Begin(Order<Call>),
+    Begin(QueuedCall<Call>),
     /// To go on with a call that has been redirected to one of its hosts.
-    GoOn(Order<MigratingCall>),
+    Migrate(QueuedCall<MigratingCall>),
     Cancel(Arc<Slot>),
     Resume(Arc<Slot>),
     /// The reader of a streamed body has taken a chunk.
@@ -56,49 +56,51 @@ pub(super) enum Command {
 
 /// A call in the queue. Dropped there, it completes like any other, and gives its buffers back.
 #[derive(Debug)]
-pub(super) struct Order<T: Owner>(Option<(T, Delivery)>);
+pub(super) struct QueuedCall<T: Owner>(Option<(T, Delivery)>);
 
-impl Crew {
+impl Workers {
     /// With the queues of its threads.
     pub(super) fn new(count: usize) -> (Arc<Self>, Vec<Receiver<Command>>) {
-        let (ports, queues) = (0..count).map(|_| Port::new()).unzip::<_, _, Vec<_>, _>();
-        let crew = Self {
-            ports: ports.into(),
+        let (handles, queues) = (0..count)
+            .map(|_| WorkerHandle::new())
+            .unzip::<_, _, Vec<_>, _>();
+        let workers = Self {
+            handles: handles.into(),
             open: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
         };
-        (Arc::new(crew), queues)
+        (Arc::new(workers), queues)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ports.len()
+        self.handles.len()
     }
 
     pub(super) fn recorders(&self) -> impl Iterator<Item = &Arc<Recorder>> {
-        self.ports.iter().map(|port| &port.recorder)
+        self.handles.iter().map(|handle| &handle.recorder)
     }
 
     /// Whether this is one of its threads.
     pub(super) fn is_own_thread(&self) -> bool {
         let current = thread::current().id();
-        self.ports
+        self.handles
             .iter()
-            .any(|port| port.thread.get() == Some(&current))
+            .any(|handle| handle.thread.get() == Some(&current))
     }
 
-    /// Leaves a command for a thread and wakes it if it sleeps (the network's waker knows). The command is in the
-    /// queue before the wake, and the thread empties the queue after each poll: nothing is left lying.
+    /// Gives a command to a thread and wakes it if it sleeps (the network's waker knows). The command is in the queue
+    /// before the wake, and the thread empties the queue after each poll: no command is left.
     ///
     /// If there is no thread any more, the command is dropped, which completes its call.
     pub(super) fn send(&self, to: usize, command: Command) {
-        let port = &self.ports[to];
-        if port.commands.send(command).is_ok() {
-            port.wake();
+        let handle = &self.handles[to];
+        if handle.commands.send(command).is_ok() {
+            handle.wake();
         }
     }
 
     /// Ends the call of that slot, whichever thread has it. A thread that takes the call over looks for the mark after
-    /// it has put its name on the slot, so that either it sees the mark or we see the name.
+    /// it has put its name on the slot, so that either the thread sees the mark or the caller sees the name.
     pub(super) fn cancel(&self, slot: &Arc<Slot>) {
         slot.mark_cancelled();
         self.send(slot.home(), Command::Cancel(Arc::clone(slot)));
@@ -112,12 +114,12 @@ impl Crew {
     }
 
     /// Counts a call until that is dropped.
-    pub(super) fn count(self: &Arc<Self>) -> Option<Counted> {
+    pub(super) fn count(self: &Arc<Self>) -> Option<OpenCall> {
         if self.len() == 1 {
             return None;
         }
         self.open.fetch_add(1, Ordering::SeqCst);
-        Some(Counted(Arc::clone(self)))
+        Some(OpenCall(Arc::clone(self)))
     }
 
     /// No thread has a call that it could hand to another one.
@@ -128,21 +130,21 @@ impl Crew {
     /// Wakes go to that client from now on. A command whose wake went to the old one is found by the thread, which
     /// looks into the queue before it sleeps for the first time with the new one.
     fn set_waker(&self, of: usize, waker: Waker) {
-        let place = &self.ports[of].waker;
+        let place = &self.handles[of].waker;
         *place.write().unwrap_or_else(PoisonError::into_inner) = waker;
     }
 }
 
-impl Port {
+impl WorkerHandle {
     fn new() -> (Self, Receiver<Command>) {
         let (commands, queue) = unbounded();
-        let port = Self {
+        let handle = Self {
             commands,
             waker: RwLock::new(Waker::new(|| {})),
             recorder: Arc::new(Recorder::new()),
             thread: OnceLock::new(),
         };
-        (port, queue)
+        (handle, queue)
     }
 
     fn wake(&self) {
@@ -153,18 +155,19 @@ impl Port {
 
 /// A call that has not been delivered.
 #[derive(Debug)]
-pub(super) struct Counted(Arc<Crew>);
+pub(super) struct OpenCall(Arc<Workers>);
 
-impl Drop for Counted {
+impl Drop for OpenCall {
     fn drop(&mut self) {
-        let Self(crew) = self;
-        if crew.open.fetch_sub(1, Ordering::SeqCst) == 1 && crew.ending.load(Ordering::SeqCst) {
-            crew.ports.iter().for_each(Port::wake);
+        let Self(workers) = self;
+        if workers.open.fetch_sub(1, Ordering::SeqCst) == 1 && workers.ending.load(Ordering::SeqCst)
+        {
+            workers.handles.iter().for_each(WorkerHandle::wake);
         }
     }
 }
 
-impl<T: Owner> Order<T> {
+impl<T: Owner> QueuedCall<T> {
     pub(super) fn new(call: T, delivery: Delivery) -> Self {
         Self(Some((call, delivery)))
     }
@@ -181,7 +184,7 @@ impl<T: Owner> Order<T> {
     }
 }
 
-impl<T: Owner> Drop for Order<T> {
+impl<T: Owner> Drop for QueuedCall<T> {
     fn drop(&mut self) {
         if let Some((call, delivery)) = self.0.take() {
             delivery.fail(Stopped::ShutDown, Some(call.into_buffers()));
@@ -206,14 +209,14 @@ impl Owner for MigratingCall {
     }
 }
 
-/// What the thread works with, beside its client.
-pub(super) struct Desk {
-    /// Its number in the crew.
+/// What a thread works with, beside its client.
+pub(super) struct Worker {
+    /// The number of this worker.
     index: usize,
-    crew: Arc<Crew>,
+    workers: Arc<Workers>,
     commands: Receiver<Command>,
     /// Calls that the client has.
-    pending: Book,
+    pending: PendingCalls,
     /// Set once it is to end.
     finish: Option<Finish>,
 }
@@ -223,29 +226,30 @@ struct Finish {
     until: Option<Instant>,
 }
 
-impl Desk {
+impl Worker {
     /// Of the current thread.
-    pub(super) fn new(index: usize, crew: Arc<Crew>, commands: Receiver<Command>) -> Self {
-        let _ = crew.ports[index].thread.set(thread::current().id());
+    pub(super) fn new(index: usize, workers: Arc<Workers>, commands: Receiver<Command>) -> Self {
+        let _ = workers.handles[index].thread.set(thread::current().id());
         Self {
             index,
-            crew,
+            workers,
             commands,
-            pending: Book::default(),
+            pending: PendingCalls::default(),
             finish: None,
         }
     }
 
     /// Makes the client ready for this thread.
-    pub(super) fn employ<C: Drive>(&self, client: &mut C) -> io::Result<()> {
+    pub(super) fn prepare<C: Drive>(&self, client: &mut C) -> io::Result<()> {
         client.record_to(Arc::clone(self.recorder()));
-        client.set_share(self.index, self.crew.len());
-        self.crew.set_waker(self.index, client.waker()?);
+        client.set_share(self.index, self.workers.len());
+        self.workers.set_waker(self.index, client.waker()?);
         Ok(())
     }
 
-    /// The thread's life; returns how many calls it cut off. A panic of foreign code (a body source, a hook, a task's
-    /// waker) leaves the client in a state that nobody knows: its calls fail, and a new client takes its place.
+    /// Serves calls until the worker is to end, and returns how many calls were cut off. A panic of foreign code (a body
+    /// source, a hook, a waker of a task) leaves the client in an unknown state: its calls fail, and a new client takes its
+    /// place.
     pub(super) fn run<C: Drive>(
         mut self,
         mut client: C,
@@ -262,7 +266,7 @@ impl Desk {
             self.fail_all(&cause);
             let anew = catch_unwind(AssertUnwindSafe(|| {
                 let mut client = build().ok()?;
-                self.employ(&mut client).ok()?;
+                self.prepare(&mut client).ok()?;
                 Some(client)
             }));
             match anew {
@@ -281,7 +285,7 @@ impl Desk {
             let mut timeout = None;
             if let Some(Finish { until }) = self.finish {
                 let now = Instant::now();
-                let is_done = self.pending.is_empty() && self.crew.is_quiet();
+                let is_done = self.pending.is_empty() && self.workers.is_quiet();
                 if is_done || until.is_some_and(|until| until <= now) {
                     return Ok(self.cut_off(client));
                 }
@@ -292,14 +296,14 @@ impl Desk {
         }
     }
 
-    /// What is in the queue now; what comes meanwhile is for the next turn, so that the calls in flight go on.
+    /// What is in the queue now; what comes meanwhile is for the next iteration, so that the calls in flight go on.
     fn take_commands<C: Drive>(&mut self, client: &mut C) {
         for _ in 0..self.commands.len() {
             match self.commands.try_recv() {
-                Ok(Command::Begin(order)) => self.begin(order, |call| client.submit(call)),
-                Ok(Command::GoOn(order)) => {
-                    let slot = order.slot().cloned();
-                    self.begin(order, |call| client.adopt(call));
+                Ok(Command::Begin(queued)) => self.begin(queued, |call| client.submit(call)),
+                Ok(Command::Migrate(queued)) => {
+                    let slot = queued.slot().cloned();
+                    self.begin(queued, |call| client.adopt(call));
                     if let Some(slot) = slot.filter(|slot| slot.is_cancelled()) {
                         self.cancel(client, &slot);
                     }
@@ -329,8 +333,8 @@ impl Desk {
         });
     }
 
-    fn begin<T: Owner>(&mut self, mut order: Order<T>, submit: impl FnOnce(T) -> CallId) {
-        if let Some((call, delivery)) = order.0.take() {
+    fn begin<T: Owner>(&mut self, mut queued: QueuedCall<T>, submit: impl FnOnce(T) -> CallId) {
+        if let Some((call, delivery)) = queued.0.take() {
             let id = submit(call);
             delivery.slot().set_place(self.index, id);
             self.pending.insert(Pending { id, delivery });
@@ -372,8 +376,8 @@ impl Desk {
         }
         while let Some((id, to, call)) = client.next_migrating() {
             if let Some(pending) = self.pending.remove(id) {
-                let order = Order::new(call, pending.delivery);
-                self.crew.send(to, Command::GoOn(order));
+                let queued = QueuedCall::new(call, pending.delivery);
+                self.workers.send(to, Command::Migrate(queued));
             }
         }
         while let Some(id) = client.readable_body() {
@@ -437,8 +441,10 @@ impl Desk {
 
     fn fail_all(&mut self, cause: &Cause) {
         for pending in self.pending.drain() {
-            self.crew.ports[self.index].recorder.failed(&cause.kind());
-            // Waking whoever waits is foreign code.
+            self.workers.handles[self.index]
+                .recorder
+                .failed(&cause.kind());
+            // Waking a task that waits is foreign code.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 pending.delivery.fail(cause.kind(), None);
             }));
@@ -449,12 +455,12 @@ impl Desk {
     fn refuse_all(mut self) -> usize {
         while self.finish.is_none() {
             let refuse = match self.commands.recv() {
-                Ok(Command::Begin(order)) => {
-                    let refuse = AssertUnwindSafe(|| order.refuse(Stopped::NoClient));
+                Ok(Command::Begin(queued)) => {
+                    let refuse = AssertUnwindSafe(|| queued.refuse(Stopped::NoClient));
                     catch_unwind(refuse)
                 }
-                Ok(Command::GoOn(order)) => {
-                    let refuse = AssertUnwindSafe(|| order.refuse(Stopped::NoClient));
+                Ok(Command::Migrate(queued)) => {
+                    let refuse = AssertUnwindSafe(|| queued.refuse(Stopped::NoClient));
                     catch_unwind(refuse)
                 }
                 Ok(Command::Finish(until)) => {
@@ -464,14 +470,14 @@ impl Desk {
                 Ok(Command::Cancel(_) | Command::Resume(_) | Command::More(_)) => Ok(()),
                 Err(_) => break,
             };
-            // Whoever was woken has panicked; the call is completed all the same.
+            // The waker has panicked; the call is completed all the same.
             drop(refuse);
         }
         0
     }
 
     fn recorder(&self) -> &Arc<Recorder> {
-        &self.crew.ports[self.index].recorder
+        &self.workers.handles[self.index].recorder
     }
 }
 

@@ -14,13 +14,13 @@ pub(super) struct Pending {
 
 /// The client's places are few and used again, so that a vector holds them.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct PendingCalls {
     /// At each place the call that is there now.
     places: Vec<Option<Pending>>,
     len: usize,
 }
 
-impl Book {
+impl PendingCalls {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -29,7 +29,7 @@ impl Book {
         self.len == 0
     }
 
-    /// Whoever was at that place before is over.
+    /// A call that was at that place before is over.
     pub(super) fn insert(&mut self, pending: Pending) {
         let place = pending.id.index();
         if place >= self.places.len() {
@@ -59,7 +59,7 @@ impl Book {
             .collect()
     }
 
-    /// Takes out everything.
+    /// Takes out all calls.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
         self.len = 0;
         self.places.drain(..).flatten()
