@@ -1,5 +1,5 @@
-//! Nothing is left of a client that has ended: no thread, no descriptor, no call. One test, in a process of
-//! its own, because it counts what the process has.
+//! A client that has ended leaves nothing behind: no thread, no descriptor, no call. One test in a process of its own,
+//! because it counts the threads and descriptors of the process.
 
 #[path = "shared/server.rs"]
 mod server;
@@ -53,7 +53,7 @@ fn nothing_is_left_behind() {
     }
     assert_eq!(completed, 20);
 
-    // Idle connections, and calls that are cancelled while others go on.
+    // Idle connections, and calls that are cancelled while others continue.
     round(|client| {
         for _ in 0..20 {
             client.get("/", &mut Response::new()).unwrap();
@@ -67,11 +67,11 @@ fn nothing_is_left_behind() {
         std::thread::spawn(move || drop(client)).join().unwrap();
         drop(future);
     });
-    // A constructor that fails on the second of the threads cannot be had with one upstream; on the first it can.
+    // One upstream has one thread, so the constructor can fail only on the first.
     let fails = |_| courser::HostClient::new(courser::Upstream::tcp([]), HostConfig::default());
     Shared::spawn(SharedConfig::default(), fails).unwrap_err();
 
-    // A panic: the first client's descriptors go with it.
+    // A panic: the descriptors of the first client are closed, too.
     round(|client| {
         std::panic::set_hook(Box::new(|_| {}));
         let mut request = Request::new("POST", "/");
@@ -83,7 +83,7 @@ fn nothing_is_left_behind() {
     settles_at(before);
 }
 
-/// A server and a client; both are over when it returns.
+/// Runs a server and a client; both have ended when it returns.
 fn round<T>(story: impl FnOnce(Client) -> T) -> T {
     let server = Server::start();
     let client = server.client(SharedConfig::default(), HostConfig::default());
@@ -91,7 +91,7 @@ fn round<T>(story: impl FnOnce(Client) -> T) -> T {
     story(client)
 }
 
-/// A client that is dropped while its resolver waits for a name server that never answers.
+/// Drops a client while its resolver waits for a name server that never answers.
 fn names_under_way(silent: &UdpSocket) {
     let resolver = HickoryResolver::with_servers(NameServers {
         timeout: Duration::from_secs(3600),
@@ -112,8 +112,8 @@ fn held() -> Call {
     Call::new(Request::get("/held"), Response::new())
 }
 
-/// The system lists a thread for a moment after it has been joined; so a count that is too high is looked at again, but
-/// not for ever.
+/// The system may list a thread for a moment after it was joined. So a count that is too high is checked again for a
+/// limited time.
 fn settles_at(expected: (usize, usize)) {
     let mut looks = 0;
     while counts() != expected {

@@ -1,4 +1,4 @@
-//! What `tracing` hears of calls.
+//! The `tracing` spans and events of calls.
 
 use std::fmt::{Debug, Write as _};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 #[test]
-fn a_call_has_a_span_with_events_and_connections_have_events_of_their_own() {
+fn a_call_has_a_span_with_events_and_a_connection_has_its_own_events() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let server = thread::spawn(move || {
@@ -48,7 +48,7 @@ fn a_call_has_a_span_with_events_and_connections_have_events_of_their_own() {
     server.join().unwrap();
     let lines = lines.lock().unwrap().join("\n");
     let lines = lines.replace(&address.port().to_string(), "PORT");
-    // Which of the names' addresses is tried first, and our own port, are not ours to choose.
+    // Which address of a name is tried first, and the local port, vary from run to run.
     let told: Vec<&str> = lines
         .lines()
         .filter(|line| {
@@ -87,7 +87,7 @@ fn a_call_has_a_span_with_events_and_connections_have_events_of_their_own() {
     );
 }
 
-/// Writes down what it hears.
+/// Records all spans and events.
 #[derive(Default)]
 struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -100,7 +100,7 @@ impl Log {
     }
 }
 
-/// The fields, and the message apart.
+/// The fields, and the message separately.
 #[derive(Default)]
 struct Fields {
     message: String,

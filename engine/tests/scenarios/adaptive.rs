@@ -1,4 +1,4 @@
-//! Waits for first bytes that follow what is usual for the host: to the millisecond of virtual time.
+//! Adaptive limits on the first byte, which follow the usual latency of the host, to the millisecond of virtual time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Answers after a pause, of which more comes between head and body; health checks at once.
+/// Answers after a pause, with a further pause between head and body; answers health checks at once.
 #[derive(Clone, Default)]
 struct Slow {
     before: Rc<Cell<Duration>>,
     within: Rc<Cell<Duration>>,
-    /// What the next answer takes instead.
+    /// How long the next answer takes instead.
     once: Rc<Cell<Option<Duration>>>,
-    /// Nothing but health checks is answered.
+    /// Answers only health checks.
     stuck: Rc<Cell<bool>>,
 }
 
@@ -110,19 +110,19 @@ fn learn(client: &mut HostClient<SimNet>) {
     }
 }
 
-/// Twice that, rounded up by an eighth at most.
+/// Twice that, rounded up by at most an eighth.
 fn is_twice(limit: Duration, usual: Duration) -> bool {
     limit >= 2 * usual && limit <= 2 * usual * 9 / 8 + MS
 }
 
 #[test]
-fn what_is_not_usual_is_cut_off() {
+fn a_call_beyond_the_usual_latency_fails() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     // The time of the body does not count.
     server.within.set(900 * MS);
     let mut client = client(&net, config());
-    // Nothing is known yet: the most that there can be.
+    // No latency is known yet, so the longest limit holds.
     let (error, took) = cut_off(&mut client, &net, &server);
     assert_adaptive(&error);
     assert_eq!(took, 5_000 * MS);
@@ -141,7 +141,7 @@ fn what_is_not_usual_is_cut_off() {
 }
 
 #[test]
-fn it_stays_within_its_bounds() {
+fn the_limit_stays_within_its_bounds() {
     for (before, limit) in [(MS, 20 * MS), (4_000 * MS, 5_000 * MS)] {
         let net = SimNet::new(1);
         let server = served(1, &net);
@@ -153,7 +153,7 @@ fn it_stays_within_its_bounds() {
 }
 
 #[test]
-fn it_is_never_longer_than_what_is_configured() {
+fn the_limit_never_exceeds_the_configured_one() {
     let first_byte = |ms| Timeouts {
         first_byte: Some(ms * MS),
         ..Timeouts::default()
@@ -191,12 +191,12 @@ fn it_is_never_longer_than_what_is_configured() {
 }
 
 #[test]
-fn it_follows_a_host_that_becomes_slow() {
+fn the_limit_follows_a_host_that_becomes_slow() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let mut client = client(&net, config());
     learn(&mut client);
-    // Slower than the limit: some calls fail, until the limit has grown beyond it.
+    // Slower than the limit: some calls fail until the limit has grown.
     server.before.set(1_000 * MS);
     let mut failed = 0;
     while let Err(error) = client.get("/", &mut Response::new()) {
@@ -205,7 +205,7 @@ fn it_follows_a_host_that_becomes_slow() {
         assert!(failed < 50);
     }
     assert!(failed > 0);
-    // And fast again: the limit comes down as what was slow is forgotten.
+    // Fast again: the limit falls as the slow answers lose weight.
     server.before.set(100 * MS);
     for _ in 0..3_000 {
         client.get("/", &mut Response::new()).unwrap();
@@ -215,7 +215,7 @@ fn it_follows_a_host_that_becomes_slow() {
 }
 
 #[test]
-fn a_call_with_a_limit_of_its_own_has_that_and_does_not_count() {
+fn a_call_with_its_own_limit_is_not_recorded() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let mut client = client(&net, config());
@@ -230,7 +230,7 @@ fn a_call_with_a_limit_of_its_own_has_that_and_does_not_count() {
         client.submit(call);
         client.wait(None).unwrap().unwrap().outcome.unwrap();
     }
-    // Other limits of its own change nothing.
+    // The call's other limits change nothing.
     let other = Timeouts {
         between_bytes: None,
         ..Timeouts::default()
@@ -243,12 +243,12 @@ fn a_call_with_a_limit_of_its_own_has_that_and_does_not_count() {
 }
 
 #[test]
-fn only_what_is_complete_and_was_waited_for_counts() {
+fn only_completed_calls_are_recorded() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let mut client = client(&net, config());
     learn(&mut client);
-    // Deadlines and cancelled calls say nothing about what is usual.
+    // Deadlines and cancelled calls are not recorded.
     for _ in 0..100 {
         server.once.set(Some(10_000 * MS));
         client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
@@ -260,7 +260,7 @@ fn only_what_is_complete_and_was_waited_for_counts() {
         client.wait(None).unwrap().unwrap().outcome.unwrap_err();
     }
     assert!(is_twice(cut_off(&mut client, &net, &server).1, 100 * MS));
-    // Streamed answers count when they have been read.
+    // Streamed answers are recorded when they have been read.
     server.before.set(400 * MS);
     for _ in 0..600 {
         let mut response = Response::new();
@@ -272,7 +272,7 @@ fn only_what_is_complete_and_was_waited_for_counts() {
 }
 
 #[test]
-fn it_can_be_a_reason_to_try_again() {
+fn the_limit_can_cause_a_retry() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let rule = RetryRule::new(RetryOn::Failure(FailureClass::FirstByteTimeout));
@@ -289,7 +289,7 @@ fn it_can_be_a_reason_to_try_again() {
 }
 
 #[test]
-fn each_host_has_its_own() {
+fn each_host_has_its_own_limit() {
     let net = SimNet::new(1);
     let servers = [served(1, &net), served(2, &net)];
     servers[1].before.set(500 * MS);
@@ -329,7 +329,7 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
     config.host.max_connections = 1.try_into().unwrap();
     let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
     let call = || Call::new(Request::get("/"), Response::new());
-    // The last one waits for three seconds, most of it for the others.
+    // The last call waits for three seconds, most of the time for the others.
     for _ in 0..30 {
         client.submit(call());
     }
@@ -349,7 +349,7 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
 }
 
 #[test]
-fn off_it_limits_nothing() {
+fn without_the_option_there_is_no_limit() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let off = HostConfig {
@@ -366,11 +366,11 @@ fn off_it_limits_nothing() {
 }
 
 #[test]
-fn each_address_has_its_own_and_a_stuck_call_goes_to_another() {
+fn each_address_has_its_own_limit_and_a_stuck_call_fails_over() {
     let net = SimNet::new(1);
     let servers = [served(1, &net), served(2, &net)];
     servers[1].before.set(500 * MS);
-    // Checks are quick, and do not count.
+    // Checks are quick and are not recorded.
     let check = HealthCheck {
         interval: 10 * MS,
         timeout: 60_000 * MS,
@@ -398,7 +398,7 @@ fn each_address_has_its_own_and_a_stuck_call_goes_to_another() {
         }
         servers[1].stuck.set(false);
         assert_eq!(client.stats().adaptive_timeouts, timeouts + 1);
-        // The limit of the slow one, and what the other takes.
+        // The limit of the slow address, and the time of the other.
         assert!(is_twice(slowest - 100 * MS, 500 * MS), "{slowest:?}");
         client.maintain(1_000 * MS).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Calls spread over several addresses: who gets them, and where they go when an address fails.
+//! Calls spread over several addresses: which address gets a call, and where calls go when an address fails.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// What a backend does with a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Does {
+enum BackendAction {
     Answer,
     After(Duration),
     Status(u16),
@@ -27,14 +27,14 @@ enum Does {
 
 /// A server whose behaviour can be changed, and that counts its requests.
 #[derive(Clone)]
-struct Backend(Arc<Mutex<(Does, usize)>>);
+struct Backend(Arc<Mutex<(BackendAction, usize)>>);
 
 impl Backend {
-    fn set(&self, does: Does) {
+    fn set(&self, does: BackendAction) {
         self.0.lock().unwrap().0 = does;
     }
 
-    /// Requests since this was asked last.
+    /// Requests since the last call of this method.
     fn requests(&self) -> usize {
         std::mem::take(&mut self.0.lock().unwrap().1)
     }
@@ -50,14 +50,14 @@ impl SimServer for Backend {
             ));
         };
         match state.0 {
-            Does::Answer => answer(200),
-            Does::Status(status) => answer(status),
-            Does::After(time) => {
+            BackendAction::Answer => answer(200),
+            BackendAction::Status(status) => answer(status),
+            BackendAction::After(time) => {
                 peer.wait(time);
                 peer.send("HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\nhi");
             }
-            Does::Reset => peer.reset(),
-            Does::Nothing => {}
+            BackendAction::Reset => peer.reset(),
+            BackendAction::Nothing => {}
         }
     }
 }
@@ -65,7 +65,7 @@ impl SimServer for Backend {
 struct World {
     net: SimNet,
     backends: Vec<Backend>,
-    moments: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
@@ -73,12 +73,12 @@ impl World {
         let world = Self {
             net: SimNet::new(1),
             backends: (0..count)
-                .map(|_| Backend(Arc::new(Mutex::new((Does::Answer, 0)))))
+                .map(|_| Backend(Arc::new(Mutex::new((BackendAction::Answer, 0)))))
                 .collect(),
-            moments: Arc::default(),
+            events: Arc::default(),
         };
         for at in 0..count {
-            world.way(at, Faults::default());
+            world.set_faults(at, Faults::default());
         }
         world
     }
@@ -87,8 +87,8 @@ impl World {
         ([10, 0, 0, at], 80).into()
     }
 
-    /// New connections to an address fare like this.
-    fn way(&self, at: u8, faults: Faults) {
+    /// Sets the faults of new connections to an address.
+    fn set_faults(&self, at: u8, faults: Faults) {
         let link = Link {
             faults,
             ..Link::default()
@@ -98,15 +98,15 @@ impl World {
             .listen(Address::Tcp(Self::address(at)), link, backend);
     }
 
-    /// An address has no server any more, and its connections break.
+    /// Removes the server of an address and breaks its connections.
     fn kill(&self, at: u8) {
-        self.backends[usize::from(at)].set(Does::Reset);
-        self.way(at, refused());
+        self.backends[usize::from(at)].set(BackendAction::Reset);
+        self.set_faults(at, refused());
     }
 
     fn revive(&self, at: u8) {
-        self.backends[usize::from(at)].set(Does::Answer);
-        self.way(at, Faults::default());
+        self.backends[usize::from(at)].set(BackendAction::Answer);
+        self.set_faults(at, Faults::default());
     }
 
     fn upstream(&self) -> Upstream {
@@ -123,7 +123,7 @@ impl World {
         balance: BalanceConfig,
         config: HostConfig,
     ) -> HostClient<SimNet> {
-        let moments = Arc::clone(&self.moments);
+        let events = Arc::clone(&self.events);
         let config = HostConfig {
             balance: Some(balance),
             observer: Some(Observer::new(move |event| {
@@ -134,7 +134,7 @@ impl World {
                     ObserverEvent::Readmitted { remote } => format!("{remote} back"),
                     _ => return,
                 };
-                moments.lock().unwrap().push(told);
+                events.lock().unwrap().push(told);
             })),
             ..config
         };
@@ -145,8 +145,8 @@ impl World {
         self.backends.iter().map(Backend::requests).collect()
     }
 
-    fn moments(&self) -> Vec<String> {
-        std::mem::take(&mut self.moments.lock().unwrap())
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut self.events.lock().unwrap())
     }
 }
 
@@ -216,7 +216,7 @@ fn the_cap_is_for_all_addresses_together() {
 #[test]
 fn a_slow_address_gets_less_where_load_counts() {
     let world = World::new(2);
-    world.backends[0].set(Does::After(50 * MS));
+    world.backends[0].set(BackendAction::After(50 * MS));
     let balance = BalanceConfig {
         spread: Spread::LeastInFlight,
         ..BalanceConfig::default()
@@ -237,7 +237,7 @@ fn a_slow_address_gets_less_where_load_counts() {
 }
 
 #[test]
-fn what_was_not_sent_goes_elsewhere_at_once_whatever_its_method() {
+fn unsent_calls_fail_over_at_once_with_any_method() {
     let world = World::new(3);
     world.kill(1);
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
@@ -248,12 +248,12 @@ fn what_was_not_sent_goes_elsewhere_at_once_whatever_its_method() {
         client.call(&mut post(), &mut response).unwrap();
     }
     assert_eq!(world.requests()[1], 0);
-    // Five round trips in vain, one for each call, and two connects.
+    // Five round trips for nothing, one for each call, and two connects.
     assert_eq!(world.net.now() - began, (5 + 60 + 2) * 2 * MS);
-    assert_eq!(world.moments(), ["10.0.0.1:80 out, true"]);
+    assert_eq!(world.events(), ["10.0.0.1:80 out, true"]);
     let out: Vec<_> = client.addresses().map(|a| a.is_out()).collect();
     assert_eq!(out, [false, true, false]);
-    // Its time over, it gets its share again.
+    // After its time, the address gets its share again.
     world.revive(1);
     world.net.advance(11 * SECOND);
     let _ = world.requests();
@@ -264,7 +264,7 @@ fn what_was_not_sent_goes_elsewhere_at_once_whatever_its_method() {
 }
 
 #[test]
-fn a_backend_that_dies_under_load_costs_no_idempotent_call_and_little_time() {
+fn a_backend_that_dies_under_load_fails_no_idempotent_call() {
     let world = World::new(3);
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     let done = together(&mut client, 60);
@@ -284,18 +284,18 @@ fn a_backend_that_dies_under_load_costs_no_idempotent_call_and_little_time() {
 }
 
 #[test]
-fn what_may_have_been_done_stays_failed() {
+fn calls_that_may_have_been_processed_do_not_fail_over() {
     let world = World::new(2);
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
-    world.backends[0].set(Does::Reset);
-    world.backends[1].set(Does::Reset);
+    world.backends[0].set(BackendAction::Reset);
+    world.backends[1].set(BackendAction::Reset);
     let error = client.call(&mut post(), &mut Response::new()).unwrap_err();
     assert_eq!(error.sent(), Sent::NoReplyByte);
     assert_eq!(world.requests().iter().sum::<usize>(), 1);
-    // An idempotent one has been everywhere, once.
+    // An idempotent call was tried at every address once.
     client.get("/", &mut Response::new()).unwrap_err();
     assert_eq!(world.requests(), [1, 1]);
-    // Unless it is not wanted.
+    // Unless failing over is disabled.
     let balance = BalanceConfig {
         fail_over: false,
         ..BalanceConfig::default()
@@ -306,10 +306,10 @@ fn what_may_have_been_done_stays_failed() {
 }
 
 #[test]
-fn going_elsewhere_does_not_multiply_an_outage() {
+fn failing_over_does_not_multiply_an_outage() {
     let world = World::new(4);
     for backend in &world.backends {
-        backend.set(Does::Reset);
+        backend.set(BackendAction::Reset);
     }
     let config = HostConfig {
         retry_budget: Some(RetryBudget::default()),
@@ -324,9 +324,9 @@ fn going_elsewhere_does_not_multiply_an_outage() {
 }
 
 #[test]
-fn who_waits_for_an_address_that_is_not_reached_goes_elsewhere() {
+fn a_call_that_waits_for_an_unreachable_address_fails_over() {
     let world = World::new(2);
-    world.way(0, black_hole());
+    world.set_faults(0, black_hole());
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     for _ in 0..20 {
         let report = client.call(&mut post(), &mut Response::new()).unwrap();
@@ -334,11 +334,11 @@ fn who_waits_for_an_address_that_is_not_reached_goes_elsewhere() {
         assert!(took <= 254 * MS, "{took:?}");
     }
     assert_eq!(world.requests(), [0, 20]);
-    assert_eq!(world.moments(), ["10.0.0.0:80 out, true"]);
-    // If it is the only one, it is waited for.
+    assert_eq!(world.events(), ["10.0.0.0:80 out, true"]);
+    // A call waits for the only address.
     let world = World::new(2);
-    world.way(0, black_hole());
-    world.way(1, black_hole());
+    world.set_faults(0, black_hole());
+    world.set_faults(1, black_hole());
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     let began = world.net.now();
     client.get("/", &mut Response::new()).unwrap_err();
@@ -348,7 +348,7 @@ fn who_waits_for_an_address_that_is_not_reached_goes_elsewhere() {
 }
 
 #[test]
-fn an_address_that_is_only_far_away_is_reached_and_used_later() {
+fn a_distant_address_is_reached_and_used_later() {
     let world = World::new(2);
     let far = Link {
         latency: 200 * MS..=200 * MS,
@@ -382,11 +382,11 @@ fn each_address_has_a_breaker() {
         ..BalanceConfig::default()
     };
     let mut client = world.client(balance, config);
-    world.backends[0].set(Does::Status(503));
+    world.backends[0].set(BackendAction::Status(503));
     let statuses: Vec<_> = (0..20).map(|_| get(&mut client)).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 3);
     assert_eq!(world.requests(), [3, 17]);
-    world.backends[1].set(Does::Status(503));
+    world.backends[1].set(BackendAction::Status(503));
     for _ in 0..3 {
         assert_eq!(get(&mut client), 503);
     }
@@ -400,7 +400,7 @@ fn each_address_has_a_breaker() {
 }
 
 #[test]
-fn an_address_is_asked_how_it_is() {
+fn health_checks_take_an_address_out_and_bring_it_back() {
     let world = World::new(3);
     let check = HealthCheck {
         interval: SECOND,
@@ -415,19 +415,19 @@ fn an_address_is_asked_how_it_is() {
     assert_eq!(world.requests(), [4; 3], "at once, and every second");
     assert_eq!(client.wait(None).unwrap().map(|done| done.tag), None);
     assert_eq!(client.in_flight(), 0);
-    // In whatever way it is not well: two checks in a row, and it is out until one succeeds.
-    for (does, way) in [
-        (Does::Status(500), Faults::default()),
-        (Does::Nothing, Faults::default()),
-        (Does::Reset, Faults::default()),
-        (Does::Reset, refused()),
-        (Does::Nothing, black_hole()),
+    // Whatever the failure: after two failed checks in a row the address is out until a check succeeds.
+    for (does, faults) in [
+        (BackendAction::Status(500), Faults::default()),
+        (BackendAction::Nothing, Faults::default()),
+        (BackendAction::Reset, Faults::default()),
+        (BackendAction::Reset, refused()),
+        (BackendAction::Nothing, black_hole()),
     ] {
         world.backends[1].set(does);
-        world.way(1, way);
+        world.set_faults(1, faults);
         client.close_idle();
         client.maintain(6000 * MS).unwrap();
-        let told = world.moments();
+        let told = world.events();
         assert_eq!(told.last().unwrap(), "10.0.0.1:80 out, false", "{does:?}");
         let _ = world.requests();
         for _ in 0..8 {
@@ -438,13 +438,13 @@ fn an_address_is_asked_how_it_is() {
         assert!(client.addresses().any(|address| address.down));
         world.revive(1);
         client.maintain(3000 * MS).unwrap();
-        assert_eq!(world.moments(), ["10.0.0.1:80 back"], "{does:?}");
+        assert_eq!(world.events(), ["10.0.0.1:80 back"], "{does:?}");
     }
     assert_eq!(client.counters().waiting + client.in_flight(), 0);
 }
 
 #[test]
-fn who_has_no_time_to_answer_checks_is_not_sick() {
+fn a_busy_address_without_time_for_checks_stays_in_use() {
     let world = World::new(1);
     let balance = BalanceConfig {
         health_check: Some(HealthCheck {
@@ -459,9 +459,9 @@ fn who_has_no_time_to_answer_checks_is_not_sick() {
     };
     let mut client = world.client(balance, config);
     get(&mut client);
-    world.backends[0].set(Does::After(8 * SECOND));
+    world.backends[0].set(BackendAction::After(8 * SECOND));
     assert_eq!(get(&mut client), 200);
-    assert_eq!(world.moments(), [""; 0]);
+    assert_eq!(world.events(), [""; 0]);
 }
 
 #[test]
@@ -502,7 +502,7 @@ fn a_rule_may_send_a_call_to_another_address_without_balance_too() {
         ..HostConfig::default()
     };
     for sick in 0..2 {
-        world.backends[sick].set(Does::Status(503));
+        world.backends[sick].set(BackendAction::Status(503));
         let net = world.net.clone();
         let mut client = HostClient::with_net(world.upstream(), config.clone(), net).unwrap();
         for _ in 0..6 {
@@ -510,12 +510,12 @@ fn a_rule_may_send_a_call_to_another_address_without_balance_too() {
         }
         let requests = world.requests();
         assert!(requests[sick] <= 1, "{requests:?}");
-        world.backends[sick].set(Does::Answer);
+        world.backends[sick].set(BackendAction::Answer);
     }
 }
 
 #[test]
-fn a_pipeline_has_no_choice() {
+fn a_pipelining_client_does_not_balance() {
     let world = World::new(2);
     let mut config = PipelineConfig::default();
     config.host.balance = Some(BalanceConfig::default());

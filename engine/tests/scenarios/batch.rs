@@ -1,4 +1,4 @@
-//! Batches: a result for each call, bounds, order, and what is left when one is dropped.
+//! Batches: a result for each call, limits, order, and what a dropped batch leaves.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -16,8 +16,8 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Answers `/N` after N milliseconds with its target; `/cut` with less than it promises, `/never` not at all. Notes
-/// how many requests it has at a time.
+/// Answers `/N` after N milliseconds with its target, `/cut` with fewer bytes than announced, `/never` not at all.
+/// Counts the requests that it has at a time.
 #[derive(Clone, Default)]
 struct Echo {
     heard: Rc<RefCell<Vec<String>>>,
@@ -165,11 +165,11 @@ fn no_more_than_allowed_are_in_flight_and_calls_are_taken_as_there_is_room() {
 }
 
 #[test]
-fn what_waits_for_an_earlier_result_is_bounded() {
+fn results_that_wait_for_an_earlier_one_are_limited() {
     let (net, server) = served();
     let mut client = host_client(&net);
     let taken = Cell::new(0);
-    // The first one holds up an endless row.
+    // The first call delays an endless row of results.
     let calls = (0..).map(|number| {
         taken.set(taken.get() + 1);
         call(if number == 0 { "/1000" } else { "/1" })
@@ -193,7 +193,7 @@ fn a_batch_that_is_dropped_leaves_nothing() {
     let calls = std::iter::repeat_with(|| call("/100"));
     let mut batch = client.call_many(calls, config(8, BatchOrder::Completion));
     assert!(batch.next().unwrap().1.outcome.is_ok());
-    // Seven more have ended in the same turn, and are not given either.
+    // Seven more calls ended in the same iteration; their results are not returned.
     drop(batch);
     let calls = std::iter::once(call("/1")).chain(std::iter::repeat_with(|| call("/never")));
     let mut batch = client.call_many(calls, config(8, BatchOrder::Input));
@@ -204,7 +204,7 @@ fn a_batch_that_is_dropped_leaves_nothing() {
     assert!(client.wait(None).unwrap().is_none());
     let counters = client.counters();
     assert_eq!((counters.busy, counters.waiting), (0, 0));
-    // Connections that waited for an answer are closed; one that had its answer is kept.
+    // Connections that waited for an answer are closed; one whose answer had come is kept.
     assert_eq!(net.open_streams(), counters.idle);
     let heard = server.heard.borrow().len();
     client.maintain(10_000 * MS).unwrap();
@@ -215,7 +215,7 @@ fn a_batch_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
-fn a_batch_that_was_never_asked_begins_nothing() {
+fn a_batch_that_is_not_iterated_begins_nothing() {
     let (net, server) = served();
     let mut client = host_client(&net);
     drop(client.call_many([call("/1")], BatchConfig::default()));
@@ -241,7 +241,7 @@ fn other_calls_of_the_client_are_left_alone() {
             .count(),
         20
     );
-    // A batch that is cut off cancels its own calls only.
+    // A batch that is cut off cancels only its own calls.
     let mut cut_off = client.call_many(
         std::iter::repeat_with(|| call("/20")),
         config(3, BatchOrder::Completion),
@@ -289,12 +289,12 @@ fn every_client_has_batches() {
     let mut client =
         PipelineClient::with_net(upstream(), PipelineConfig::default(), net.clone()).unwrap();
     server.most.set(0);
-    // Answers of this server overtake each other, which a pipeline does not bear: one call a connection.
+    // Answers of this server overtake one another, which pipelining does not allow: one call on each connection.
     check(&mut client.call_many(calls(""), config(4, BatchOrder::Input)));
     assert_eq!(server.most.get(), 4);
 }
 
-/// A network that stops telling of events when it is told to.
+/// A network that stops reporting events on command.
 struct Failing(SimNet, Rc<Cell<bool>>);
 
 impl Net for Failing {

@@ -1,5 +1,5 @@
-//! Single situations of many hosts: names that are slow, wrong or mute, addresses that race, and the cap that hosts
-//! share. The times are exact.
+//! Single scenarios with many hosts: names that are slow, wrong or unanswered, races of addresses, and the connection
+//! limit that hosts share. Times are exact.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Does what the script says with each piece of data that comes.
+/// Runs a script on each piece of data.
 struct Script<F>(F);
 
 impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
@@ -115,7 +115,7 @@ fn a_name_with_its_last_dot_is_found() {
     assert_eq!(net.now() - began, 4 * MS);
 }
 
-/// Answers of the names, by the script; times in milliseconds. And how often each was asked for.
+/// Resolves names by the script, with times in milliseconds, and counts the questions for each name.
 fn asked_of(
     net: &SimNet,
     mut script: impl FnMut(&str, usize) -> ScriptedAnswer + 'static,
@@ -153,7 +153,7 @@ fn connects(net: &SimNet, n: u8) -> usize {
 }
 
 #[test]
-fn an_address_that_swallows_costs_the_attempt_delay_and_one_that_refuses_a_round_trip() {
+fn a_black_hole_costs_the_attempt_delay_and_a_refusal_a_round_trip() {
     for (first, cost) in [("swallows", 250), ("refuses", 2)] {
         let net = SimNet::new(1);
         if first == "swallows" {
@@ -169,7 +169,7 @@ fn an_address_that_swallows_costs_the_attempt_delay_and_one_that_refuses_a_round
         assert_eq!(net.now() - began, (cost + 4) * MS, "{first}");
         assert_eq!(report.unwrap().remote(), Some(&place(2)));
         assert_eq!((net.open_streams(), client.counters().open), (1, 1));
-        // From now on it comes last.
+        // From now on this address is tried last.
         client.close_idle();
         let began = net.now();
         client.get("http://1.2.sim/", &mut Response::new()).unwrap();
@@ -203,14 +203,14 @@ fn without_a_delay_addresses_race_or_take_short_turns() {
         let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
         let began = net.now();
         client.get("http://1.2.sim/", &mut Response::new()).unwrap();
-        // The turns are 1 ms each, then 2 ms, in which a round trip fits, then 4 ms.
+        // The attempts take 1 ms each, then 2 ms, which is enough for a round trip, then 4 ms.
         assert!(net.now() - began <= takes * MS, "{:?}", net.now() - began);
         assert_eq!(net.peak_streams(), peak);
     }
 }
 
 #[test]
-fn when_all_addresses_swallow_the_connect_limit_ends_it() {
+fn with_only_black_holes_the_connect_limit_ends_the_call() {
     let net = SimNet::new(1);
     for n in 1..=3 {
         net.listen(place(n), silent(), Script(ok));
@@ -231,13 +231,13 @@ fn when_all_addresses_swallow_the_connect_limit_ends_it() {
         (error.phase(), error.sent()),
         (Phase::Connect, Sent::Nothing)
     );
-    // All three were tried at the same time, and all are gone.
+    // All three were tried at the same time, and all are closed.
     assert_eq!((net.peak_streams(), net.open_streams()), (3, 0));
     assert_eq!((client.counters().open, client.in_flight()), (0, 0));
 }
 
 #[test]
-fn a_late_answer_serves_the_next_call() {
+fn a_late_dns_answer_serves_the_next_call() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
     let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
@@ -257,7 +257,7 @@ fn a_late_answer_serves_the_next_call() {
         (Phase::Resolve, Sent::Nothing)
     );
     assert_eq!(client.counters().open, 0);
-    // Another call joins the question that is still open.
+    // Another call joins the question in flight.
     client
         .get("http://late.sim/", &mut Response::new())
         .unwrap();
@@ -266,7 +266,7 @@ fn a_late_answer_serves_the_next_call() {
 }
 
 #[test]
-fn a_late_answer_is_kept_though_nobody_waits() {
+fn a_late_dns_answer_is_kept_without_a_waiting_call() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
     let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
@@ -285,7 +285,7 @@ fn a_late_answer_is_kept_though_nobody_waits() {
 }
 
 #[test]
-fn an_old_answer_serves_while_a_new_one_is_fetched() {
+fn stale_addresses_serve_while_they_are_refreshed() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
     net.listen(place(2), Link::default(), Script(ok));
@@ -306,7 +306,7 @@ fn an_old_answer_serves_while_a_new_one_is_fetched() {
         assert_eq!(report.remote(), Some(&place(from)));
     };
     get(0, 54, 1);
-    // Out of date: served at once, and asked for.
+    // Expired: served at once, and refreshed.
     get(2_000, 4, 1);
     get(100, 4, 2);
     assert_eq!(asked.borrow().len(), 2);
@@ -365,7 +365,7 @@ fn an_idle_connection_of_another_host_makes_room() {
 }
 
 #[test]
-fn a_starving_host_gets_the_connection_that_a_busy_one_gives_back() {
+fn a_host_without_connection_gets_the_one_that_a_busy_host_returns() {
     let net = SimNet::new(1);
     net.listen(
         place(1),
@@ -389,7 +389,7 @@ fn a_starving_host_gets_the_connection_that_a_busy_one_gives_back() {
         done.outcome.unwrap();
         order.push((done.tag, (net.now() - began).as_millis()));
     }
-    // 104 ms each, but for the last one, which finds its connection; 4 ms for the other host.
+    // 104 ms each; the last call finds a connection. 4 ms for the other host.
     assert_eq!(order, [(1, 104), (2, 108), (1, 212), (1, 314)]);
     assert_eq!(net.peak_streams(), 1);
 }
@@ -431,7 +431,7 @@ fn redirects_from_host_to_host_share_one_deadline() {
 }
 
 #[test]
-fn hosts_that_nobody_uses_are_forgotten() {
+fn unused_hosts_are_forgotten() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
     let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
@@ -469,7 +469,7 @@ fn a_call_cancelled_while_its_name_or_its_addresses_are_tried_leaves_nothing() {
         let call = || Call::new(Request::get("http://a.sim/"), Response::new());
         let ids = [client.submit(call()), client.submit(call())];
         assert!(client.wait(Some(at * MS)).unwrap().is_none());
-        // An opening for each: for a name one by one, in a race with as many addresses as there was time for.
+        // One opening each: for names one after the other, in a race with as many addresses as there was time for.
         let tried = match at {
             20 => 0,
             40 => 2,

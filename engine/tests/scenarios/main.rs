@@ -1,4 +1,4 @@
-//! Single situations on the simulated network, written out and told to the millisecond. The random ones are in `sim`.
+//! Single scenarios on the simulated network with exact times in milliseconds. Random programs are in `sim`.
 
 mod adaptive;
 mod balance;

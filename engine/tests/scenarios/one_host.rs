@@ -1,5 +1,5 @@
-//! Single situations that chance meets too seldom, or in which the right behaviour can be told exactly. A log of what
-//! passed is in `SimNet::trace`.
+//! Single scenarios that random runs meet too seldom, or whose correct outcome is known exactly. `SimNet::trace` has a
+//! log of a run.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Does what the script says with each piece of data that comes.
+/// Runs a script on each piece of data.
 struct Script<F>(F);
 
 impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
@@ -69,7 +69,7 @@ fn answer(id: &str, length: usize) -> Vec<u8> {
 
 #[test]
 fn a_second_answer_behind_a_body_of_any_size_never_answers_the_next_call() {
-    // Up to and beyond the sizes at which reads end exactly with the body.
+    // Sizes up to and above those at which reads end exactly with the body.
     let sizes = [0, 1, 1000, 16 * 1024 - 1, 16 * 1024, 64 * 1024, 200_000];
     let head = answer("1", 0).len();
     for length in sizes
@@ -109,7 +109,7 @@ fn an_answer_that_comes_while_idle_is_dropped_with_its_connection() {
     });
     let mut response = Response::new();
     client.get("/", &mut response).unwrap();
-    // It has come long ago when the caller is back, but no poll has told of it yet.
+    // It came long before the caller returns, but no poll has reported it yet.
     net.advance(200 * MS);
     client.get("/", &mut response).unwrap();
     assert_eq!(response.header("X-Id"), Some(&b"2"[..]));
@@ -118,8 +118,8 @@ fn an_answer_that_comes_while_idle_is_dropped_with_its_connection() {
 
 #[test]
 fn a_body_until_close_that_ends_by_reset_is_cut_short_even_if_a_write_heard_of_it() {
-    // The server answers early, and resets while the request's body is still going out. Some seeds let the reset
-    // destroy the answer, others tell of it once only, to a write.
+    // The server answers early, and resets while the request's body is still being sent. With some seeds the reset
+    // destroys the answer; with others it is reported only once, to a write.
     let mut partial = 0;
     for seed in 0..200 {
         let link = Link {
@@ -151,7 +151,7 @@ fn a_body_until_close_that_ends_by_reset_is_cut_short_even_if_a_write_heard_of_i
 }
 
 #[test]
-fn a_connection_that_the_server_closed_is_replaced_unseen() {
+fn a_connection_that_the_server_closed_is_replaced() {
     for method in ["GET", "POST"] {
         let mut calls = 0;
         let (mut client, net) = client(Link::default(), move |peer, _| {
@@ -201,7 +201,7 @@ fn a_get_that_meets_the_close_is_sent_again_and_a_post_is_not() {
 }
 
 #[test]
-fn addresses_that_refuse_or_swallow_are_passed_over() {
+fn refusing_and_black_holed_addresses_are_skipped() {
     for faults in [
         Faults {
             refused: Probability::ALWAYS,
@@ -231,7 +231,7 @@ fn addresses_that_refuse_or_swallow_are_passed_over() {
             server.clone(),
         );
         net.listen(place(2), Link::default(), server.clone());
-        // Nothing listens at the third.
+        // The third address has no server.
         let upstream = Upstream::tcp([1, 2, 3].map(|n| ([10, 0, 0, n], 80).into()));
         let config = HostConfig {
             timeouts: Timeouts {
@@ -270,7 +270,7 @@ fn running_out_of_descriptors_fails_the_call_and_passes() {
 }
 
 #[test]
-fn each_silence_ends_by_the_limit_of_its_phase() {
+fn each_stall_ends_by_the_limit_of_its_phase() {
     let limits = Timeouts {
         total: None,
         queue: None,
@@ -327,8 +327,8 @@ fn each_silence_ends_by_the_limit_of_its_phase() {
 }
 
 #[test]
-fn a_streamed_body_that_ends_beside_another_completion_is_told() {
-    // Both calls run out of time in one turn, and nothing else will ever happen.
+fn a_streamed_body_that_ends_with_another_completion_is_notified() {
+    // Both calls run out of time in one iteration, and no other event follows.
     let (mut client, _) = client_with(
         HostConfig {
             max_connections: NonZeroUsize::new(2).unwrap(),
@@ -372,7 +372,7 @@ fn a_streamed_body_that_ends_beside_another_completion_is_told() {
 fn a_call_whose_time_ran_out_while_the_caller_was_busy_is_not_sent() {
     let (mut client, net) = client(Link::default(), |_, _| panic!("nothing is sent"));
     client.submit(Call::new(Request::post("/", "x"), Response::new()).timeout(10 * MS));
-    // Begun, and the connection is on its way.
+    // Begun; the connection is being opened.
     assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
     net.advance(100 * MS);
     let done = client.wait(None).unwrap().unwrap();
@@ -413,7 +413,7 @@ fn a_call_cancelled_before_it_was_begun_is_never_sent_and_completes_once() {
 }
 
 #[test]
-fn a_hook_that_always_says_yes_ends_with_the_attempts() {
+fn a_hook_that_always_retries_is_limited_by_the_attempts() {
     let config = HostConfig {
         retry: Retry {
             hook: Some(std::sync::Arc::new(|_| Some(Duration::ZERO))),
@@ -477,7 +477,7 @@ fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
     let mut is_first = true;
     let mut client = pipeline(&net, move |peer, data| {
         if std::mem::replace(&mut is_first, false) {
-            // The first request alone.
+            // Only the first request.
             peer.wait(1000 * MS);
             return peer.send(answer("a", 0));
         }
@@ -503,7 +503,7 @@ fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
 }
 
 #[test]
-fn a_request_that_another_client_refuses_is_the_same_as_before() {
+fn a_request_that_another_client_refused_is_unchanged() {
     let echo = |peer: &mut Peer<'_>, data: &[u8]| {
         let text = String::from_utf8_lossy(data);
         for line in text.lines().filter(|line| line.starts_with("GET ")) {
@@ -530,7 +530,7 @@ fn a_request_that_another_client_refuses_is_the_same_as_before() {
     }
 }
 
-/// Its own one, or its host's: sending may take longer than what comes behind it.
+/// The call's own limit, or the host's: sending may take longer than the calls after it.
 #[test]
 fn a_pipelined_call_keeps_a_short_limit() {
     let impatient = Timeouts {

@@ -1,5 +1,5 @@
-//! How many requests and how many bytes in a time: what the servers see, to the millisecond of virtual time, and that no
-//! window of it, however it is laid, has more than it may.
+//! Rates of requests and of bytes, as the servers see them, to the millisecond of virtual time: no window has more than
+//! allowed.
 
 use std::cell::RefCell;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -20,7 +20,7 @@ use courser::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What came to the servers of a network: when, and to which host.
+/// What the servers of a network received: when, and for which host.
 #[derive(Clone)]
 struct Log {
     began: Instant,
@@ -45,7 +45,7 @@ impl Log {
         self.came.borrow().iter().map(|(_, host)| *host).collect()
     }
 
-    /// No window has more than the rate allows, among the requests to that host or to all.
+    /// No window has more than the rate allows, in the requests to this host or to all.
     fn keeps(&self, rate: Rate, host: Option<u8>) {
         let came = self.came.borrow();
         let of_host = came
@@ -63,13 +63,13 @@ impl Log {
     }
 }
 
-/// Answers each request, after a time, with the answer that its path names, or with a 200.
+/// Answers each request, after a time, with the answer that its path names, or with 200.
 #[derive(Clone)]
 struct Server {
     log: Log,
     host: u8,
     takes: Duration,
-    /// What is left of a request that came in pieces.
+    /// The beginning of a request that comes in pieces.
     rest: Rc<RefCell<std::collections::HashMap<u64, Vec<u8>>>>,
 }
 
@@ -90,7 +90,7 @@ impl SimServer for Server {
         let rest = all.entry(peer.connection()).or_default();
         for byte in data {
             if rest.is_empty() {
-                // Its first byte counts.
+                // The time of the first byte counts.
                 let at = peer.now() - self.log.began;
                 self.log.came.borrow_mut().push((at, self.host));
             }
@@ -120,7 +120,7 @@ fn place(n: u8) -> Address {
     Address::Tcp(([10, 0, 0, n], 80).into())
 }
 
-/// At once, in one segment.
+/// No latency, one segment.
 fn near() -> Link {
     Link {
         latency: Duration::ZERO..=Duration::ZERO,
@@ -174,7 +174,7 @@ fn get(path: &str) -> Call {
     Call::new(Request::get(path), Response::new())
 }
 
-/// Waits for all calls, which must end well; their tags in the order in which they end.
+/// Waits for all calls, which must succeed. Returns their tags in the order in which they end.
 macro_rules! finish {
     ($client:expr) => {{
         let mut tags: Vec<u64> = Vec::new();
@@ -204,7 +204,7 @@ fn a_burst_and_then_one_after_the_other() {
     assert_eq!(log.times(), [0, 0, 0, 100, 200, 300, 400, 500, 600, 700]);
     assert_eq!(net.peak_streams(), 3, "no connection is opened to wait");
     assert_eq!(client.stats().held, 7);
-    // A pause fills the bucket, and not more.
+    // A pause fills the bucket, but not beyond the burst.
     client.maintain(10_000 * MS).unwrap();
     for _ in 0..5 {
         client.submit(get("/"));
@@ -237,7 +237,7 @@ fn a_delay_between_the_requests_of_a_host_and_a_rate_beside_it() {
 }
 
 #[test]
-fn what_waits_for_a_rate_holds_nothing_and_is_seen() {
+fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
     let net = SimNet::new(1);
     let held = Arc::new(Mutex::new(Vec::new()));
     let (mut client, log) = host_client(
@@ -260,7 +260,7 @@ fn what_waits_for_a_rate_holds_nothing_and_is_seen() {
     }
     let first = client.wait(None).unwrap().unwrap();
     assert!(!first.report.held());
-    // Its connection has expired meanwhile, and none is opened before its time.
+    // Its connection has expired meanwhile, and no new one is opened before its time.
     assert!(client.wait(Some(9999 * MS)).unwrap().is_none());
     let counters = client.counters();
     assert_eq!((counters.open, counters.waiting), (0, 1));
@@ -324,7 +324,7 @@ fn deadlines_cancelling_and_limits_hold_while_a_call_waits() {
 }
 
 #[test]
-fn who_does_not_wait_fails_at_once() {
+fn calls_that_do_not_wait_fail_at_once() {
     let net = SimNet::new(1);
     let (mut client, log) = host_client(
         &net,
@@ -376,7 +376,7 @@ fn retries_and_redirects_are_requests_too() {
         .unwrap();
     assert_eq!((report.attempts(), response.status()), (3, 503));
     assert_eq!(log.times(), [0, 1000, 2000]);
-    // From one to the other and back again: each by itself.
+    // From one host to the other and back: each has its own rate.
     let to = "http://1.sim/?to=http://2.sim/?to=http://1.sim/";
     client.get(to, &mut response).unwrap();
     assert_eq!(response.status(), 200);
@@ -385,7 +385,7 @@ fn retries_and_redirects_are_requests_too() {
 }
 
 #[test]
-fn hosts_take_turns_under_a_rate_over_all() {
+fn a_rate_over_all_hosts_is_shared_fairly() {
     let net = SimNet::new(1);
     let config = Config {
         rate: Some(rate(10, 1000 * MS, 1)),
@@ -457,7 +457,7 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
     for host in 1..=30 {
         log.keeps(Rate::every(1000 * MS), Some(host));
     }
-    // Full use is made of the rate while there are enough hosts.
+    // The whole rate is used while there are enough hosts.
     let times: Vec<u128> = (0..190).map(|n| n * 100).collect();
     assert_eq!(log.times()[..190], times);
 }
@@ -476,7 +476,7 @@ fn a_host_is_not_forgotten_before_its_time() {
     let mut response = Response::new();
     client.get("http://1.sim/", &mut response).unwrap();
     client.maintain(30_000 * MS).unwrap();
-    // Two thousand others do not push it out either.
+    // Two thousand other hosts do not displace it.
     for port in 1000..3000 {
         client.submit(get(&format!("http://1.sim:{port}/")));
     }
@@ -536,7 +536,7 @@ fn a_connection_that_died_costs_its_request_and_no_other() {
 // ---- how many requests at a time
 
 #[test]
-fn requests_in_flight_follow_what_the_host_copes_with() {
+fn concurrency_follows_the_answers_of_the_host() {
     let net = SimNet::new(1);
     let limits = Arc::new(Mutex::new(Vec::new()));
     let config = HostConfig {
@@ -567,7 +567,7 @@ fn requests_in_flight_follow_what_the_host_copes_with() {
         client.submit(get("/"));
     }
     finish!(client);
-    // Two, three, four, and so on at a time.
+    // Two, three, four requests at a time, and so on.
     let times = log.times();
     let rounds = [(0, 2), (100, 3), (200, 4), (300, 5), (400, 6)];
     for (at, count) in rounds {
@@ -586,7 +586,7 @@ fn requests_in_flight_follow_what_the_host_copes_with() {
 }
 
 #[test]
-fn slowness_is_too_much_and_so_is_no_answer_at_all() {
+fn slow_and_missing_answers_count_as_overload() {
     for (takes, timeout, expected) in [(100, 500, 9), (300, 500, 4), (1000, 500, 4), (300, 150, 8)]
     {
         let net = SimNet::new(1);
@@ -620,10 +620,10 @@ fn slowness_is_too_much_and_so_is_no_answer_at_all() {
 
 // ---- bytes
 
-/// Answers a GET of `/n` with n bytes, and a POST, once it is there whole, with none.
+/// Answers a GET of `/n` with n bytes, and a complete POST with an empty body.
 #[derive(Default)]
 struct Bulk {
-    /// The head that is coming, and how much of the body is missing.
+    /// The head that is coming, and the number of missing body bytes.
     coming: std::collections::HashMap<u64, (Vec<u8>, usize)>,
 }
 
@@ -657,7 +657,7 @@ impl SimServer for Bulk {
     }
 }
 
-/// When how many bytes went in, or out, by the sockets of those connections.
+/// When how many bytes were received, or sent, on these connections.
 fn went(net: &SimNet, out: bool, of: impl Fn(u64) -> bool) -> Vec<(u128, u128)> {
     let trace = net.trace();
     let all = trace.iter().filter(|entry| of(entry.connection));
@@ -669,7 +669,7 @@ fn went(net: &SimNet, out: bool, of: impl Fn(u64) -> bool) -> Vec<(u128, u128)> 
     bytes.collect()
 }
 
-/// No window has more bytes than that rate allows.
+/// No window has more bytes than the rate allows.
 fn bytes_keep(went: &[(u128, u128)], rate: Rate) {
     let burst = u128::from(rate.burst.get().max(16 * 1024));
     for (from, (begin, _)) in went.iter().enumerate() {
@@ -693,14 +693,14 @@ fn bulk_client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
 }
 
 #[test]
-fn a_body_comes_at_its_rate_whatever_the_peer_is_allowed() {
+fn a_body_is_received_at_its_rate() {
     let net = SimNet::new(1);
     let slow = rate(10_000, 1000 * MS, 1);
     let mut config = HostConfig {
         bytes_in: Some(slow),
         ..HostConfig::default()
     };
-    // The peer is not late while we do not read.
+    // The peer is not late while the client does not read.
     config.timeouts.between_bytes = Some(MS);
     config.timeouts.first_byte = Some(MS);
     let mut client = bulk_client(&net, config);
@@ -708,14 +708,14 @@ fn a_body_comes_at_its_rate_whatever_the_peer_is_allowed() {
     client.get("/200000", &mut response).unwrap();
     assert_eq!(response.body().len(), 200_000);
     let took = (net.now() - began).as_millis();
-    // All but the first buffer's worth at the rate, to within a piece of 20 ms.
+    // All but the first buffer at the rate, to within a piece of 20 ms.
     assert!(took.abs_diff((200_000 - 16_384) / 10) < 30, "{took} ms");
     bytes_keep(&went(&net, false, |_| true), slow);
     assert!(net.calls() < 2500, "no busy loop: {}", net.calls());
 }
 
 #[test]
-fn a_request_goes_at_its_rate() {
+fn a_request_is_sent_at_its_rate() {
     let net = SimNet::new(1);
     let slow = rate(100_000, 1000 * MS, 20_000);
     let mut config = HostConfig {
@@ -772,7 +772,7 @@ fn connections_share_a_rate() {
     }
     let all = (800_000 - 16_384) / 100;
     assert!(ends[7].abs_diff(all) < 100, "{ends:?}");
-    // None waits for the others to be done.
+    // No call waits for the others to end.
     assert!(ends[0] > all * 3 / 4, "{ends:?}");
     bytes_keep(&went(&net, false, |_| true), slow);
 }
@@ -809,7 +809,7 @@ fn a_streamed_body_and_a_pipeline_keep_to_the_rate() {
     bytes_keep(&went(&net, true, |_| true), slow);
 }
 
-/// Any rates in both directions, for hosts and for all, any faults: no window has more, and everything ends.
+/// Random rates in both directions, for hosts and for all, and random faults: no window has more, and every call ends.
 #[test]
 fn no_rate_of_bytes_is_ever_exceeded() {
     for seed in 0..300 {
@@ -904,7 +904,7 @@ fn run_bytes(seed: u64) {
 
 // ---- anything
 
-/// What the clients have in common here.
+/// What the clients have in common.
 trait Drive {
     fn submit(&mut self, call: Call) -> CallId;
     fn wait(&mut self, timeout: Duration) -> Option<Completion>;
@@ -941,8 +941,8 @@ macro_rules! drive {
 
 drive!(HostClient<SimNet>, Client<SimNet>, PipelineClient<SimNet>);
 
-/// Any rates, any calls, any faults but those that keep a request from going out when it begins: the servers never see
-/// more than any rate allows, each call ends once, and nothing is left.
+/// Random rates, calls and faults, except faults that delay a request after its start: the servers never receive more
+/// than any rate allows, each call ends once, and nothing is left.
 #[test]
 fn no_rate_is_ever_exceeded() {
     for seed in 0..500 {
@@ -1114,7 +1114,7 @@ fn run_any(seed: u64) {
     if let Some(total) = total {
         log.keeps(total, None);
     }
-    // First come, first served, at each host.
+    // In order of arrival at each host.
     if patient && hosts == 1 {
         let order = order.lock().unwrap();
         assert!(order.is_sorted(), "{order:?}");
@@ -1145,7 +1145,7 @@ fn a_rate_is_for_all_addresses_together() {
 }
 
 #[test]
-fn a_health_check_that_waits_for_a_rate_says_nothing() {
+fn a_health_check_that_waits_for_a_rate_does_not_fail() {
     let net = SimNet::new(1);
     let log = Log::new(&net);
     for n in 1..=2 {

@@ -1,4 +1,4 @@
-//! What went wrong once, where the moment can be had on a simulated network only: one test for each.
+//! Regression tests of faults that show only on a simulated network, one test each.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read};
@@ -23,7 +23,7 @@ use courser::{
 const MS: Duration = Duration::from_millis(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Does what the script says with each piece of data that comes.
+/// Runs a script on each piece of data.
 struct Script<F>(F);
 
 impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
@@ -54,7 +54,7 @@ fn get(url: &str, tag: u64) -> Call {
     Call::new(Request::get(url), Response::new()).tag(tag)
 }
 
-/// The redirect and the end of the idle connection that it could use come to the same poll, in either order.
+/// One poll reports the redirect and the end of the idle connection that the redirect could use, in either order.
 #[test]
 fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
     for seed in 0..32 {
@@ -79,7 +79,7 @@ fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
         };
         let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
         client.get("http://2.sim/", &mut Response::new()).unwrap();
-        // Connect to the other one, and send the request; then look away while both things happen.
+        // Connects to the other host and sends the request; then the client is not driven while both things happen.
         client.submit(get("http://1.sim/", 1));
         while client.counters().busy == 0 {
             client.maintain(MS).unwrap();
@@ -93,9 +93,9 @@ fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
     }
 }
 
-/// The redirect is slow and its target is not: what the report tells is of the last attempt alone.
+/// The redirect is slow and its target is not: the report is about the last attempt only.
 #[test]
-fn times_of_an_earlier_hop_are_not_the_last_one_s() {
+fn the_report_has_no_times_of_an_earlier_hop() {
     let net = SimNet::new(1);
     let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
         peer.wait(100 * MS);
@@ -114,7 +114,7 @@ fn times_of_an_earlier_hop_are_not_the_last_one_s() {
     let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
     let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
     let times = report.timings();
-    // Two round trips of 2 ms, the answer's 100 ms, and a connection to the other one.
+    // Two round trips of 2 ms, 100 ms for the answer, and a connection to the other host.
     let sent = 4 * MS + 100 * MS + 2 * MS;
     assert_eq!((times.queued, times.sent), (Some(sent), Some(sent)));
     assert_eq!(times.first_byte, Some(sent + 12 * MS));
@@ -123,9 +123,9 @@ fn times_of_an_earlier_hop_are_not_the_last_one_s() {
 
 /// A body of any size to a network that takes everything at once.
 #[test]
-fn one_large_upload_leaves_the_others_their_turns() {
+fn one_large_upload_does_not_delay_other_calls() {
     let net = SimNet::new(1);
-    // Time stands still while there is something to write, so the way must take none.
+    // Time does not pass while there is something to write, so the link must have no latency.
     let wide = Link {
         latency: Duration::ZERO..=Duration::ZERO,
         window: usize::MAX,
@@ -174,7 +174,7 @@ fn one_large_upload_leaves_the_others_their_turns() {
     client.cancel(id);
 }
 
-/// Zeros; counts how many of them were taken.
+/// Zeros; counts how many were read.
 struct Zeros {
     left: u64,
     read: Arc<AtomicU64>,
@@ -221,7 +221,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     }
     while client.wait(None).unwrap().is_some() {}
     assert_eq!(client.counters().idle, 2);
-    // The third request meets a connection that ends; its place goes to the host that has none.
+    // The third request meets a connection that ends. Its place goes to the host without a connection.
     for tag in 1..=2 {
         client.submit(get("http://1.sim/", tag));
     }
@@ -276,7 +276,7 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
 /// A network of which one poll fails.
 struct Failing {
     net: SimNet,
-    /// Until then.
+    /// The number of polls until then.
     polls_left: Rc<Cell<u32>>,
 }
 
@@ -394,8 +394,8 @@ fn a_client_of_many_hosts_opens_nothing_ahead_and_forgets_them() {
     assert_eq!((client.hosts(), net.open_streams()), (1, 0));
 }
 
-/// The head of a streamed answer and the end of its connection come to the same poll: the answer is repeated, and the
-/// end is not another failure.
+/// One poll reports the head of a streamed answer and the end of its connection: the answer is tried again, and the end
+/// is not another failure.
 #[test]
 fn a_streamed_answer_that_is_repeated_does_not_fail_as_well() {
     for seed in 0..32 {
@@ -463,8 +463,8 @@ fn a_connection_that_ended_as_it_came_up_is_not_used() {
     assert_eq!(response.status(), 200);
 }
 
-/// A call comes back from its pause to a host that has nothing else to do, and finds no room among the connections of all
-/// hosts for longer than such a host is kept.
+/// A call returns from its pause to a host that is not used otherwise, and finds no room in the limit over all hosts
+/// for longer than an unused host is kept.
 #[test]
 fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
     let net = SimNet::new(1);
@@ -505,9 +505,9 @@ fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
     assert_eq!(ends, [2, 1]);
 }
 
-/// One address is slow to connect to, and the breaker of the other one is open: the call comes back to where it waited.
+/// One address is slow to connect to, and the breaker of the other one is open: the call returns to where it waited.
 #[test]
-fn a_call_that_nobody_else_may_have_stays_where_it_is() {
+fn a_call_that_no_other_address_may_take_stays_where_it_is() {
     let net = SimNet::new(1);
     let silent = Link {
         faults: Faults {
@@ -540,7 +540,7 @@ fn a_call_that_nobody_else_may_have_stays_where_it_is() {
     assert!(net.now() - began <= 3000 * MS);
 }
 
-/// Two addresses are to keep two connections warm each, of which there may be two in all: neither takes the other's.
+/// Each of two addresses is to keep two idle connections, and two are allowed in all: neither takes the other's.
 #[test]
 fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     let net = SimNet::new(1);
@@ -568,7 +568,7 @@ fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     assert_eq!((counters.idle, counters.opened), (2, 2));
 }
 
-/// Two calls need new connections, of which there may be one, and a rate keeps them back: the new one waits with them.
+/// Two calls need new connections, of which one is allowed, and a rate keeps them back: the new one waits with them.
 #[test]
 fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
     let net = SimNet::new(1);

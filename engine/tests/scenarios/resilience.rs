@@ -1,4 +1,4 @@
-//! What is tried again and when, who is left alone: to the millisecond of virtual time.
+//! Retries, breakers and pauses, to the millisecond of virtual time.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ fn here() -> Address {
     Address::Tcp(([10, 0, 0, 1], 80).into())
 }
 
-/// At once, in one segment.
+/// No latency, one segment.
 fn near() -> Link {
     Link {
         latency: Duration::ZERO..=Duration::ZERO,
@@ -64,7 +64,7 @@ fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
     HostClient::with_net(upstream, config, net.clone()).unwrap()
 }
 
-/// Without jitter: the pauses are what servers say, or nothing.
+/// Without jitter: the pauses are those of the server, or none.
 fn on_503() -> Retry {
     let rule = RetryRule {
         backoff: Backoff::NONE,
@@ -85,7 +85,7 @@ fn with(retry: Retry) -> HostConfig {
 }
 
 #[test]
-fn a_server_that_asks_for_patience_gets_it() {
+fn retry_after_is_waited_for() {
     let net = SimNet::new(1);
     let server = Answers::new(
         &net,
@@ -105,11 +105,11 @@ fn a_server_that_asks_for_patience_gets_it() {
 }
 
 #[test]
-fn patience_ends_and_the_answer_is_the_result() {
+fn after_the_last_retry_the_answer_is_the_result() {
     for (answer, retry, requests) in [
         ("503 Busy", on_503(), 4),
         ("503 Busy\r\nRetry-After: 61", on_503(), 1),
-        ("503 Busy\r\nRetry-After: 59", on_503(), 1), // the deadline is before its end
+        ("503 Busy\r\nRetry-After: 59", on_503(), 1), // the deadline is before the end of the pause
         ("500 Oops", on_503(), 1),
         (
             "503 Busy\r\nRetry-After: 2",
@@ -142,7 +142,7 @@ fn patience_ends_and_the_answer_is_the_result() {
 }
 
 #[test]
-fn what_may_have_been_done_is_not_done_twice() {
+fn a_post_that_was_sent_is_not_sent_again() {
     let net = SimNet::new(1);
     let server = Answers::new(&net, ["503 Busy", "200 OK"]);
     net.listen(here(), near(), server.clone());
@@ -152,7 +152,7 @@ fn what_may_have_been_done_is_not_done_twice() {
         .call(&mut Request::post("/", "x"), &mut response)
         .unwrap();
     assert_eq!((response.status(), server.came().len()), (503, 1));
-    // Unless the caller knows better.
+    // Unless the caller permits it.
     let mut retry = on_503();
     retry.rules[0].any_method = true;
     client.submit(Call::new(Request::post("/", "x"), response).retry(retry));
@@ -174,7 +174,7 @@ fn a_streamed_answer_is_judged_by_its_head() {
 }
 
 #[test]
-fn nothing_is_held_while_a_call_waits_to_be_tried_again() {
+fn a_call_that_waits_for_its_retry_holds_no_connection() {
     let net = SimNet::new(1);
     let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 30", "200 OK"]);
     net.listen(here(), near(), server.clone());
@@ -185,7 +185,7 @@ fn nothing_is_held_while_a_call_waits_to_be_tried_again() {
     assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
     let counters = client.counters();
     assert_eq!((counters.busy, counters.waiting, counters.idle), (0, 0, 1));
-    // Another one has the connection meanwhile.
+    // Another call has the connection meanwhile.
     let mut response = Response::new();
     client.get("/", &mut response).unwrap();
     assert_eq!(response.status(), 200);
@@ -304,7 +304,7 @@ fn breaker(consecutive: u32) -> BreakerConfig {
 }
 
 #[test]
-fn a_host_that_fails_is_left_alone_and_probed() {
+fn a_failing_host_gets_no_calls_but_probes() {
     let net = SimNet::new(1);
     let states = Arc::new(Mutex::new(Vec::new()));
     let config = HostConfig {
@@ -328,7 +328,7 @@ fn a_host_that_fails_is_left_alone_and_probed() {
             net.calls() > before,
             matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::BreakerOpen(_))),
         );
-        assert_ne!(asked, open, "open, it touches no network");
+        assert_ne!(asked, open, "an open breaker uses no network");
         outcome
     };
     for _ in 0..2 {
@@ -341,7 +341,7 @@ fn a_host_that_fails_is_left_alone_and_probed() {
         panic!("it is closed");
     };
     assert_eq!(until, net.now() + 5000 * MS);
-    // A probe fails, and the pause doubles; the next one succeeds.
+    // A probe fails, and the pause doubles; the next probe succeeds.
     client.maintain(5000 * MS).unwrap();
     assert!(matches!(
         attempt(&mut client).unwrap_err().kind(),

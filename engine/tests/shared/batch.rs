@@ -1,4 +1,4 @@
-//! `Shared::call_many`.
+//! `Shared::call_many`: results, permits, dropping, shutdown.
 
 use courser::{BatchConfig, BatchOrder};
 
@@ -63,7 +63,7 @@ fn a_batch_makes_do_with_the_permits_that_there_are() {
         results.filter(|(_, done)| done.outcome.is_ok()).count(),
         100
     );
-    // With none at all it fails rather than waits for others.
+    // Without any permit, the batch fails and does not wait for others.
     let held: Vec<_> = (0..3).map(|_| client.send(call("/held"))).collect();
     server.wait_held(3);
     for (_, done) in client.call_many((0..2).map(|_| call("/")), BatchConfig::default()) {
@@ -86,7 +86,7 @@ fn a_batch_that_is_dropped_cancels_its_calls_and_no_others() {
     assert_eq!(results.next().unwrap().1.response.body(), b"/first");
     server.wait_held(4);
     drop(results);
-    // The three connections, or more, on which they waited are closed.
+    // The connections on which the dropped calls waited are closed.
     while client.in_flight() > 1 {
         thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Streamed bodies through `Shared`.
+//! Streamed bodies of `Shared` clients.
 
 use std::io::Read;
 
@@ -27,7 +27,7 @@ fn a_body_is_read_blocking_with_its_trailers_and_report() {
     let report = body.finish().unwrap();
     assert!(report.bytes_in() > 1_000_000);
     assert_eq!(client.in_flight(), 0);
-    // Its connection serves again.
+    // The connection serves again.
     assert!(client.get("/", &mut response).unwrap().reused());
     let stats = client.stats();
     assert_eq!((stats.calls, stats.statuses[2]), (2, 2));
@@ -44,7 +44,7 @@ fn a_body_is_awaited_chunk_by_chunk() {
         let mut body = body.unwrap();
         let mut bytes = Vec::new();
         while let Some(chunk) = body.chunk().await.unwrap() {
-            // Not yet enough to stop for, and one read more.
+            // Too little for back-pressure, and one read more.
             assert!(!chunk.is_empty() && chunk.len() <= (64 + 96) * 1024);
             bytes.extend_from_slice(chunk);
         }
@@ -56,7 +56,7 @@ fn a_body_is_awaited_chunk_by_chunk() {
 }
 
 #[test]
-fn ways_of_reading_can_be_mixed() {
+fn blocking_and_awaited_reads_can_be_mixed() {
     let server = Server::start();
     let client = default_client(&server);
     let mut body = open(&client, "/bytes/200000").unwrap();
@@ -86,7 +86,7 @@ fn ways_of_reading_can_be_mixed() {
 }
 
 #[test]
-fn a_body_comes_as_it_is_sent() {
+fn a_body_is_delivered_while_it_is_sent() {
     let server = Server::start();
     let client = default_client(&server);
     let mut body = open(&client, "/drip").unwrap();
@@ -100,17 +100,17 @@ fn a_body_comes_as_it_is_sent() {
 }
 
 #[test]
-fn a_body_that_nobody_reads_holds_up_its_server_and_no_other_call() {
+fn an_unread_body_stops_its_server_and_no_other_call() {
     const BYTES: usize = 200_000_000;
     let server = Server::start();
     let client = default_client(&server);
     let unread = open(&client, &format!("/bytes/{BYTES}")).unwrap();
     let mut response = Response::new();
-    // Each of these is a turn of the loop, which would read on if it did not hold back.
+    // Each call is an iteration of the loop, which would read on without back-pressure.
     for _ in 0..2_000 {
         client.get("/", &mut response).unwrap();
     }
-    // What the system buffers for a connection is far below this.
+    // The system buffers far less than this for a connection.
     assert!(server.written() < BYTES / 4, "{}", server.written());
     drop(unread);
     server.wait_gone(1);
@@ -182,7 +182,7 @@ fn a_call_without_a_head_has_no_body() {
 }
 
 #[test]
-fn a_shutdown_waits_for_bodies_and_cuts_them_off() {
+fn a_shutdown_waits_for_bodies_until_its_limit() {
     let server = Server::start();
     let client = default_client(&server);
     let mut body = open(&client, "/drip").unwrap();
@@ -202,7 +202,7 @@ fn a_shutdown_waits_for_bodies_and_cuts_them_off() {
     let mut body = open(&client, "/drip").unwrap();
     assert_eq!(client.shutdown_now(), 1);
     let error = loop {
-        // What had come is there still.
+        // The part that had come is still there.
         match body.read_some(&mut buf) {
             Ok(n) => assert_eq!(n, 5),
             Err(error) => break error,

@@ -1,4 +1,5 @@
-//! `Shared` over real sockets: every call completes once, with its own answer, however the client and its callers end.
+//! `Shared` over real sockets: every call completes exactly once with its own answer, however the client and its
+//! callers end.
 
 mod batch;
 mod bodies;
@@ -31,7 +32,7 @@ fn default_client(server: &Server) -> Shared<HostClient> {
     server.client(SharedConfig::default(), HostConfig::default())
 }
 
-/// An executor of one future.
+/// An executor for one future.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -54,7 +55,7 @@ fn a_blocking_call_gets_its_answer_and_its_buffers() {
     let server = Server::start();
     let client = default_client(&server);
     let (mut request, mut response) = (Request::post("/a", "body"), Response::new());
-    // The server takes the body for the start of the next request: one call on that connection.
+    // The server reads the body as the start of the next request, so this connection serves one call only.
     request.header("Connection", "close");
     let report = client.call(&mut request, &mut response).unwrap();
     assert_eq!((request.target(), response.body()), ("/a", &b"/a"[..]));
@@ -225,7 +226,7 @@ fn a_graceful_shutdown_finishes_and_refuses() {
         move || client.shutdown(LONG)
     });
     let refused = loop {
-        // Calls from before the shutdown has begun are served.
+        // Calls that were submitted before the shutdown are served.
         match client.get("/probe", &mut Response::new()) {
             Ok(_) => {}
             Err(error) => break error,
@@ -239,7 +240,7 @@ fn a_graceful_shutdown_finishes_and_refuses() {
     server.release();
     block_on(held).outcome.unwrap();
     assert_eq!(ending.join().unwrap(), 0);
-    assert_eq!(client.shutdown(LONG), 0, "again");
+    assert_eq!(client.shutdown(LONG), 0, "a second shutdown");
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn a_shutdown_cuts_off_after_its_limit() {
 }
 
 #[test]
-fn an_impatient_shutdown_overrules_a_patient_one() {
+fn a_shorter_shutdown_limit_replaces_a_longer_one() {
     let server = Server::start();
     let client = default_client(&server);
     let held = client.send(call("/held"));
@@ -275,7 +276,7 @@ fn an_impatient_shutdown_overrules_a_patient_one() {
 }
 
 #[test]
-fn all_who_wait_are_told_when_it_ends() {
+fn all_waiting_callers_are_notified_of_the_end() {
     let server = Server::start();
     let client = default_client(&server);
     let callers: Vec<_> = (0..8)
@@ -309,7 +310,7 @@ fn futures_end_when_the_last_handle_is_dropped() {
     assert!(matches!(error.kind(), ErrorKind::Cancelled));
 }
 
-/// Suppresses the message of the panics that the tests make on purpose.
+/// Suppresses the messages of intended panics.
 const ON_PURPOSE: &str = "on purpose";
 
 fn quiet_panics() {
@@ -381,7 +382,7 @@ fn a_panic_in_a_retry_hook_fails_the_call() {
 }
 
 #[test]
-fn a_panic_in_a_tasks_waker_loses_no_call() {
+fn a_panic_in_the_waker_of_a_task_loses_no_call() {
     quiet_panics();
     struct Bomb;
     impl Wake for Bomb {
@@ -446,7 +447,7 @@ fn a_constructor_that_fails_is_the_callers_error() {
 }
 
 #[test]
-fn a_callback_cannot_wait_for_its_own_thread() {
+fn a_callback_that_waits_for_its_own_thread_gets_an_error() {
     type Place = Arc<std::sync::OnceLock<Shared<HostClient>>>;
     struct Caller(Place, std::sync::mpsc::Sender<courser::Error>);
     impl std::io::Read for Caller {
@@ -470,7 +471,7 @@ fn a_callback_cannot_wait_for_its_own_thread() {
 }
 
 #[test]
-fn stats_count_what_has_become_of_the_calls() {
+fn stats_count_the_outcomes_of_calls() {
     let server = Server::start();
     let client = default_client(&server);
     for _ in 0..10 {
@@ -501,7 +502,7 @@ fn stats_count_what_has_become_of_the_calls() {
 }
 
 #[test]
-fn a_client_counts_what_becomes_of_its_calls_if_it_is_asked_to() {
+fn a_client_counts_the_outcomes_of_its_calls_if_configured() {
     use courser::{AddressPolicy, Answer, Client, Config, DnsError, Reply, Resolver};
 
     struct NoNames;
@@ -570,7 +571,7 @@ fn observers_see_the_tags_of_the_callers() {
 }
 
 #[test]
-fn a_service_answers_http_requests_and_waits_for_its_turn() {
+fn a_tower_service_answers_requests_and_respects_the_limit() {
     use std::future::poll_fn;
     use tower_service::Service as _;
 
@@ -607,7 +608,7 @@ fn a_service_answers_http_requests_and_waits_for_its_turn() {
     let response = waiting.join().unwrap().unwrap();
     assert_eq!(&response.body()[..], b"/second");
 
-    // Without having been ready it takes its chance; a permit that is not used goes back.
+    // A call without `poll_ready` may still succeed; a permit that is not used is returned.
     block_on(poll_fn(|context| first.poll_ready(context))).unwrap();
     let error = block_on(client.service().call(get("/third"))).unwrap_err();
     assert!(matches!(
@@ -637,7 +638,7 @@ fn a_service_answers_http_requests_and_waits_for_its_turn() {
 }
 
 #[test]
-fn streamed_calls_are_for_streaming() {
+fn streamed_calls_need_the_streaming_method() {
     let server = Server::start();
     let client = default_client(&server);
     let done = block_on(client.send(call("/").streaming(true)));
@@ -663,7 +664,7 @@ fn a_thousand_threads_share_one_client() {
     );
 }
 
-/// 100,000 calls by 1,000 threads, to the targets that `target` gives, which end in what is answered.
+/// 100,000 calls by 1,000 threads to the targets that `target` returns; the server answers with the end of the target.
 fn load<C: courser::Drive>(client: Shared<C>, target: impl Fn(usize, usize) -> String + Sync) {
     const THREADS: usize = 1_000;
     const CALLS: usize = 100;

@@ -1,4 +1,4 @@
-//! `Shared<Client>`: many hosts over several threads. All hosts are one server, which tells them apart by `Host`.
+//! `Shared<Client>`: many hosts on several threads. One server stands for all hosts and tells them apart by `Host`.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,7 +11,7 @@ use super::*;
 
 const HOSTS: usize = 8;
 
-/// Every URL leads to the server.
+/// Resolves every host name to the server.
 fn config(server: &Server, host_cap: usize) -> Config {
     Config {
         host: HostConfig {
@@ -38,7 +38,7 @@ fn spawn(threads: usize, config: Config) -> Shared<Client> {
     Shared::spawn(shared, move |_| Client::new(config.clone())).unwrap()
 }
 
-/// One of several spellings of a host.
+/// A URL with one of several spellings of its host.
 fn url(host: usize, spelling: usize, path: &str) -> String {
     match spelling % 3 {
         0 => format!("http://host-{host}.example{path}"),
@@ -152,7 +152,7 @@ fn a_call_is_cancelled_on_whichever_thread_it_is() {
 }
 
 #[test]
-fn calls_are_cancelled_at_any_moment() {
+fn calls_are_cancelled_at_random_moments() {
     let server = Server::start();
     let client = spawn(2, config(&server, 4));
     for round in 0..200 {
@@ -216,7 +216,7 @@ fn a_shutdown_cuts_off_on_all_threads() {
 }
 
 #[test]
-fn a_body_is_streamed_from_behind_a_redirect() {
+fn a_body_is_streamed_after_a_redirect() {
     use std::io::Read;
 
     let server = Server::start();
@@ -234,7 +234,7 @@ fn a_body_is_streamed_from_behind_a_redirect() {
 }
 
 #[test]
-fn names_and_localhost() {
+fn names_localhost_and_invalid_urls() {
     let server = Server::start();
     let port = server.address().port();
     let mut config = Config::default();

@@ -1,4 +1,4 @@
-//! A server that answers each request with its target, unless the target says otherwise.
+//! A server that answers each request with its target. Some targets have other answers.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -26,9 +26,9 @@ struct Scene {
     change: Condvar,
     held: AtomicUsize,
     gone: AtomicUsize,
-    /// Of bodies of bytes.
+    /// Bytes of bodies written.
     written: AtomicUsize,
-    /// Connections by the `Host` of their first request: open now, and the most at a time.
+    /// Connections by the `Host` of their first request: the number open now, and the highest number at a time.
     hosts: Mutex<HashMap<String, (usize, usize)>>,
     stopped: AtomicBool,
 }
@@ -68,7 +68,7 @@ impl Server {
         Upstream::tcp([self.address])
     }
 
-    /// A shared client of this server.
+    /// A shared client for this server.
     pub(crate) fn client(&self, config: SharedConfig, host: HostConfig) -> Shared<HostClient> {
         let upstream = self.upstream();
         let build = move |_| HostClient::new(upstream.clone(), host.clone());
@@ -83,7 +83,7 @@ impl Server {
         self.address
     }
 
-    /// For each `Host`, the most connections that there were at a time.
+    /// For each `Host`, the highest number of connections at a time.
     #[allow(
         dead_code,
         reason = "each test program that includes this file uses a part of it"
@@ -104,7 +104,7 @@ impl Server {
         self.scene.written.load(Ordering::SeqCst)
     }
 
-    /// Answers the requests that are held, and all later ones.
+    /// Answers the held requests and all later ones.
     pub(crate) fn release(&self) {
         self.scene
             .change(|| *self.scene.released.lock().unwrap() = true);
@@ -132,7 +132,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Waits for all connections to end: the clients have to be gone before.
+    /// Waits until all connections have ended: the clients must have ended before.
     fn drop(&mut self) {
         self.release();
         self.scene.stopped.store(true, Ordering::SeqCst);
@@ -229,7 +229,7 @@ fn hold(scene: &Scene) {
     drop(waited.unwrap());
 }
 
-/// A part of an endless sequence in which no two places look alike.
+/// A part of an endless sequence without repetition.
 pub(crate) fn pattern(range: std::ops::Range<usize>) -> Vec<u8> {
     range.map(|at| (at * 31 + at / 251) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Commands that come at the worst moment: while the client's thread polls without meaning to sleep.
+//! Commands that come at the worst moment: while the client's thread polls without sleeping.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -14,8 +14,8 @@ use courser::{HostClient, HostConfig, Shared, SharedConfig, Timeouts};
 use crate::call;
 use crate::server::Server;
 
-/// A turn that finds its last poll long ago polls twice: the first poll takes the wake of a command that nobody has
-/// looked at, and the second must not sleep on it.
+/// An iteration polls twice if its last poll was long ago. The first poll takes the wake of a command that was not read
+/// yet, and the second poll must not sleep then.
 #[test]
 fn a_wake_that_an_extra_poll_takes_is_not_lost() {
     let server = Server::start();
@@ -24,7 +24,7 @@ fn a_wake_that_an_extra_poll_takes_is_not_lost() {
     let (go_on, released) = channel();
     let halt = Arc::new(Mutex::new(Some(Halt { reached, released })));
     let is_armed = Arc::new(AtomicBool::new(false));
-    // Nothing but a command ends the thread's sleep.
+    // Only a command ends the sleep of the thread.
     let config = HostConfig {
         idle_timeout: Duration::MAX,
         timeouts: Timeouts::none(),
@@ -47,25 +47,27 @@ fn a_wake_that_an_extra_poll_takes_is_not_lost() {
     let over = client.submit(call("/first"), &sender).unwrap();
     arrived.wait(None).unwrap().outcome.unwrap();
     is_armed.store(true, Ordering::SeqCst);
-    // A command that has no effect but a turn, in whose first poll the thread halts; the next one comes meanwhile.
+    // A command that only causes an iteration, in whose first poll the thread halts. The next command comes meanwhile.
     over.cancel();
     halted.recv().unwrap();
     client.submit(call("/second"), &sender).unwrap();
     go_on.send(()).unwrap();
-    let done = arrived.wait(Some(PATIENCE)).expect("it lies in the queue");
+    let done = arrived
+        .wait(Some(PATIENCE))
+        .expect("the completion is in the queue");
     assert_eq!(done.response.body(), b"/second");
 }
 
-/// For a call that nothing holds up.
+/// A time limit for a call that nothing delays.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the thread stops once, until it is told to go on.
+/// The point where the thread halts once, until the test lets it continue.
 struct Halt {
     reached: Sender<()>,
     released: Receiver<()>,
 }
 
-/// The system's network, with a clock by which every poll was long ago.
+/// The system's network, with a clock on which every poll was long ago.
 struct Hasty {
     net: OsNet,
     looks: Cell<u32>,

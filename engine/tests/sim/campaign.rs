@@ -21,7 +21,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
         name: "one_host",
         draw: Plan::draw,
     },
-    // With names, proxies, redirects from one host to another, and a cap over all of them.
+    // With names, proxies, redirects from one host to another, and a limit over all hosts.
     Campaign {
         name: "hosts",
         draw: Plan::draw_web,
@@ -33,7 +33,7 @@ pub(crate) const CAMPAIGNS: &[Campaign] = &[
     },
 ];
 
-/// Which seeds are run.
+/// The seeds to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seeds {
     /// That many seeds, from 0 on.
@@ -43,8 +43,8 @@ pub(crate) enum Seeds {
 }
 
 impl Seeds {
-    /// Of each campaign, in the ordinary test run. Errors that take several coincidences have shown once in some
-    /// thousand seeds. A few seconds.
+    /// Seeds of each campaign in the ordinary test run, which takes a few seconds. Faults that need several
+    /// coincidences have shown once in some thousand seeds.
     pub(crate) fn usual() -> Self {
         Self::First(5_000)
     }
@@ -101,12 +101,12 @@ impl Campaign {
         Err(report)
     }
 
-    /// One seed; an error is what does not hold.
+    /// Runs one seed. The error is the check that failed.
     pub(crate) fn attempt(&self, seed: u64) -> Result<(), String> {
         caught(|| drop(run(&(self.draw)(seed), seed, |_| ())))
     }
 
-    /// One seed, with its plan and everything that happened.
+    /// Runs one seed, and prints its plan and everything that happened.
     fn tell(&self, seed: u64) -> Result<(), String> {
         let plan = (self.draw)(seed);
         println!("{plan:#?}");
@@ -127,7 +127,7 @@ impl Campaign {
     }
 }
 
-/// Runs that; a panic is an error with its text.
+/// Runs a closure; a panic becomes an error with its text.
 pub(crate) fn caught(run: impl FnOnce()) -> Result<(), String> {
     QUIET.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(run));
@@ -139,7 +139,7 @@ pub(crate) fn caught(run: impl FnOnce()) -> Result<(), String> {
     })
 }
 
-/// Panics that are [caught] are told once, in the end.
+/// Panics that are [caught] are printed once, at the end.
 pub(crate) fn keep_panics_quiet() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -153,5 +153,5 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// One error in the engine fails many seeds; a few show it.
+/// One fault in the engine fails many seeds; a few are enough to show it.
 const ENOUGH_FAILURES: usize = 8;

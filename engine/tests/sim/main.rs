@@ -1,4 +1,4 @@
-//! The whole client on a simulated network: random programs of calls against random faults, each from one seed.
+//! The whole client on a simulated network: random programs of calls against random faults, each drawn from one seed.
 //!
 //! ```text
 //! cargo test -p courser --release --test sim -- --seeds 1000000         # that many seeds of each campaign
@@ -18,7 +18,7 @@
 //! | it ends: after a bounded number of iterations and a bounded time | `run` |
 //! | one seed is one run | here |
 //!
-//! The checks are checked, too: with the feature `mutations`, faults are planted in the client, and each must be caught
+//! The checks are tested, too: with the feature `mutations`, faults are planted in the client, and each must be caught
 //! (`cargo test -p courser --release --features mutations --test sim -- planted`).
 //!
 //! In runs where the network only delays and cuts, every call must succeed.
@@ -68,7 +68,7 @@ fn trial(name: &str, test: fn()) -> Trial {
     Trial::test(name, move || Ok(campaign::caught(test)?))
 }
 
-/// Takes our own options out of those of the harness.
+/// Separates the options of this program from those of the test harness.
 fn options(all: impl Iterator<Item = String>) -> Result<(Seeds, Vec<String>), String> {
     let (mut seeds, mut rest) = (Seeds::usual(), Vec::new());
     let mut all = all.peekable();

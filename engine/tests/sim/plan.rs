@@ -1,5 +1,5 @@
-//! A random program: the client's configuration, the servers and how they misbehave, and the calls that are made.
-//! All of it follows from one seed.
+//! A random program: the configuration of the client, the servers with their faults, and the calls. All of it is drawn
+//! from one seed.
 
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -21,14 +21,14 @@ use courser::{
 pub(crate) struct Plan {
     pub(crate) mood: Mood,
     pub(crate) config: HostConfig,
-    /// Many hosts, for a `Client`. Without it all places are one upstream, for a `HostClient`.
+    /// Many hosts, for a `Client`. Without it, all places are one upstream, for a `HostClient`.
     pub(crate) web: Option<Web>,
     /// For a `PipelineClient`; its `host` is `config`.
     pub(crate) pipeline: Option<PipelineConfig>,
     pub(crate) places: Vec<Place>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Probability,
-    /// What the client tells of is checked. That should make no difference.
+    /// The reports to an observer are checked. This should not change the run.
     pub(crate) watched: bool,
     /// The client is driven while no call is in flight, too.
     pub(crate) maintains: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Plan {
     pub(crate) acts: Vec<(Duration, Act)>,
 }
 
-/// How bad the world is.
+/// The kind of faults.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mood {
-    /// Nothing fails: calls are cut short, wake-ups are spurious, everything takes time, and every call must succeed.
+    /// Nothing fails: writes are cut short, wake-ups are spurious, everything takes time, and every call must succeed.
     Fair,
-    /// Everything that can go wrong does, now and then.
+    /// Every fault happens now and then.
     Foul,
 }
 
@@ -59,35 +59,35 @@ pub(crate) struct Web {
     pub(crate) max_connections: usize,
     /// How many redirects are followed.
     pub(crate) redirects: Option<u32>,
-    /// Of the requests to all hosts together.
+    /// The rate of the requests to all hosts together.
     pub(crate) rate: Option<Rate>,
     pub(crate) dns: DnsConfig,
     pub(crate) names: Vec<Name>,
     pub(crate) sites: Vec<Site>,
-    /// Through which all calls go: its URL, and whether it is asked for tunnels.
+    /// The proxy for all calls: its URL, and whether tunnels are used.
     pub(crate) proxy: Option<(String, bool)>,
 }
 
-/// A scheme, host and port: the connections to its addresses are under one cap. No two sites have an address in
-/// common, so that a connection tells whose it is.
+/// A scheme, host and port, whose connections have one limit. No two sites share an address, so that a connection shows
+/// its site.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) origin: String,
     pub(crate) addresses: Vec<Address>,
 }
 
-/// A name, and what those hear who ask for it.
+/// A name, and the answers of its lookups.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     name: String,
-    /// The first one is there, always.
+    /// The first address always works.
     ips: Vec<IpAddr>,
     latency: RangeInclusive<Duration>,
     ttl: RangeInclusive<Duration>,
     never: Probability,
     lost: Probability,
     fails: Probability,
-    /// An address is left out of an answer.
+    /// Answers leave out some of the addresses.
     changes: Probability,
 }
 
@@ -106,7 +106,7 @@ impl Name {
         }
     }
 
-    /// The answer of this time.
+    /// The answer at this time.
     pub(crate) fn ask(names: &[Self], random: &mut Random, asked: &str) -> ScriptedAnswer {
         let Some(name) = names.iter().find(|name| name.name == asked) else {
             panic!("nobody has a reason to ask for {asked}");
@@ -144,9 +144,9 @@ pub(crate) enum Act {
     Submit(Spec),
     /// A blocking call, or a blocking body if the spec has a consumer.
     Block(Spec),
-    /// Cancels the call submitted as the n-th, whatever has become of it.
+    /// Cancels the n-th call, whatever has become of it.
     Cancel(usize),
-    /// The caller does something else for a while, and does not drive the client.
+    /// The caller is busy for a while and does not drive the client.
     Busy(Duration),
     CloseIdle,
 }
@@ -155,16 +155,16 @@ pub(crate) enum Act {
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) id: u64,
-    /// Picks the site.
+    /// Selects the site.
     pub(crate) site: usize,
     pub(crate) method: &'static str,
     pub(crate) body: Upload,
     pub(crate) expect: Option<Duration>,
     pub(crate) says_close: bool,
     pub(crate) timeout: Option<Duration>,
-    /// Pulls the response's body.
+    /// Reads the body of the response.
     pub(crate) consumer: Option<Consumer>,
-    /// What holds for this call instead of the client's settings. A call that blocks has none.
+    /// The settings of this call, in place of the client's. A blocking call has none.
     pub(crate) own: Option<Box<Own>>,
 }
 
@@ -201,7 +201,7 @@ impl Upload {
 pub(crate) struct Consumer {
     pub(crate) piece: usize,
     pub(crate) pause: Duration,
-    /// Stops caring after so many bytes.
+    /// Stops reading after so many bytes.
     pub(crate) gives_up_after: usize,
 }
 
@@ -245,7 +245,7 @@ impl Plan {
         }
     }
 
-    /// Several calls on a connection, as far as that can be.
+    /// Several calls on a connection, if the rest of the plan allows it.
     pub(crate) fn draw_pipeline(seed: u64) -> Self {
         let mut plan = Self::draw(seed);
         let mut random = Random::new(!seed.rotate_left(16));
@@ -257,7 +257,8 @@ impl Plan {
         plan.config.max_connections = nonzero(random.within(1..=3));
         plan.config.balance = None;
         if fair {
-            // A connection may end at any answer, and with it those behind: again and again, until each has its own.
+            // A connection may end at any answer, together with the calls after it: repeatedly, until each call has its
+            // own.
             plan.config.retry = Retry {
                 max_attempts: NonZeroU32::MAX,
                 hook: Some(Arc::new(|_| Some(Duration::ZERO))),
@@ -300,7 +301,7 @@ impl Plan {
     /// Many hosts, and the calls spread over them.
     pub(crate) fn draw_web(seed: u64) -> Self {
         let mut plan = Self::draw(seed);
-        // Not the sequence that drew the plan.
+        // Not the generator that drew the plan.
         let mut random = Random::new(!seed.rotate_left(32));
         let random = &mut random;
         let bulk = random.roll(RARELY);
@@ -341,13 +342,13 @@ impl Plan {
         own.unwrap_or(&self.config.limits)
     }
 
-    /// When a call is tried again.
+    /// The rules for retries.
     pub(crate) fn retry<'a>(&'a self, spec: &'a Spec) -> &'a Retry {
         let own = spec.own.as_ref().and_then(|own| own.retry.as_ref());
         own.unwrap_or(&self.config.retry)
     }
 
-    /// Whether something else than connections keeps calls back.
+    /// Whether a throttle keeps calls back.
     pub(crate) fn holds_back(&self) -> bool {
         let config = &self.config;
         let all = self.web.as_ref().and_then(|web| web.rate);
@@ -355,7 +356,7 @@ impl Plan {
         rate || config.concurrency.is_some()
     }
 
-    /// Whether nothing is known for sure of what goes on between the calls.
+    /// Whether the events between the calls are unknown.
     pub(crate) fn checks_health(&self) -> bool {
         let balance = self.config.balance.as_ref();
         balance.is_some_and(|balance| balance.health_check.is_some())
@@ -370,7 +371,7 @@ impl Plan {
     }
 }
 
-/// Over hours, what is done every second would be most of a run.
+/// Over hours, an event in every second would be most of a run.
 fn forgo_steady_work(config: &mut HostConfig, acts: &[(Duration, Act)]) {
     if acts.last().is_some_and(|(at, _)| at.as_secs() > 600) {
         config.min_idle = 0;
@@ -387,7 +388,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
         let count = random.within(1..=3) as u8;
         let ips: Vec<IpAddr> = (1..=count).map(|m| draw_ip(random, n, m)).collect();
         let name = match random.within(0..=3) {
-            // An address that speaks for itself.
+            // An IP address as the host.
             0 => None,
             1 => Some(format!("host{n}.sim.")),
             _ => Some(format!("host{n}.sim")),
@@ -413,7 +414,7 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
                     .enumerate()
                     .filter_map(|(n, address)| {
                         let mut place = draw_place(random, mood, bulk, address);
-                        // Of several addresses, all but the first may be dead.
+                        // All addresses but the first may be dead.
                         match random.within(0..=3) {
                             0 if n > 0 => return None,
                             1 if n > 0 => place.link.faults.black_hole = Probability::ALWAYS,
@@ -635,7 +636,7 @@ fn draw_budget(random: &mut Random) -> Option<RetryBudget> {
     })
 }
 
-/// In a fair world nothing is a failure, so that it must never open.
+/// Nothing fails in a fair world, so this breaker must never open.
 fn draw_breaker(random: &mut Random, mood: Mood) -> BreakerConfig {
     let open_for = random.duration(&span(1, 3000));
     BreakerConfig {
@@ -720,7 +721,7 @@ fn draw_limits(random: &mut Random, mood: Mood) -> Limits {
     }
 }
 
-/// Every call ends by itself, since a server may be silent for ever.
+/// Every call must end by itself, since a server may be silent for ever.
 fn draw_timeouts(random: &mut Random) -> Timeouts {
     Timeouts {
         total: Some(random.duration(&span(1, 5000))),
@@ -780,7 +781,7 @@ fn draw_place(random: &mut Random, mood: Mood, bulk: bool, address: Address) -> 
         faults.refused = sometimes(random, 500);
         faults.unreachable = sometimes(random, 200);
         faults.black_hole = sometimes(random, 300);
-        // Per segment: small segments make many chances.
+        // For each segment: small segments give many chances.
         faults.reset = sometimes(random, if segment < 60 { 5 } else { 60 });
         faults.stall = sometimes(random, if segment < 60 { 3 } else { 30 });
     }
@@ -935,7 +936,7 @@ fn maybe(random: &mut Random, from_ms: u64, to_ms: u64) -> Option<Duration> {
         .then(|| random.duration(&span(from_ms, to_ms)))
 }
 
-/// Mostly never; else up to so many times in a thousand.
+/// Usually never; otherwise up to so many times in a thousand.
 fn sometimes(random: &mut Random, up_to: u16) -> Probability {
     if random.roll(OFTEN) {
         return Probability::NEVER;
@@ -959,7 +960,7 @@ fn nonzero(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Between two calls, in milliseconds: a few such runs take a day.
+/// Between two calls, in milliseconds: a few such runs take a day of virtual time.
 const HOURS: u64 = 3_600_000;
 
 const OFTEN: Probability = Probability::per_mille(500);

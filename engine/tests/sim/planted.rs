@@ -1,4 +1,4 @@
-//! Faults planted in the client: each must be caught, and soon.
+//! Faults planted in the client: each must be detected within a limited number of seeds.
 
 use courser::mutation::{Mutation, plant};
 use libtest_mimic::Trial;
@@ -37,5 +37,5 @@ fn must_be_caught(mutation: Mutation) -> Result<(), String> {
     Err(format!("not caught by {MOST_SEEDS} seeds of each campaign"))
 }
 
-/// Each takes less than a tenth of this.
+/// Each fault takes less than a tenth of this.
 const MOST_SEEDS: u64 = 3_000;

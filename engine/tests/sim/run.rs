@@ -1,4 +1,4 @@
-//! Runs a plan over a `HostClient<SimNet>` or a `Client<SimNet>`, and checks at each step what must always hold.
+//! Runs a plan on a `HostClient<SimNet>` or a `Client<SimNet>`, and checks the invariants at each step.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,17 +18,17 @@ use courser::{
 use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
 use crate::watch;
 
-/// What two runs of one seed must agree on.
+/// What must be equal in two runs of one seed.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) trace: Vec<Entry>,
-    /// How each call ended, in words.
+    /// How each call ended, as text.
     pub(crate) ends: Vec<String>,
     /// Calls of the network, for choosing one that is to fail.
     pub(crate) net_calls: u64,
 }
 
-/// Runs a plan to its end. Panics where something that must hold does not.
+/// Runs a plan to its end. Panics if an invariant does not hold.
 pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outcome {
     let net = SimNet::new(seed);
     net.set_descriptors(plan.descriptors);
@@ -111,7 +111,7 @@ fn upstream(plan: &Plan) -> Upstream {
     }
 }
 
-/// Either client; the verbs are the same.
+/// One of the clients; the methods are the same.
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a run")]
 enum AnyClient {
     One(HostClient<SimNet>),
@@ -119,7 +119,7 @@ enum AnyClient {
     Piped(PipelineClient<SimNet>),
 }
 
-/// Which client, whatever it does.
+/// Calls a method on the client, whichever it is.
 macro_rules! either {
     ($self:expr, $client:ident => $does:expr) => {
         match $self {
@@ -147,7 +147,7 @@ impl AnyClient {
         driving(|| either!(self, client => client.call(request, response)))
     }
 
-    /// Reads a body by `open`; `None` if the consumer gave up on it.
+    /// Reads a body by `open`. Returns `None` if the consumer gave up.
     fn pull(
         &mut self,
         request: &mut Request,
@@ -208,14 +208,14 @@ fn driving<T>(drive: impl FnOnce() -> T) -> T {
 
 struct Run<'p> {
     plan: &'p Plan,
-    /// Until then the caller was away and could not be told of anything.
+    /// Until then the caller was busy and could not be notified.
     caller_back_at: Instant,
     net: SimNet,
     client: AnyClient,
     servers: Vec<HttpServer>,
     calls: Vec<Running>,
     by_id: BTreeMap<CallId, usize>,
-    /// What is to be done, in order: by time, then as planned.
+    /// The actions of the caller, ordered by time and then as planned.
     agenda: BTreeMap<(Instant, usize), Todo>,
 }
 
@@ -224,17 +224,17 @@ enum Todo {
     Act(usize),
     /// A body source has another piece.
     Feed(usize),
-    /// A consumer wants to read.
+    /// A consumer reads.
     Consume(usize),
 }
 
 struct Running {
     spec: Spec,
-    /// None for one that blocks.
+    /// `None` for a blocking call.
     id: Option<CallId>,
-    /// When the client took it up, and when it must be over.
+    /// When the client accepted the call, and its deadline.
     times: Option<(Instant, Instant)>,
-    /// How much of its body the source may give.
+    /// How much of the body the source may give.
     fed: Arc<AtomicUsize>,
     state: State,
     cancelled: bool,
@@ -243,7 +243,7 @@ struct Running {
 
 enum State {
     Open,
-    /// The head is there, and so much of the body.
+    /// The head has come, and so many bytes of the body.
     Body {
         head: Response,
         body: Vec<u8>,
@@ -255,7 +255,7 @@ enum State {
 impl Run<'_> {
     fn drive(&mut self) {
         for turn in 0.. {
-            assert!(turn < MOST_TURNS, "it does not end");
+            assert!(turn < MOST_TURNS, "the run does not end");
             while let Some(entry) = self.agenda.first_entry()
                 && entry.key().0 <= self.net.now()
             {
@@ -273,7 +273,7 @@ impl Run<'_> {
         }
     }
 
-    /// Drives the client until the next thing to be done.
+    /// Drives the client until the next action.
     fn wait(&mut self, next: Option<Instant>) {
         let now = self.net.now();
         self.note_take_up(now);
@@ -328,7 +328,7 @@ impl Run<'_> {
         any
     }
 
-    /// A call's time begins with the first `wait` after its submission.
+    /// The time of a call begins with the first `wait` after its submission.
     fn note_take_up(&mut self, now: Instant) {
         let plan = self.plan;
         for call in self
@@ -365,7 +365,7 @@ impl Run<'_> {
         match todo {
             Todo::Act(number) => match &plan.acts[number].1 {
                 Act::Submit(spec) => self.submit(spec),
-                // A caller that blocks cannot feed its other calls: in a fair world they must not need it.
+                // A blocked caller cannot feed its other calls: in a fair world they must not need it.
                 Act::Block(spec) if plan.mood == Mood::Fair && self.client.in_flight() > 0 => {
                     self.submit(spec);
                 }
@@ -403,7 +403,7 @@ impl Run<'_> {
         } = spec.body
         {
             fed.store(0, Ordering::Relaxed);
-            // One more than there are pieces: the end has to be asked for as well.
+            // One more read than there are pieces: the end needs a read, too.
             for feeding in 1..=(length / piece + 2) {
                 self.plan_for(self.net.now() + pause * feeding as u32, Todo::Feed(nth));
             }
@@ -441,7 +441,7 @@ impl Run<'_> {
         });
     }
 
-    /// Makes a call that blocks. The others go on meanwhile.
+    /// Makes a blocking call. The other calls continue meanwhile.
     fn block(&mut self, spec: &Spec) {
         let begun = self.net.now();
         self.note_take_up(begun);
@@ -491,7 +491,7 @@ impl Run<'_> {
                 self.check_error(nth, &error, now, None);
             }
         }
-        // While it blocked, the caller could not be told of anything else.
+        // While the caller was blocked, it could not be notified of anything else.
         self.caller_back_at = now;
     }
 
@@ -505,7 +505,7 @@ impl Run<'_> {
         let did = self.client.cancel(id);
         assert!(
             !did || !matches!(call.state, State::Over),
-            "cancelled what was over"
+            "cancelled a call that had ended"
         );
         if !did {
             return;
@@ -550,7 +550,7 @@ impl Run<'_> {
                 assert!(body.is_none());
                 call.state = State::Over;
                 call.end = failure(&error);
-                // After a redirect the error speaks of the last request.
+                // After a redirect, the error is about the last request.
                 let first = done.report.redirects().is_empty();
                 let attempts = first.then(|| done.report.attempts());
                 self.check_error(nth, &error, over_at, attempts);
@@ -647,7 +647,7 @@ impl Run<'_> {
         }
     }
 
-    // ---- what must hold
+    // ---- invariants
 
     fn check_counts(&self) {
         let counters = self.client.counters();
@@ -656,7 +656,7 @@ impl Run<'_> {
         let streams = self.net.open_streams();
         let cap = match &self.plan.web {
             Some(web) => {
-                // An opening that waits for a name has a place, but no connection.
+                // An opening that waits for a name has a slot, but no connection.
                 let naming = counters.open.checked_sub(streams);
                 assert!(
                     naming.is_some_and(|n| n <= counters.connecting),
@@ -674,7 +674,7 @@ impl Run<'_> {
         assert!(peak <= cap, "{peak} over {cap}");
     }
 
-    /// A call that waits has an opening, or the caps are reached by connections that are in use.
+    /// A waiting call has an opening, or the limits are reached by connections in use.
     fn check_nobody_waits_in_vain(&self) {
         let Some(web) = &self.plan.web else {
             return;
@@ -691,7 +691,7 @@ impl Run<'_> {
         }
     }
 
-    /// The connections to one host never exceeded its cap, not even for a moment.
+    /// The connections to one host never exceeded its limit, at no moment.
     fn check_caps_of_hosts(&self, web: &Web) {
         let cap = self.plan.config.max_connections.get();
         let mut site_of = BTreeMap::new();
@@ -747,9 +747,9 @@ impl Run<'_> {
         );
         let heard = self.heard(spec.id);
         if heard.iter().any(|heard| heard.whole) {
-            // An early answer was given before the body was there.
+            // An early answer was sent before the body had come.
             let got = text(response, "X-Got").expect("every answer has it");
-            // A redirect may have turned it into a GET without a body.
+            // A redirect may have changed the request to a GET without a body.
             let as_sent = heard
                 .last()
                 .is_some_and(|heard| heard.method == spec.method);
@@ -792,7 +792,7 @@ impl Run<'_> {
         let heard = self.heard(spec.id);
         let (begun, deadline) = times.unwrap_or((over_at, over_at));
         match error.kind() {
-            ErrorKind::Cancelled => assert!(cancelled, "nobody cancelled {spec:?}"),
+            ErrorKind::Cancelled => assert!(cancelled, "not cancelled: {spec:?}"),
             ErrorKind::Misuse(Misuse::BodyNotReplayable) if self.plan.web.is_some() => {
                 assert!(matches!(spec.body, Upload::Stream { .. }), "{spec:?}");
                 assert!(!heard.is_empty(), "not redirected: {spec:?}");
@@ -815,7 +815,7 @@ impl Run<'_> {
                     TimeLimit::Adaptive => config.adaptive.map(|adaptive| adaptive.min),
                     _ => timeouts.between_bytes,
                 };
-                // An opening that another call began can serve this one, so its time may have begun before.
+                // An opening that began for another call can serve this one, so its time may have begun earlier.
                 let shared = matches!(
                     limit,
                     TimeLimit::Connect | TimeLimit::Resolve | TimeLimit::Handshake
@@ -854,7 +854,10 @@ impl Run<'_> {
             _ => {}
         }
         if error.sent() == Sent::Nothing && attempts.is_some_and(|attempts| attempts <= 1) {
-            assert!(heard.is_empty(), "sent after all: {error:?} {spec:?}");
+            assert!(
+                heard.is_empty(),
+                "sent in spite of the error: {error:?} {spec:?}"
+            );
         }
     }
 
@@ -915,7 +918,7 @@ impl Run<'_> {
 
     /// No request that must not be repeated reached a server twice, not even in part.
     fn check_executions(&self) {
-        // With redirects, each request of a call has a target of its own.
+        // With redirects, each request of a call has its own target.
         let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
             // A health check is not a call, and has no number.
@@ -948,15 +951,15 @@ impl Run<'_> {
         }
     }
 
-    /// Among many hosts none is kept idle connections of.
+    /// A client of many hosts keeps no minimum of idle connections.
     fn keeps_idle(&self) -> bool {
-        // A health check leaves its connection idle, whenever it comes.
+        // A health check leaves its connection idle at any time.
         let balance = self.plan.config.balance.as_ref();
         let checks = balance.is_some_and(|balance| balance.health_check.is_some());
         self.plan.web.is_none() && (self.plan.config.min_idle > 0 || checks)
     }
 
-    /// Every server heard what was meant for it.
+    /// Every server received only requests for it.
     fn check_addressees(&self, web: &Web) {
         for (server, place) in self.servers.iter().zip(&self.plan.places) {
             for heard in server.journal().iter() {
@@ -988,7 +991,7 @@ impl Run<'_> {
             && (!proxied || timeouts.handshake.is_some())
     }
 
-    /// Of hosts and names nothing stays but what the cache of names may hold.
+    /// No hosts are left, and no names except those that the cache may hold.
     fn check_names_and_hosts_are_gone(&mut self) {
         let limits_openings = self.limits_openings();
         let (Some(web), AnyClient::Many(client)) = (&self.plan.web, &mut self.client) else {
@@ -1003,7 +1006,7 @@ impl Run<'_> {
         if !limits_openings {
             return;
         }
-        // As long as it takes to forget them, and what their breakers are open for.
+        // As long as it takes to forget hosts, plus the open time of their breakers.
         let breaker = self.plan.config.breaker.as_ref();
         let open = breaker.map_or(Duration::ZERO, |breaker| breaker.max_open_for);
         client
@@ -1015,8 +1018,8 @@ impl Run<'_> {
         assert_eq!(client.hosts(), 0);
     }
 
-    /// Ends what goes on without a call: late answers that are drained, openings whose calls were served otherwise,
-    /// idle connections whose time comes.
+    /// Waits for what continues without a call: late answers that are drained, openings whose calls were served
+    /// otherwise, idle connections that expire.
     fn sweep(&mut self) {
         let config = &self.plan.config;
         let drain = match config.late {
@@ -1024,18 +1027,18 @@ impl Run<'_> {
             LatePolicy::Close if self.plan.pipeline.is_some() => Duration::from_secs(5),
             LatePolicy::Close => Duration::ZERO,
         };
-        // One after the other, where they share a connection.
+        // One after the other if they share a connection.
         let drain = match self.plan.pipeline {
             Some(_) => drain * self.calls.len() as u32,
             None => drain,
         };
-        // A fair world, which sets long limits, does not need them.
+        // A fair world has long limits and does not need them.
         let timeouts = &config.timeouts;
         let most = Duration::from_secs(1);
         let connect = timeouts.connect.unwrap_or_default().min(most);
         let resolve = timeouts.resolve.unwrap_or_default().min(most);
         let handshake = timeouts.handshake.unwrap_or_default().min(most);
-        // A SOCKS proxy may be asked for three addresses in turn.
+        // A SOCKS proxy may be asked for three addresses, one after the other.
         let open = 3 * (connect + resolve + 2 * handshake);
         let pause = drain.max(open) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
@@ -1090,7 +1093,7 @@ fn is_extra(response: &Response) -> bool {
     response.header("X-Extra").is_some()
 }
 
-/// How a call failed, in the same words in each run.
+/// The text of an error, equal in each run.
 fn failure(error: &Error) -> String {
     match error.kind() {
         ErrorKind::BreakerOpen(_) => "Error: the breaker is open".to_owned(),
@@ -1104,7 +1107,7 @@ fn text(response: &Response, name: &str) -> Option<String> {
         .map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
-/// A request body that comes in pieces, and says `WouldBlock` between them.
+/// A request body that comes in pieces, and returns `WouldBlock` between them.
 struct Source {
     body: Vec<u8>,
     at: usize,
@@ -1115,7 +1118,7 @@ struct Source {
 impl io::Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let fed = self.fed.load(Ordering::Relaxed);
-        // Its end shows only after all of it was fed: a source does not know before.
+        // The end shows only after the whole body was fed: a source does not know it before.
         if fed <= self.at {
             return Err(io::ErrorKind::WouldBlock.into());
         }

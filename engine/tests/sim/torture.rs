@@ -1,5 +1,5 @@
-//! A small fixed program in a fair world, in which one call of the network fails: each of them in turn, in each way
-//! (the idea is curl's `runtests.pl -t`).
+//! A small fixed program in a fair world, in which one call of the network fails: each call in turn, in each way (the
+//! idea is that of curl's `runtests.pl -t`).
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! What must hold of the order and the times of what a client does, by what it tells its observer and by the trace of
-//! the network. All of it is counted here anew, without the engine's own policies.
+//! Checks the order and the times of a client's actions, from the events of its observer and from the trace of the
+//! network. Everything is counted here independently, without the engine's policies.
 //!
-//! The checks know less than the engine does: when exactly an attempt that follows a pause was let through, say, or
-//! whether a retry at once was one of the safe ones. Where that matters they allow both.
+//! The checks know less than the engine: for example, when exactly an attempt after a pause was admitted, or whether an
+//! immediate retry was one of the safe ones. Where this matters, they accept both.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,12 +64,12 @@ pub(crate) fn begin(plan: &Plan, net: &SimNet) {
     WATCH.set(Some(watch));
 }
 
-/// The client is driven from here on, and reads the clock; or it is not, and goes by what it has read last.
+/// Sets whether the client is driven and reads the clock, or uses the time that it read last.
 pub(crate) fn drives(drives: bool) {
     with(|watch| watch.clock = (!drives).then(|| watch.net.now()));
 }
 
-/// Tells of what has happened since the last time.
+/// Checks what has happened since the last call.
 pub(crate) fn tell_rest() {
     with(|watch| {
         if let Some(told) = watch.told.take() {
@@ -79,7 +79,7 @@ pub(crate) fn tell_rest() {
     });
 }
 
-/// Looks at the whole run.
+/// Checks the whole run.
 pub(crate) fn finish() {
     tell_rest();
     with(|watch| watch.check_connections());
@@ -90,7 +90,7 @@ fn with(look: impl FnOnce(&mut Watch)) {
     WATCH.with_borrow_mut(|watch| watch.as_mut().map(look));
 }
 
-/// Tells of everything that happens from here on in the runs of this thread.
+/// Prints everything that happens from now on in the runs of this thread.
 pub(crate) fn tell() {
     TELLS.set(true);
 }
@@ -100,91 +100,91 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// For how long a client of many hosts remembers one that nobody uses.
+/// How long a client of many hosts keeps an unused one.
 const KEPT_UNUSED: Duration = Duration::from_secs(10);
 
 struct Watch {
     net: SimNet,
-    /// The client's time, while it is not driven.
+    /// The client's time while the client is not driven.
     clock: Option<Instant>,
-    /// Orders what happens.
+    /// Orders the events.
     order: u64,
-    /// Several calls are on a connection at a time.
+    /// Several calls share a connection.
     piped: bool,
-    /// The addresses are hosts of their own, with breakers of their own, and it is not told which one a call waits for.
+    /// The addresses are separate hosts with their own breakers, and events do not say which one a call waits for.
     balance: Option<BalanceConfig>,
     addresses: usize,
-    /// Since when and until when an address gets no calls.
+    /// From when and until when an address gets no calls.
     ejected: BTreeMap<Address, (Instant, Option<Instant>)>,
-    /// Of each host, and of all of them.
+    /// The rates of each host, and of all of them.
     rates: Vec<Rate>,
     rate_of_all: Option<Rate>,
     /// When requests were sent.
     sends: Vec<Instant>,
-    /// How many requests may be in flight at first.
+    /// The first limit on the requests in flight.
     concurrency: Option<usize>,
-    /// Of each call: when it is tried again, and whether it may be repeated.
+    /// For each call: when it is tried again, and whether it may be repeated.
     rules: BTreeMap<u64, (Retry, bool)>,
     breaker: Option<BreakerConfig>,
     budget: Option<RetryBudget>,
     /// By scheme, host and port.
     hosts: BTreeMap<String, Host>,
     calls: BTreeMap<CallId, Call>,
-    /// Entries of the trace that have been told, if all is to be.
+    /// How many entries of the trace were printed, if all are to be.
     told: Option<usize>,
-    /// Entries of the trace when an attempt began on a connection that had been used before.
+    /// Length of the trace when an attempt began on a connection that had been used before.
     starts: Vec<usize>,
 }
 
 #[derive(Default)]
 struct Host {
-    /// Calls that have not had a connection yet, in the order in which they came.
+    /// Calls without a connection so far, in the order in which they came.
     waiting: BTreeSet<(u64, CallId)>,
     requests: u64,
-    /// Retries for which there must have been a budget, and when the first one was.
+    /// Retries that needed a budget, and when the first one was.
     retries: u64,
     first_retry: Option<Instant>,
-    /// Since when and until when its breaker is open, or was before it was half open.
+    /// From when and until when the breaker is open, or was before it was half open.
     open: Option<(Instant, Instant)>,
     /// When that changed last.
     changed: u64,
     failures_in_a_row: u32,
     /// When requests were sent.
     sends: Vec<Instant>,
-    /// How many may be in flight, if that has changed.
+    /// The limit on the requests in flight, if it has changed.
     limit: Option<usize>,
-    /// When it had something to do last.
+    /// When the host was used last.
     used: Option<Instant>,
-    /// The client may have forgotten all of this, and begun anew.
+    /// The client may have forgotten the host and begun anew.
     vague: bool,
-    /// How often that may have been.
+    /// How often that may have happened.
     forgotten: u32,
 }
 
 struct Call {
     host: String,
     id: u64,
-    /// Its place among the calls of its host.
+    /// The place of the call among the calls of its host.
     order: u64,
-    /// It has had a connection at this host.
+    /// The call has had a connection at this host.
     sent: bool,
     attempts: u32,
     /// An attempt has failed at this host.
     retried: bool,
     over: bool,
-    /// The breaker has let it through, unless it fails at once.
+    /// The breaker has admitted it, unless it fails at once.
     under_way: bool,
-    /// It has a connection.
+    /// The call has a connection.
     in_flight: bool,
-    /// When the breaker was asked at the earliest.
+    /// The earliest time at which the breaker was asked.
     since: Instant,
-    /// What else the breaker knew then; `None` if that cannot be told.
+    /// What the breaker knew at that time; `None` if this is unknown.
     asked: Option<u64>,
     reused: bool,
     /// Perhaps with another method.
     redirected: bool,
     status: u16,
-    /// What the answer has asked for.
+    /// The pause that the answer asked for.
     patience: Option<Duration>,
 }
 
@@ -201,7 +201,7 @@ impl Watch {
             self.told = Some(told + news.len());
             println!("             {event:?}");
         }
-        // A health check is nobody's call.
+        // A health check belongs to no call.
         if let ObserverEvent::Retrying { call, .. } | ObserverEvent::Concurrency { call, .. } =
             event
             && !self.calls.contains_key(call)
@@ -221,7 +221,7 @@ impl Watch {
             }
             ObserverEvent::Ejected { remote, until } => {
                 let (now, known) = (self.now(), self.ejected.get(remote));
-                // Until its check succeeds, if it waits for that as well.
+                // Until its check succeeds, if it waits for that, too.
                 if known.is_none_or(|(_, until)| until.is_some()) {
                     self.ejected.insert(remote.clone(), (now, until));
                 }
@@ -318,7 +318,7 @@ impl Watch {
         self.calls.insert(key, call);
     }
 
-    /// A call is not one of those that wait for their first connection any more.
+    /// A call no longer waits for its first connection.
     fn leave(&mut self, key: CallId) {
         let order = self.calls[&key].order;
         self.host_of(key).waiting.remove(&(order, key));
@@ -328,7 +328,7 @@ impl Watch {
         let now = self.now();
         let call = &self.calls[&key];
         let host = &self.hosts[&call.host];
-        assert!(!call.over, "a call that was over is sent");
+        assert!(!call.over, "a call that had ended is sent");
         if !call.retried && !call.sent && self.balance.is_none() {
             let first = host.waiting.first();
             assert_eq!(
@@ -372,9 +372,9 @@ impl Watch {
         }
     }
 
-    /// No more requests begin in any time than their rates allow, and no more are in flight than the host copes with.
+    /// In no window do more requests begin than their rates allow, and never are more in flight than the limit allows.
     fn check_rates(&mut self, key: CallId) {
-        // Rates are kept by the clock, even where the rest goes by the time at which the turn began.
+        // Rates are kept by the clock, even where the rest uses the time at which the iteration began.
         let now = self.net.now();
         self.sends.push(now);
         let (sends, rate_of_all) = (&self.sends, self.rate_of_all);
@@ -397,7 +397,7 @@ impl Watch {
             .iter()
             .filter(|(other, call)| call.in_flight && call.host == name && **other != key);
         let in_flight = others.count() + 1;
-        // Of those that share a connection, some may have lost it again, and of several addresses, each has its own.
+        // Calls that share a connection may have lost it again, and of several addresses, each has its own limit.
         let exact = !self.piped && self.balance.is_none();
         assert!(
             !exact || in_flight <= limit,
@@ -405,7 +405,7 @@ impl Watch {
         );
     }
 
-    /// A call that came while an address was out does not go there, as long as there are enough others.
+    /// A call that came while an address was out does not go to it, as long as enough others are left.
     fn check_ejection(&self, key: CallId, remote: &Address) {
         let (now, call) = (self.now(), &self.calls[&key]);
         let Some(balance) = &self.balance else {
@@ -415,14 +415,14 @@ impl Watch {
             let (from, until) = *ejected;
             call.since > from && until.is_none_or(|until| now < until)
         };
-        // Those that were out for some of the time may have been out when it was chosen.
+        // Addresses that were out for some of the time may have been out when this one was chosen.
         let perhaps = self
             .ejected
             .values()
             .filter(|(_, until)| until.is_none_or(|until| call.since < until));
         let left = (self.addresses - perhaps.count()) as f64;
         let enough = left > 0.0 && left >= balance.panic_below * self.addresses as f64;
-        // What the others have done to it, or would not do, is not known.
+        // What the other calls have done, or would not do, is unknown.
         let free = !call.retried && !call.sent && self.breaker.is_none();
         assert!(
             !(free && enough && self.ejected.get(remote).is_some_and(is_out)),
@@ -430,7 +430,7 @@ impl Watch {
         );
     }
 
-    /// How many calls the half-open breaker of a call's host has let through: for sure, or perhaps.
+    /// How many calls the half-open breaker of this host has admitted: certainly, or perhaps.
     fn probing(&self, key: CallId, for_sure: bool) -> usize {
         let (now, name) = (self.now(), &self.calls[&key].host);
         let host = &self.hosts[name];
@@ -457,7 +457,7 @@ impl Watch {
             _ => None,
         };
         let call = &self.calls[&key];
-        assert!(!call.over, "a call that was over is tried again");
+        assert!(!call.over, "a call that had ended is tried again");
         let (retry, idempotent) = &self.rules[&call.id];
         if let (RetryCause::Status(status), Some(patience)) = (cause, call.patience) {
             assert_eq!(status, call.status);
@@ -465,7 +465,10 @@ impl Watch {
                 pause >= patience,
                 "{pause:?} though the server asked for {patience:?}"
             );
-            assert!(patience <= retry.max_retry_after, "too long, yet again");
+            assert!(
+                patience <= retry.max_retry_after,
+                "a retry after a too long Retry-After"
+            );
         }
         let safe = error.is_some_and(|error| {
             let died = matches!(
@@ -489,7 +492,7 @@ impl Watch {
         if !safe || pause > Duration::ZERO {
             self.withdraw(key);
         }
-        // What a safe retry at once is for says nothing about the host.
+        // The cause of a safe immediate retry says nothing about the host.
         if !safe || pause > Duration::ZERO {
             self.attempt_over(key, error);
         }
@@ -524,7 +527,7 @@ impl Watch {
         );
     }
 
-    /// An attempt has ended, with an answer if there is no error.
+    /// An attempt has ended; with an answer if there is no error.
     fn attempt_over(&mut self, key: CallId, error: Option<&Error>) {
         let now = self.now();
         let call = &self.calls[&key];
@@ -542,7 +545,7 @@ impl Watch {
                 | ErrorKind::Cancelled
                 | ErrorKind::BreakerOpen(_),
             ) => None,
-            // Nobody was asked.
+            // No peer was asked.
             Some(_) if error.is_some_and(|error| error.phase() == Phase::Queue) => None,
             Some(_) => Some(true),
         };
@@ -601,7 +604,7 @@ impl Watch {
         call.in_flight = false;
     }
 
-    /// A connection that the peer had ended, or on which it had said something unasked, is not used again.
+    /// A connection that the peer had closed, or on which it had sent unrequested bytes, is not used again.
     fn check_connections(&self) {
         let trace = self.net.trace();
         let mut starts = self.starts.iter().copied().peekable();
@@ -609,7 +612,7 @@ impl Watch {
         for (at, entry) in trace.iter().enumerate() {
             let connection = entry.connection;
             while starts.next_if(|start| *start == at).is_some() {
-                // What it does first is to send.
+                // Its first action is to send.
                 let sends = matches!(entry.what, Trace::Write(_));
                 assert!(
                     !sends || !ended.contains(&connection),
@@ -631,7 +634,7 @@ impl Watch {
                         unread.insert(connection);
                     }
                 }
-                // Before it was up, there was nothing to read.
+                // Before the connection was established, there was nothing to read.
                 Trace::Connected(Ok(true)) | Trace::Read(_) => {
                     unread.remove(&connection);
                 }
@@ -641,7 +644,7 @@ impl Watch {
     }
 }
 
-/// In any time that ends with the last of these, there are no more than the burst and what the rate gives for that time.
+/// No window that ends with the last of these times has more than the burst plus what the rate gives for its length.
 fn check_rate(sends: &[Instant], rate: &Rate) {
     let Some((last, per)) = sends
         .last()
