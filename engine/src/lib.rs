@@ -175,8 +175,6 @@ mod address;
 mod client;
 pub mod error;
 pub mod manual;
-#[doc(hidden)]
-pub mod mutation;
 pub mod net;
 mod policy;
 pub mod proto;

@@ -12,7 +12,6 @@ use super::telemetry::Telemetry;
 use crate::address::Address;
 use crate::client::progress::{ActiveCall, CallProgress};
 use crate::error::{Error, Phase, Sent};
-use crate::mutation::{self, Mutation};
 use crate::policy::{
     AttemptPermit, Balancer, Breaker, BreakerConfig, FailureClass, Health, HealthCheck, Retry,
     health_of, later,
@@ -193,10 +192,7 @@ impl Admission {
             };
             let new = || Box::new(Breaker::new(config.clone()));
             let breaker = host.breaker.get_or_insert_with(new);
-            match breaker.admit(now) {
-                Err(_) if mutation::on(Mutation::IgnoredBreaker) => Ok(None),
-                admitted => admitted.map(Some),
-            }
+            breaker.admit(now).map(Some)
         };
         let Some(balance) = &mut self.balance else {
             call.client.permit = Some(AttemptPermit {

@@ -13,7 +13,6 @@ use super::sharing::OneAtATime;
 use super::throttle::Throttling;
 use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{HickoryResolver, Resolver};
@@ -223,9 +222,6 @@ impl Router for AnyHost {
         }
         self.name.clear();
         url.push_origin(&mut self.name);
-        if mutation::on(Mutation::CrossedHosts) {
-            self.name.clear();
-        }
         let proxies = own.and_then(|own| own.proxies.as_ref());
         let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
         let tls = own.and_then(|own| own.tls.as_ref());

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::hosts::Host;
 use crate::client::progress::ActiveCall;
 use crate::error::Error;
-use crate::mutation::{self, Mutation};
 use crate::policy::{FailedAttempt, Retry, RetryBudget, RetryVia, Verdict, is_stale, later};
 use crate::reactor::Overrides;
 use crate::time::Time;
@@ -102,10 +101,7 @@ impl Retries {
         pause: Duration,
         now: Time,
     ) -> Option<Time> {
-        let until = match mutation::on(Mutation::IgnoredBackoff) {
-            true => now,
-            false => later(now, pause),
-        };
+        let until = later(now, pause);
         let is_in_time = call.deadline.is_none_or(|deadline| until < deadline);
         is_in_time.then_some(until)
     }
@@ -127,6 +123,6 @@ impl Retries {
             return true;
         };
         let account = host.retries.get_or_insert_with(|| budget.start());
-        account.withdraw(now.instant()) || mutation::on(Mutation::IgnoredBudget)
+        account.withdraw(now.instant())
     }
 }

@@ -8,7 +8,6 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::breaker::{BreakerPermit, Health, Statuses};
-use crate::mutation::{self, Mutation};
 
 /// How calls are spread.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -196,8 +195,7 @@ impl Balancer {
         let mut shares = std::mem::take(&mut self.shares);
         shares.clear();
         shares.extend(self.places.iter().enumerate().map(|(at, place)| {
-            let is_out = place.is_out() && !mutation::on(Mutation::IgnoredEjection);
-            if skip(at) || (is_out && !panics) {
+            if skip(at) || (place.is_out() && !panics) {
                 return 0.0;
             }
             f64::from(place.weight) * self.grown(now, place)

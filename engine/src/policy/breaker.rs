@@ -13,7 +13,6 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Phase};
-use crate::mutation::{self, Mutation};
 
 /// When a [`Breaker`] opens, and for how long.
 ///
@@ -222,7 +221,7 @@ impl Breaker {
     /// decides.
     pub fn admit(&mut self, now: Instant) -> Result<BreakerPermit, Instant> {
         if let State::Open(until) = self.state {
-            if now < until || mutation::on(Mutation::NeverHalfOpen) {
+            if now < until {
                 return Err(until);
             }
             self.change(State::HalfOpen {
@@ -231,8 +230,7 @@ impl Breaker {
             });
         }
         if let State::HalfOpen { probes, .. } = &mut self.state {
-            let enough = *probes >= self.config.probes.get();
-            if enough && !mutation::on(Mutation::EndlessProbes) {
+            if *probes >= self.config.probes.get() {
                 return Err(now);
             }
             *probes += 1;

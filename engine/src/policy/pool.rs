@@ -17,7 +17,6 @@ use super::queue::{Queue, Ticket};
 use super::room;
 use super::timeouts::later;
 use crate::error::LimitExceeded;
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// What a call does if every connection is in use.
@@ -585,9 +584,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
 
     /// Records a failed opening. Returns the waiter that gets the error.
     pub(crate) fn open_failed(&mut self, now: Time, SlotId(at): SlotId) -> Option<W> {
-        if !mutation::on(Mutation::LeakedSlot) {
-            self.closed(SlotId(at));
-        }
+        self.closed(SlotId(at));
         self.warm_after = Some(now + WARM_PAUSE);
         self.oldest_waiter()
     }
@@ -595,9 +592,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// Takes the call that has waited longest.
     pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();
-        if mutation::on(Mutation::BrokenFifo) {
-            return fresh.or_else(|| self.waiting.pop_back());
-        }
         fresh.or_else(|| self.waiting.pop_front())
     }
 
@@ -652,7 +646,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// Passes on a connection that has served before, which waiters for a new connection cannot use.
     #[inline]
     fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
-        if self.waiting() == 0 || self.config.throttled || mutation::on(Mutation::LostWakeUp) {
+        if self.waiting() == 0 || self.config.throttled {
             return self.rest(now, at);
         }
         if self.is_new_enough(at) {
@@ -795,8 +789,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        let over = usize::from(mutation::on(Mutation::OverTheCap));
-        self.open() >= self.config.max_connections.get() + over
+        self.open() >= self.config.max_connections.get()
     }
 
     /// Records that an opening now tries `now` addresses at the same time, and before `before`.
@@ -818,9 +811,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.slots[at as usize] = Slot::free();
         room::make(&mut self.free);
         self.free.push(at);
-        if mutation::on(Mutation::DoubleRelease) {
-            self.free.push(at);
-        }
     }
 }
 

@@ -14,7 +14,6 @@ use std::time::Duration;
 use super::backoff::{Backoff, date, retry_after};
 use super::breaker::Statuses;
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
-use crate::mutation::{self, Mutation};
 use crate::proto::{Request, Response};
 
 /// Decides about a failure that is not automatically safe and has no rule: how long to wait before the next attempt, or
@@ -261,7 +260,6 @@ impl Retry {
                 | ErrorKind::Timeout(TimeLimit::Total | TimeLimit::Queue)
         );
         let enough = failed.attempt >= self.max_attempts.get();
-        let enough = enough && !mutation::on(Mutation::EndlessAttempts);
         if is_final || enough || !failed.request.is_replayable() {
             return Verdict::GiveUp;
         }
@@ -269,10 +267,7 @@ impl Retry {
             && is_stale(failed)
             && match failed.error.sent() {
                 Sent::Nothing => true,
-                Sent::NoReplyByte => {
-                    let harmless = failed.request.is_idempotent();
-                    (harmless || mutation::on(Mutation::RepeatedPost)) && !stale_before
-                }
+                Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
                 Sent::Partial => false,
             };
         if safe {
@@ -321,7 +316,6 @@ impl Retry {
         let now = response.header("date").and_then(date);
         let value = response.header("retry-after");
         let told = value.and_then(|value| retry_after(value, now));
-        let told = told.filter(|_| !mutation::on(Mutation::IgnoredRetryAfter));
         if told.is_some_and(|told| told > self.max_retry_after) {
             return Verdict::GiveUp;
         }

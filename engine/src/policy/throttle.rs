@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Aimd, AimdConfig, LoadSignal, Rate, RateLimiter, later};
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// The rules of one host; the fields are those of `HostConfig`.
@@ -48,13 +47,9 @@ impl Throttle {
     /// How many calls may begin now, in addition to `in_flight`.
     pub(crate) fn room(&mut self, now: Time, in_flight: usize) -> usize {
         let room = match &self.aimd {
-            Some(_) if mutation::on(Mutation::IgnoredConcurrency) => usize::MAX,
             Some(aimd) => aimd.limit().saturating_sub(in_flight),
             None => usize::MAX,
         };
-        if mutation::on(Mutation::IgnoredRate) {
-            return room;
-        }
         self.rates.iter_mut().flatten().fold(room, |room, rate| {
             room.min(usize::try_from(rate.available(now.instant())).unwrap_or(usize::MAX))
         })

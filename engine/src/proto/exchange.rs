@@ -25,7 +25,6 @@ use super::request::{Fill, Outline, RequestKind};
 use super::response::decoder_cap;
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
-use crate::mutation::{self, Mutation};
 
 /// One request and its response on one connection.
 ///
@@ -668,10 +667,6 @@ impl Exchange {
             }
             RecvState::Decoding | RecvState::Done => Ok(()),
             RecvState::Head { .. } if self.received == 0 => Err(PeerFault::Empty),
-            RecvState::Length(_) if mutation::on(Mutation::TruncatedBody) => {
-                self.recv = RecvState::Done;
-                Ok(())
-            }
             _ => Err(PeerFault::Truncated),
         }
     }

@@ -9,7 +9,6 @@ use super::meter::MeteredStream;
 use super::pipeline::Pipeline;
 use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
-use crate::mutation::{self, Mutation};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Net};
@@ -208,9 +207,6 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// An idle connection ends with any byte from the peer, the end of the stream or an error.
     pub(super) fn check_idle(&mut self, key: ConnKey) {
-        if mutation::on(Mutation::StaleReuse) {
-            return;
-        }
         match self.read_freely(key) {
             None => {}
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -6,7 +6,6 @@ use super::conn::{Conn, ConnState, ReadPause};
 use super::timers::{Armed, TimerOwner};
 use super::{ActiveCall, CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
 use crate::error::{Phase, TimeLimit};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::proto::Exchange;
 use crate::time::Time;
@@ -32,10 +31,7 @@ impl<N: Net, C> Reactor<N, C> {
             }
             ConnState::AwaitingDecision => None,
             ConnState::Busy(exchange, call) => {
-                let deadline = conn
-                    .wait
-                    .deadline
-                    .filter(|_| !mutation::on(Mutation::MissedDeadline));
+                let deadline = conn.wait.deadline;
                 let timed = match conn.read_pause {
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
                     // The peer is not to blame for the pace of the consumer either.
@@ -170,10 +166,8 @@ impl<N: Net, C> Reactor<N, C> {
             return;
         };
         if at > self.now {
-            if !mutation::on(Mutation::LostTimer) {
-                self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
-            }
-            return;
+            let owner = TimerOwner::Conn(key);
+            return self.timers.arm(owner, &mut conn.armed, at);
         }
         match (&mut conn.state, limit) {
             (ConnState::Handshaking(_), _) => self.fail(key, TimeLimit::Handshake.into()),

@@ -18,15 +18,12 @@
 //! | it ends: after a bounded number of iterations and a bounded time | `run` |
 //! | one seed is one run | here |
 //!
-//! The checks are tested, too: with the feature `mutations`, faults are planted in the client, and each must be caught
-//! (`cargo test -p courser --release --features mutations --test sim -- planted`).
+//! The checks are tested, too: `.ci/planted` plants faults in a copy of the engine, and each must be caught.
 //!
 //! In runs where the network only delays and cuts, every call must succeed.
 
 mod campaign;
 mod plan;
-#[cfg(feature = "mutations")]
-mod planted;
 mod run;
 mod torture;
 mod watch;
@@ -59,8 +56,6 @@ fn main() -> ExitCode {
             torture::every_call_of_the_network_fails_once,
         ));
     }
-    #[cfg(feature = "mutations")]
-    trials.extend(planted::trials(seeds));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -7,10 +7,9 @@ use crate::client::RetryCause;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::error::{Error, Phase, Sent, TimeLimit};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{LatePolicy, RetryVia, Verdict, later};
-use crate::proto::{BodyMode, Reuse};
+use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey};
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -216,10 +215,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if R::Sharing::IS_ON {
             self.leave_pipeline(conn, key);
-            return self.end_attempt(key, error);
-        }
-        if mutation::on(Mutation::CrossedAnswer) {
-            self.release(conn, None, Reuse::Keep, None);
             return self.end_attempt(key, error);
         }
         let slot = self.reactor.slot(conn);

@@ -6,7 +6,6 @@ use crate::client::router::{Reroute, Router};
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::proto::{BodyMode, Url};
 use crate::reactor::{CallKey, CallState, HeadState, Hop};
@@ -243,10 +242,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut response = self.reactor.take_spare();
         let request = self.reactor.take_spare_request();
         let call = self.reactor.call(key)?;
-        call.head = match mutation::on(Mutation::CompletedTwice) {
-            true => HeadState::Awaited,
-            false => HeadState::Given,
-        };
+        call.head = HeadState::Given;
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());

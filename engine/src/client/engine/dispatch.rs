@@ -9,7 +9,6 @@ use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::policy::{Checkout, Next};
 use crate::proto::{CloseReason, Reuse};
@@ -171,14 +170,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         self.pipeline_ended(slot);
-        let reuse = match reuse {
-            Reuse::Close(CloseReason::ResponseSaidClose)
-                if mutation::on(Mutation::ReuseAfterClose) =>
-            {
-                Reuse::Keep
-            }
-            reuse => reuse,
-        };
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
@@ -234,7 +225,6 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn detach(&mut self, key: CallKey) {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.state) {
-            Some(CallState::Waiting { .. }) if mutation::on(Mutation::SentAfterCancel) => {}
             Some(CallState::Waiting { id, .. }) => {
                 let Some(host_key) = call.and_then(|call| call.host) else {
                     return;

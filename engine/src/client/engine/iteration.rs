@@ -10,7 +10,6 @@ use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
 use crate::error::{Error, LimitExceeded, Phase, Sent};
-use crate::mutation::{self, Mutation};
 use crate::net::Net;
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
@@ -272,9 +271,6 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(host) = self.hosts.get(slot.host)
                 {
                     match host.pool.expired(now, slot.id) {
-                        Ok(()) if mutation::on(Mutation::SpinningTimer) => {
-                            self.reactor.idle(conn, now);
-                        }
                         Ok(()) => self.close(conn),
                         Err(later) => self.reactor.idle(conn, later),
                     }

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use super::{Host, HostSlab};
-use crate::mutation::{self, Mutation};
 use crate::reactor::HostKey;
 
 #[derive(Debug)]
@@ -72,7 +71,6 @@ impl ConnectionCap {
     /// A host needs a connection, and there is no room for one.
     pub(super) fn want(&mut self, key: HostKey, host: &mut Host) {
         let (want, queue) = match host.pool.open() {
-            _ if mutation::on(Mutation::ForgottenHost) => return,
             0 => (Want::First, &mut self.without_connection),
             _ => (Want::More, &mut self.wanting_more),
         };

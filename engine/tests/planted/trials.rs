@@ -1,20 +1,20 @@
-//! Faults planted in the client: each must be detected within a limited number of seeds.
+//! Faults planted in the client: each must be caught, and soon.
 
-use courser::mutation::{Mutation, plant};
+use courser::fault::{Fault, plant};
 use libtest_mimic::Trial;
 
 use crate::campaign::{CAMPAIGNS, Seeds};
 
-/// One for each fault. A single seed is run with the fault, and shown in full.
+/// One for each fault. A single seed is run with the fault, and told in full.
 pub(crate) fn trials(seeds: Seeds) -> impl Iterator<Item = Trial> {
-    Mutation::ALL.iter().copied().map(move |mutation| {
-        Trial::test(format!("planted::{mutation:?}"), move || {
-            plant(Some(mutation));
+    Fault::ALL.iter().copied().map(move |fault| {
+        Trial::test(format!("planted::{fault:?}"), move || {
+            plant(Some(fault));
             let caught = match seeds {
                 Seeds::One(_) => CAMPAIGNS
                     .iter()
                     .try_for_each(|campaign| campaign.run(seeds)),
-                Seeds::First(_) => must_be_caught(mutation),
+                Seeds::First(_) => must_be_caught(fault),
             };
             plant(None);
             Ok(caught?)
@@ -22,14 +22,14 @@ pub(crate) fn trials(seeds: Seeds) -> impl Iterator<Item = Trial> {
     })
 }
 
-fn must_be_caught(mutation: Mutation) -> Result<(), String> {
+fn must_be_caught(fault: Fault) -> Result<(), String> {
     for seed in 0..MOST_SEEDS {
         for campaign in CAMPAIGNS {
             if let Err(reason) = campaign.attempt(seed) {
                 let reason: String = reason.lines().next().unwrap_or_default().into();
                 let reason: String = reason.chars().take(100).collect();
                 let name = campaign.name;
-                println!("{mutation:?}: caught by seed {seed} of {name}: {reason}");
+                println!("{fault:?}: caught by seed {seed} of {name}: {reason}");
                 return Ok(());
             }
         }
@@ -37,5 +37,5 @@ fn must_be_caught(mutation: Mutation) -> Result<(), String> {
     Err(format!("not caught by {MOST_SEEDS} seeds of each campaign"))
 }
 
-/// Each fault takes less than a tenth of this.
+/// Each takes less than a tenth of this.
 const MOST_SEEDS: u64 = 3_000;
