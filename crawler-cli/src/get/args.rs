@@ -1,5 +1,5 @@
-//! What was typed, as data: one [`LowArgs`] for a command line. What the options mean together, and the files that they
-//! name, are the business of [`plan`](super::plan).
+//! The arguments of `get` as they were typed, without any interpretation: one [`LowArgs`] for a command line.
+//! [`plan`](super::plan) combines the options and reads the files that they name.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct LowArgs {
     pub(crate) groups: Vec<Group>,
 }
 
-/// Options that hold for every URL, wherever they stand.
+/// Options that hold for every URL, at any place of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Global {
     pub(crate) silent: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Global {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) urls: Vec<OsString>,
-    /// `-o` and `-O`. `None` is the last name in the URL.
+    /// `-o` and `-O`. `None` means `-O`: the file name is the last segment of the URL's path.
     pub(crate) outputs: Vec<Option<OsString>>,
     /// `-T`
     pub(crate) uploads: Vec<OsString>,
@@ -47,7 +47,7 @@ pub(crate) struct Group {
     pub(crate) proxy: ProxyArgs,
 }
 
-/// What is asked for.
+/// Options about the request.
 #[derive(Debug, Default)]
 pub(crate) struct RequestArgs {
     pub(crate) method: Option<OsString>,
@@ -64,7 +64,7 @@ pub(crate) struct RequestArgs {
     pub(crate) path_as_is: bool,
 }
 
-/// What is done with the answer.
+/// Options about the response and its output.
 #[derive(Debug, Default)]
 pub(crate) struct ResultArgs {
     pub(crate) include: bool,
@@ -84,7 +84,7 @@ pub(crate) struct CookieArgs {
     pub(crate) jar: Option<OsString>,
 }
 
-/// How servers are reached.
+/// Options about connections to servers.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectArgs {
     pub(crate) unix_socket: Option<OsString>,
@@ -101,19 +101,19 @@ pub(crate) struct ProxyArgs {
     pub(crate) noproxy: Option<OsString>,
     pub(crate) headers: Vec<OsString>,
     pub(crate) tunnel: bool,
-    /// How an https proxy is spoken to.
+    /// TLS options for connections to an https proxy.
     pub(crate) tls: TlsSettings,
 }
 
-/// One piece of a request body, still as typed: text, or `@` and a file name.
+/// One piece of a request body as typed: text, or `@` and a file name.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Data {
-    /// `-d`: line ends and NUL bytes of a file are removed.
+    /// `-d`: CR, LF and NUL bytes of a file are removed.
     Ascii(OsString),
     /// `--data-binary`: a file is sent as it is.
     Binary(OsString),
     /// `--data-raw`: an `@` is part of the text.
     Raw(OsString),
-    /// `--json`: as `--data-binary`, and joined to the piece before without a `&`.
+    /// `--json`: like `--data-binary`, but joined to the previous piece without `&`.
     Json(OsString),
 }

@@ -1,4 +1,5 @@
-//! `-b` and `-c`: cookies as text, from files in Netscape's format as curl reads and writes them, and from responses.
+//! `-b` and `-c`: cookies given as text, cookies of responses, and cookie files in Netscape's format as curl reads and
+//! writes them. The rules of RFC 6265 (domain, path, expiry) are the engine's: [`CookieJar`].
 
 use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -11,20 +12,21 @@ use courser::{Cookie, CookieJar, Response};
 use super::args::CookieArgs;
 use super::redirect::Hop;
 
-/// The cookies of the transfers of a group.
+/// The cookie options of one group.
 #[derive(Debug, Default)]
 pub(super) struct Cookies {
     /// As typed with `-b`: `a=b; c=d`.
     text: Vec<u8>,
-    /// Responses set cookies, and requests have them.
+    /// Whether the jar stores the cookies of responses and adds its cookies to requests (a `-b` file or `-c` was
+    /// given).
     keep: bool,
-    /// `-c`.
+    /// `-c`: the file to write.
     pub(super) save: Option<PathBuf>,
 }
 
 impl Cookies {
-    /// Reads the files into `jar`. A file that cannot be read counts as empty, as in curl: the first run with
-    /// `-b jar -c jar` has no file.
+    /// Reads the cookie files into `jar`. A file that cannot be read counts as empty, as in curl: before the first run
+    /// with `-b jar -c jar` the file does not exist.
     pub(super) fn new(args: &CookieArgs, jar: &CookieJar) -> Self {
         let mut cookies = Self {
             keep: args.jar.is_some(),
@@ -47,7 +49,7 @@ impl Cookies {
         cookies
     }
 
-    /// The value of `Cookie`; empty if there is none.
+    /// The value of the `Cookie` header; empty if there is no cookie to send.
     pub(super) fn header(&self, jar: &CookieJar, hop: &Hop) -> Vec<u8> {
         let mut value = Vec::new();
         if self.keep
@@ -64,7 +66,7 @@ impl Cookies {
         value
     }
 
-    /// Stores the cookies of a response.
+    /// Stores the cookies that a response sets.
     pub(super) fn store(&self, jar: &CookieJar, hop: &Hop, response: &Response) {
         if self.keep
             && let Ok(url) = Url::parse(&hop.target.url())
@@ -74,14 +76,14 @@ impl Cookies {
     }
 }
 
-/// Takes in the cookies of a cookie file, and returns how many. Lines that are no cookies, and cookies that have expired,
-/// are skipped.
+/// Adds the cookies of a cookie file to `jar` and returns how many were added. Malformed lines and expired cookies are
+/// skipped.
 fn load(jar: &CookieJar, text: &[u8]) -> usize {
     let cookies = text.split(|&byte| byte == b'\n').filter_map(parse_line);
     cookies.filter(|cookie| jar.insert(cookie)).count()
 }
 
-/// The cookies of a jar as a cookie file, the oldest first.
+/// The cookies of a jar as the text of a cookie file, the oldest cookie first.
 pub(super) fn saved(jar: &CookieJar) -> String {
     let mut out = String::from("# Netscape HTTP Cookie File\n\n");
     for cookie in jar.cookies() {
@@ -90,8 +92,8 @@ pub(super) fn saved(jar: &CookieJar) -> String {
     out
 }
 
-/// A line of a cookie file: `domain, whether for subdomains, path, whether secure, expiry (0: with the session), name,
-/// value`, with tabs between.
+/// Parses one line of a cookie file. Its fields, separated by tabs: domain, whether subdomains match, path, whether
+/// secure, expiry in Unix seconds (0: a session cookie), name, value.
 fn parse_line(line: &[u8]) -> Option<Cookie> {
     let line = std::str::from_utf8(line).ok()?.trim_end_matches('\r');
     let (line, http_only) = match line.strip_prefix("#HttpOnly_") {
@@ -105,7 +107,7 @@ fn parse_line(line: &[u8]) -> Option<Cookie> {
     let mut next = || fields.next();
     let (domain, subdomains, path) = (next()?, next()?, next()?);
     let (secure, expiry, name) = (next()?, next()?, next()?);
-    // Curl leaves an empty value out.
+    // curl omits an empty value together with its tab.
     let value = next().unwrap_or("");
     if next().is_some() {
         return None;
@@ -126,7 +128,7 @@ fn parse_line(line: &[u8]) -> Option<Cookie> {
 }
 
 fn push_line(cookie: &Cookie, out: &mut String) {
-    // A tab would read as the end of its field; names and values hold none.
+    // A tab in the path would end its field. Names and values contain no tabs.
     if cookie.path.contains('\t') {
         return;
     }
@@ -158,7 +160,7 @@ fn expiry(expires: Option<SystemTime>) -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// The end of the year 9999: no cookie lives for longer.
+/// The last second of the year 9999: later expiries are cut to this one.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 #[cfg(test)]
@@ -189,7 +191,7 @@ mod tests {
             a b\tFALSE\t/\tFALSE\t0\te\t1\n\
             x\tTRUE\t/\tFALSE\t0\ttld\t1\n\
             h.x\tFALSE\t/\n\n";
-        // The host `x` itself may have a cookie; it is not for those below it.
+        // The cookie of the host `x` is sent to `x` itself, not to its subdomains.
         assert_eq!(load(&jar, file.as_bytes()), 5);
         assert_eq!(sent(&jar, "https://www.h.x/p"), "b=2; a=1");
         assert_eq!(sent(&jar, "http://h.x/"), "a=1; c=; d=");

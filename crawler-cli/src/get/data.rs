@@ -1,4 +1,4 @@
-//! Request bodies that are typed, or read from files: `-d` and its variants.
+//! Request bodies of `-d` and its variants, typed or read from files.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::args::Data;
 use super::exit::{Exit, Failure};
 
-/// All pieces of data, joined by `&`; `None` if there are no pieces.
+/// All pieces of data, joined by `&` (`--json`: by nothing); `None` if there are no pieces.
 pub(super) fn read_body(data: &[Data]) -> Result<Option<Vec<u8>>, Failure> {
     let mut body: Option<Vec<u8>> = None;
     for piece in data {
@@ -39,7 +39,7 @@ pub(super) enum FileText {
     WithoutLineEnds,
 }
 
-/// The bytes as typed, or the bytes of the file in `@name`.
+/// The typed bytes, or the content of the file in `@name`.
 pub(super) fn typed_or_file(typed: &OsStr, keep: FileText) -> Result<Vec<u8>, Failure> {
     let Some(file) = typed.as_bytes().strip_prefix(b"@") else {
         return Ok(typed.as_bytes().to_vec());
@@ -51,7 +51,7 @@ pub(super) fn typed_or_file(typed: &OsStr, keep: FileText) -> Result<Vec<u8>, Fa
     Ok(bytes)
 }
 
-/// A whole file; `-` is stdin.
+/// Reads a whole file; `-` is stdin.
 pub(super) fn read_file(name: &OsStr) -> Result<Vec<u8>, Failure> {
     let read = if name == "-" {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! curl's exit codes, and the exit code of each failure of the engine.
+//! curl's exit codes, and the mapping of the engine's errors to them.
 
 use std::error::Error as _;
 use std::fmt;
@@ -54,7 +54,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit code for a failure of the engine with that cause while it waited for `phase`.
+/// The exit code for an error of the engine with this cause in this phase.
 fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
     match kind {
         ErrorKind::Misuse(Misuse::BodySource(_) | Misuse::BodyLength { .. }) => Exit::Read,
@@ -85,7 +85,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Peer(PeerFault::Empty) => Exit::Empty,
         ErrorKind::Peer(PeerFault::Truncated) if phase == Phase::Body => Exit::Partial,
         ErrorKind::Peer(PeerFault::UnsupportedTransferEncoding) => Exit::BadEncoding,
-        // curl reads this as HTTP/0.9, or as an unsupported version.
+        // curl takes such a response for HTTP/0.9 or for an unsupported version.
         ErrorKind::Peer(PeerFault::BadStatusLine) => Exit::UnsupportedProtocol,
         ErrorKind::Peer(
             PeerFault::BadHeader
@@ -102,7 +102,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Io(_) if matches!(phase, Phase::Queue | Phase::Connect) => Exit::NotConnected,
         ErrorKind::Io(_) if phase == Phase::Tls => Exit::TlsHandshake,
         ErrorKind::Io(_) if phase == Phase::Send => Exit::Send,
-        // All other invalid answers: curl's "failure in receiving network data".
+        // Everything else: curl's "failure in receiving network data".
         _ => Exit::Receive,
     }
 }
@@ -133,7 +133,7 @@ fn exit_for_proxy(fault: &ProxyFault) -> Exit {
         | ProxyFault::Inexpressible
         | ProxyFault::Socks(_)
         | ProxyFault::BadSocksReply => Exit::Proxy,
-        // Bytes arrived before the TLS handshake.
+        // The bytes before the handshake are not TLS.
         ProxyFault::Surplus => Exit::TlsHandshake,
         _ => Exit::Receive,
     }
@@ -148,7 +148,7 @@ pub(super) fn verify_result(fault: &TlsFault) -> u16 {
         TlsFault::Revoked => 23,
         TlsFault::RevocationUnknown => 3,
         TlsFault::CrlExpired { .. } => 12,
-        // "Unspecified".
+        // OpenSSL's X509_V_ERR_UNSPECIFIED.
         TlsFault::WrongName { .. } | TlsFault::BadCertificate(_) => 1,
         _ => 0,
     }
@@ -162,7 +162,7 @@ pub(super) struct Failure {
     cause: String,
     /// What the user could do about it.
     pub(super) hint: &'static str,
-    /// The reader of stdout is gone: there is no message, and no further transfer.
+    /// The reader of stdout closed the pipe: the command prints no error and starts no further transfer.
     pub(super) reader_gone: bool,
 }
 
@@ -177,12 +177,12 @@ impl Failure {
         }
     }
 
-    /// A write to `place` that failed.
+    /// A failed write to `place`.
     pub(super) fn write(place: impl fmt::Display, error: &std::io::Error) -> Self {
         Self::new(Exit::Write, "write", format_args!("{place}: {error}"))
     }
 
-    /// A write to stdout that failed.
+    /// A failed write to stdout.
     pub(super) fn stdout(error: &std::io::Error) -> Self {
         Self {
             reader_gone: error.kind() == std::io::ErrorKind::BrokenPipe,
@@ -199,7 +199,7 @@ impl From<&courser::Error> for Failure {
             (_, phase, _) => phase.to_string(),
         };
         let cause = match error.kind() {
-            // The texts of these two repeat the phase.
+            // The `Display` of these two errors repeats the phase; their causes do not.
             ErrorKind::Io(error) => error.to_string(),
             ErrorKind::Timeout(limit) => format!("timed out ({limit})"),
             _ => match error.source() {
@@ -225,7 +225,7 @@ impl From<&courser::Error> for Failure {
 }
 
 impl Failure {
-    /// The same failure, of a connection to a proxy.
+    /// The same failure; if a connection failed, the message says that its address is a proxy's.
     pub(super) fn at_proxy(mut self) -> Self {
         if let Some(address) = self.phase.strip_prefix(CONNECTING) {
             self.phase = format!("connecting to the proxy {address}");
@@ -234,7 +234,7 @@ impl Failure {
     }
 }
 
-/// The text before an address.
+/// Precedes an address in the phase of a failure.
 const CONNECTING: &str = "connecting to ";
 
 impl fmt::Display for Failure {

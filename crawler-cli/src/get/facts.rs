@@ -1,4 +1,4 @@
-//! What is known about a transfer: the values of `-w`, noted while the transfer runs.
+//! The facts of a transfer: the values of `-w`, collected while the transfer runs.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use courser::{Address, Error, ErrorKind, Phase, Report, Response, Version};
 use url::Url;
 
 use super::exit::{Exit, verify_result};
-use super::link::Seen;
+use super::link::Observed;
 use super::redirect::Hop;
 use super::target::without_credentials;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// What is known about one transfer when it has ended.
+/// What is known about one transfer at its end.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) exit: Exit,
@@ -33,15 +33,15 @@ pub(super) struct Facts {
     /// The headers of the final response, in order, as received.
     pub(super) headers: Vec<(String, Vec<u8>)>,
     pub(super) connects: u32,
-    /// The certificates of the server, in DER; the first is its own.
+    /// The server's certificate chain in DER; the first certificate is the server's own.
     pub(super) certificates: Vec<Vec<u8>>,
-    /// Retries of the transfer.
+    /// How often the transfer was retried.
     pub(super) retries: u32,
     /// Whether the last request went through a proxy.
     pub(super) proxied: bool,
     pub(super) local: Option<(String, u16)>,
     pub(super) remote: Option<(String, u16)>,
-    /// The heads of all responses, interim responses included.
+    /// Bytes of the heads of all responses, interim responses included.
     pub(super) header_bytes: u64,
     pub(super) request_bytes: u64,
     pub(super) upload_bytes: u64,
@@ -49,18 +49,18 @@ pub(super) struct Facts {
     pub(super) times: Times,
     /// Redirects that were followed.
     pub(super) redirects: u32,
-    /// The target of the redirect that was not followed.
+    /// The target of a redirect that was not followed; empty without one.
     pub(super) redirect_url: String,
-    /// The status of the last answer to CONNECT; 0 without one.
+    /// The status of the last response to CONNECT; 0 without one.
     pub(super) proxy_status: u16,
-    /// OpenSSL's number for the fault of the server's certificate.
+    /// OpenSSL's number for the fault of the server's certificate; 0 without a fault.
     pub(super) verify_result: u16,
-    /// The same for the certificate of an https proxy.
+    /// The same number for the certificate of an https proxy.
     pub(super) proxy_verify_result: u16,
 }
 
-/// Times since the start of the transfer; zero if the transfer failed before. All but the last two are sums over the
-/// requests, each from its own start.
+/// Durations as curl's `%{time_*}`; zero if the transfer failed before that point. `redirect` and `total` count from
+/// the start of the transfer; the others are sums over its requests, each measured from the start of the request.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) lookup: Duration,
@@ -77,7 +77,7 @@ pub(super) struct Times {
 }
 
 impl Facts {
-    /// The first header of that name.
+    /// The value of the first header with this name.
     pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
         let mut headers = self.headers.iter();
         let (_, value) = headers.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
@@ -88,14 +88,14 @@ impl Facts {
     pub(super) fn speed(&self, bytes: u64) -> u64 {
         let seconds = self.times.total.as_secs_f64();
         if seconds > 0.0 {
-            // A float above the range becomes the largest number.
+            // The cast saturates: values above the range become `u64::MAX`.
             (bytes as f64 / seconds) as u64
         } else {
             bytes
         }
     }
 
-    /// Begins a request. Of the request before, only sums stay.
+    /// Resets what belongs to one request; sums over requests stay.
     pub(super) fn begin(&mut self, hop: &Hop) {
         self.url_effective = hop.target.effective();
         self.scheme = match hop.target.scheme {
@@ -106,25 +106,25 @@ impl Facts {
         self.upload_bytes = 0;
     }
 
-    /// Times are added up over the requests of a transfer, as in curl.
-    pub(super) fn note_connection(&mut self, report: &Report, seen: &Seen, begun: Instant) {
+    /// Adds the times of one request to the sums, as curl does.
+    pub(super) fn note_connection(&mut self, report: &Report, observed: &Observed, begun: Instant) {
         let end = |address: Option<&Address>| match address {
             Some(Address::Tcp(address)) => Some((address.ip().to_string(), address.port())),
             Some(Address::Unix(_)) | None => None,
         };
-        self.remote = end(report.remote().or(seen.remote.as_ref()));
-        self.local = end(report.local().or(seen.local.as_ref()));
+        self.remote = end(report.remote().or(observed.remote.as_ref()));
+        self.local = end(report.local().or(observed.local.as_ref()));
         let since = |at: Option<Instant>| {
             at.map_or(Duration::ZERO, |at| at.saturating_duration_since(begun))
         };
         let timings = report.timings();
         if !report.reused() {
-            self.connects += u32::from(seen.connected.is_some());
-            // The engine reports times with a usable connection. Before, there is what the observer saw.
-            let lookup = timings.resolve.unwrap_or_else(|| since(seen.resolved));
+            self.connects += u32::from(observed.connected.is_some());
+            // The report has these times only if a connection became usable; otherwise take the observer's.
+            let lookup = timings.resolve.unwrap_or_else(|| since(observed.resolved));
             self.times.lookup += lookup;
             let connect = timings.connect.map(|connect| lookup + connect);
-            self.times.connect += connect.unwrap_or_else(|| since(seen.connected));
+            self.times.connect += connect.unwrap_or_else(|| since(observed.connected));
         }
         let ready = timings.queued.filter(|_| report.attempts() > 0);
         let ready = ready.unwrap_or_default();
@@ -166,7 +166,7 @@ impl Facts {
             .collect();
     }
 
-    /// The target of a redirect that is not followed. It may be invalid.
+    /// Notes the target of a redirect that is not followed. The target may be invalid.
     pub(super) fn note_location(&mut self, response: &Response) {
         let location = response.header("location").unwrap_or_default();
         let base = Url::parse(&self.url_effective).ok();

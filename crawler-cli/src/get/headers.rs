@@ -1,4 +1,4 @@
-//! `-H` and `--proxy-header`: headers to send, and headers to leave out.
+//! `-H` and `--proxy-header`: headers to send and default headers to omit.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,11 +11,11 @@ use super::plan::{text, usage};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum HeaderRule {
     Send(String, Vec<u8>),
-    /// `Name:` removes the default header of that name.
+    /// `Name:` omits the default header with this name.
     Remove(String),
 }
 
-/// Each is a header, or `@file` with one header in each line.
+/// Reads the `-H` values: each is a header, or `@file` with one header per line.
 pub(super) fn read_headers(typed: &[OsString]) -> Result<Vec<HeaderRule>, Failure> {
     let mut rules = Vec::new();
     for typed in typed {
@@ -38,11 +38,12 @@ fn read_header(typed: &OsStr, rules: &mut Vec<HeaderRule>) -> Result<(), Failure
     Ok(())
 }
 
-/// The headers for a proxy: those of `--proxy-header`, and a `Proxy-Authorization` of `-H`, which only a proxy may see.
+/// The headers for a proxy: all of `--proxy-header`, and a `Proxy-Authorization` of `-H`, which is never sent to a
+/// server.
 pub(super) fn for_proxy(headers: &[HeaderRule], own: Vec<HeaderRule>) -> Vec<(String, Vec<u8>)> {
     let sent = |rule| match rule {
         HeaderRule::Send(name, value) => Some((name, value)),
-        // There are no default headers that could be removed.
+        // Requests to proxies have no default headers that a rule could omit.
         HeaderRule::Remove(_) => None,
     };
     let is_secret = |(name, _): &(String, Vec<u8>)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
@@ -69,7 +70,7 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
     }
     match line.trim_ascii_end() {
         [empty @ .., b';'] => Ok(HeaderRule::Send(name(empty)?, Vec::new())),
-        // The line itself is not shown: it may be a secret without its name.
+        // The message does not repeat the line: it may be a secret whose header name was forgotten.
         _ => Err(usage("a header needs a colon after its name")),
     }
 }

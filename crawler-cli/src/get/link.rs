@@ -1,4 +1,5 @@
-//! The engine's clients, one for each group of settings, and what they report about their connections.
+//! The engine's clients, one for each group of connection settings, and what their observers reported about
+//! connections.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +16,15 @@ use super::settings::Settings;
 use super::show;
 use super::target::Target;
 
-/// A client of the engine. Each group of settings has its own.
+/// A client of the engine with the settings of one group.
 pub(super) enum Link {
-    /// For any URL, with the proxies.
+    /// For all URLs; the proxies are kept to answer [`Link::is_proxied`].
     Any(Box<Client>, Proxies),
     /// For the server at a Unix socket.
     Unix(Box<HostClient>),
 }
 
-/// Does the same with either client.
+/// Evaluates the same expression with either client.
 macro_rules! either {
     ($link:expr, $client:ident => $do:expr) => {
         match $link {
@@ -65,7 +66,7 @@ impl Link {
         Ok(Self::Any(Box::new(client), proxies))
     }
 
-    /// The request target for `target`.
+    /// The request target for `target`: with a Unix socket only path and query, otherwise the whole URL.
     pub(super) fn request_target(&self, target: &Target) -> String {
         match self {
             Self::Any(..) => target.url(),
@@ -84,11 +85,11 @@ impl Link {
         }
     }
 
-    /// Runs one call until it completes. A streaming call completes when its head has arrived.
+    /// Runs one call until it completes. A streaming call completes when the head of its response has arrived.
     pub(super) fn complete(&mut self, call: Call) -> Result<Completion, Failure> {
         either!(self, client => client.submit(call));
         loop {
-            // There is only this call.
+            // This call is the only one, so the completion is its own.
             if let Some(done) = self.wait()? {
                 return Ok(done);
             }
@@ -100,13 +101,13 @@ impl Link {
             .map_err(|error: io::Error| Failure::new(Exit::Receive, "waiting for events", error))
     }
 
-    /// The next piece of a body: bytes or its end.
+    /// Reads the next piece of a body: bytes or the end. Waits until there is one.
     pub(super) fn read_body(&mut self, id: CallId, buffer: &mut [u8]) -> Result<Read, Failure> {
         loop {
             match either!(self, client => client.read_body(id, buffer)) {
                 Ok(Read::Pending) => {
                     self.wait()?;
-                    // There is only this body.
+                    // Takes the notification: this body is the only one.
                     either!(self, client => client.readable_body());
                 }
                 Ok(read) => return Ok(read),
@@ -115,49 +116,49 @@ impl Link {
         }
     }
 
-    /// Drops the rest of a body, and its connection if the body is not at its end.
+    /// Drops the rest of a body. The connection is closed if the body has not been read to its end.
     pub(super) fn cancel(&mut self, id: CallId) {
         either!(self, client => client.cancel(id));
     }
 }
 
-/// The clients, each with its settings.
+/// The open clients. A client is keyed by its settings and whether it speaks TLS.
 pub(super) struct Links {
     open: Vec<(Settings, bool, Link)>,
     verbose: bool,
-    seen: Arc<Mutex<Seen>>,
+    observed: Arc<Mutex<Observed>>,
 }
 
-/// What the engine reported about connections since [`Links::forget`].
+/// What the observer reported about connections since [`Links::reset_observed`].
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) resolved: Option<Instant>,
     pub(super) connected: Option<Instant>,
     pub(super) remote: Option<Address>,
     pub(super) local: Option<Address>,
-    /// A proxy was asked for a tunnel.
+    /// A CONNECT was sent to a proxy.
     pub(super) asked_proxy: bool,
-    /// The answer of the proxy.
+    /// The head of the proxy's response to CONNECT.
     pub(super) proxy_head: Option<Vec<u8>>,
 }
 
 impl Links {
-    /// No clients yet. `verbose` is `-v`.
+    /// No client is open yet. `verbose` is `-v`.
     pub(super) fn new(verbose: bool) -> Self {
         Self {
             open: Vec::new(),
             verbose,
-            seen: Arc::default(),
+            observed: Arc::default(),
         }
     }
 
-    /// The client for that target.
+    /// The client for this target; opened if no open client fits.
     pub(super) fn link(
         &mut self,
         settings: &Settings,
         target: &Target,
     ) -> Result<&mut Link, Failure> {
-        // The files of TLS are read only if a URL needs TLS, as in curl.
+        // TLS files are read only for https, as in curl.
         let secure = target.scheme == Scheme::Https;
         if secure && settings.unix_socket.is_some() {
             let cause = "https over a Unix socket is not supported";
@@ -175,39 +176,41 @@ impl Links {
         Ok(&mut self.open[at].2)
     }
 
-    /// What was seen of connections.
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        lock(&self.seen)
+    /// What was observed of connections.
+    pub(super) fn observed(&self) -> MutexGuard<'_, Observed> {
+        lock(&self.observed)
     }
 
-    /// Forgets all reports.
-    pub(super) fn forget(&self) {
-        *self.seen() = Seen::default();
+    /// Clears what was observed, before a new request.
+    pub(super) fn reset_observed(&self) {
+        *self.observed() = Observed::default();
     }
 
     fn observer(&self) -> Observer {
-        let (verbose, seen) = (self.verbose, Arc::clone(&self.seen));
+        let (verbose, observed) = (self.verbose, Arc::clone(&self.observed));
         Observer::new(move |event| {
             if verbose {
                 show::event(event);
             }
-            let mut seen = lock(&seen);
+            let mut observed = lock(&observed);
             match event {
-                ObserverEvent::Resolved { .. } => seen.resolved = Some(Instant::now()),
+                ObserverEvent::Resolved { .. } => observed.resolved = Some(Instant::now()),
                 ObserverEvent::Connected { remote, local, .. } => {
-                    seen.connected = Some(Instant::now());
-                    seen.remote = Some((*remote).clone());
-                    seen.local = local.cloned();
+                    observed.connected = Some(Instant::now());
+                    observed.remote = Some((*remote).clone());
+                    observed.local = local.cloned();
                 }
-                ObserverEvent::Tunnelling { .. } => seen.asked_proxy = true,
-                ObserverEvent::TunnelAnswered { head, .. } => seen.proxy_head = Some(head.to_vec()),
+                ObserverEvent::Tunnelling { .. } => observed.asked_proxy = true,
+                ObserverEvent::TunnelAnswered { head, .. } => {
+                    observed.proxy_head = Some(head.to_vec());
+                }
                 _ => {}
             }
         })
     }
 }
 
-/// The fields are independent: after a panic of another user, they are still valid.
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+/// The fields are independent of each other, so a panic of another thread leaves nothing inconsistent.
+fn lock(observed: &Mutex<Observed>) -> MutexGuard<'_, Observed> {
+    observed.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,21 +1,24 @@
-//! `crawler-cli get`: fetches URLs in order, with curl's option names and exit codes, on the engine's
-//! [`Client`](courser::Client).
+//! `crawler-cli get`: fetches URLs one after the other with curl's option names and exit codes. The engine's
+//! [`Client`](courser::Client) sends the requests; this module has curl's rules for options, redirects, retries and
+//! output.
 //!
 //! ```text
 //!  arguments ─▶ LowArgs (what was typed) ─▶ HiArgs (what it means) ─▶ Session::run for each URL ─▶ Facts ─▶ -w, errors
 //! ```
 //!
-//! Where this differs from curl, on purpose:
-//! - Nothing is sent before the whole command line is parsed and every file that it names is read. A file that cannot
-//!   be read is exit 26, never an empty body.
-//! - Credentials appear in no message, in no `-v` line and in no `-w` variable. Passwords are not asked for.
-//! - `--max-filesize` holds for bodies of unannounced length too: the transfer ends at the limit.
-//! - A header line without a colon, bytes that would break the request's framing, and more `-o` than URLs are usage
-//!   errors.
-//! - After a redirect to another origin, credentials and the text of `-b` are not sent any more.
-//! - A `Proxy-Authorization` of `-H` is sent only to the proxy, never to a server.
-//! - The default authorities are Mozilla's as compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a file.
-//! - An incomplete body is an error if its framing shows that it is incomplete. An incomplete head is an error (56).
+//! Deliberate differences from curl:
+//! - Nothing is sent before the whole command line is checked and every file named in it is read. A file that cannot be
+//!   read is exit code 26, never an empty body.
+//! - Credentials appear in no message, no `-v` line and no `-w` variable. Passwords are never prompted for.
+//! - `--max-filesize` also limits bodies without an announced length: the transfer ends at the limit.
+//! - These are usage errors: a header line without a colon, bytes that would break the framing of the request, and more
+//!   `-o` than URLs.
+//! - After a redirect to another origin, credentials and the text of `-b` are not sent again, even if a later redirect
+//!   leads back.
+//! - A `Proxy-Authorization` of `-H` is sent to the proxy and never to a server.
+//! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a
+//!   file.
+//! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
 //! - There is no URL globbing, no progress meter and no configuration file.
 
 pub(crate) mod args;
@@ -57,7 +60,7 @@ use rate::Pacer;
 use transfer::Session;
 use write_out::WriteOut;
 
-/// Transfers the URLs, and returns curl's exit code for what happened to the last one.
+/// Transfers the URLs and returns curl's exit code for the last transfer.
 pub(crate) fn run(args: LowArgs) -> ExitCode {
     let exit = match HiArgs::new(args) {
         Ok(args) => transfer_all(&args),
@@ -111,7 +114,7 @@ fn transfer_all(args: &HiArgs) -> Exit {
     exit
 }
 
-/// `-c`: after each transfer, so that an interruption loses little.
+/// `-c`: saved after each transfer, so that an interrupted command loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
     let mut sink = Sink::new(Some(path.as_os_str()));
     sink.write(cookies::saved(jar).as_bytes())
@@ -122,7 +125,7 @@ fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {
     format
         .fill(facts, &mut stdout, &mut stderr)
         .map_err(|error| Failure::write("--write-out", &error))?;
-    // If stderr fails, there is no place for a message.
+    // An error on stderr cannot be reported anywhere.
     let _ = io::stderr().lock().write_all(&stderr);
     write_stdout(&stdout)
 }

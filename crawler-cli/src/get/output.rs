@@ -1,4 +1,4 @@
-//! Where bytes are written: stdout, and files that are opened with the first byte.
+//! The output of transfers: stdout, or a file that is created by its first byte.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,12 +13,12 @@ use crate::terminal::{Keep, neutralise_bytes};
 pub(super) struct Sink {
     /// `None` is stdout.
     path: Option<PathBuf>,
-    /// Opened by the first write, so that a transfer that fails before leaves an old file as it is.
+    /// OpenUpload by the first write: a transfer that fails earlier leaves an existing file unchanged.
     file: Option<File>,
 }
 
 impl Sink {
-    /// A file by name; `None` or `-` is stdout.
+    /// A sink for the named file; `None` and `-` are stdout.
     pub(super) fn new(name: Option<&OsStr>) -> Self {
         Self {
             path: name.filter(|name| *name != "-").map(PathBuf::from),
@@ -26,7 +26,7 @@ impl Sink {
         }
     }
 
-    /// Writes all of `bytes` at once, so that the output is complete while a server pauses.
+    /// Writes all of `bytes` at once, without buffering.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = &self.path else {
             return write_stdout(bytes);
@@ -39,7 +39,7 @@ impl Sink {
         file.write_all(bytes).map_err(failure)
     }
 
-    /// Writes a response head; its control characters are neutralised if it goes to a terminal.
+    /// Writes a response head. On a terminal, control characters are replaced.
     pub(super) fn write_head(&mut self, head: &[u8]) -> Result<(), Failure> {
         if self.path.is_none() && io::stdout().is_terminal() {
             return self.write(&neutralise_bytes(head, Keep::LineEnds));
@@ -47,13 +47,13 @@ impl Sink {
         self.write(head)
     }
 
-    /// Ends a successful transfer. The file exists afterwards, even if it is empty.
+    /// Ends a successful transfer: creates the file if nothing was written.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.write(b"")
     }
 }
 
-/// Writes and flushes, so that an error is reported for these bytes.
+/// Writes and flushes, so that an error is reported for these bytes and not for later ones.
 pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)
@@ -61,7 +61,7 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::stdout(&error))
 }
 
-/// Writes one line to stderr. If that fails, there is no place for a message.
+/// Writes one line to stderr. An error is ignored: there is no other place to report it.
 pub(super) fn say(line: &str) {
     let mut line = neutralise_bytes(line.as_bytes(), Keep::Nothing);
     line.push(b'\n');

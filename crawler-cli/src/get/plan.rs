@@ -1,5 +1,5 @@
-//! What the options mean together: one [`Transfer`] for each URL. All files that the options name are read here, except
-//! those of `-T`, which may be large, and those of TLS, which only https needs.
+//! Combines the options of a command line into one [`Transfer`] for each URL, and reads the files that they name. Read
+//! later: files of `-T`, which may be large, and TLS files, which only https needs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,12 +21,12 @@ use super::settings::Settings;
 use super::upload::Upload;
 use super::write_out::WriteOut;
 
-/// A command line, understood.
+/// A checked command line.
 #[derive(Debug)]
 pub(super) struct HiArgs {
     pub(super) global: Global,
     pub(super) transfers: Vec<Transfer>,
-    /// The cookies of all transfers that keep cookies.
+    /// The jar that all transfers with `-b` files or `-c` share.
     pub(super) jar: CookieJar,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Transfer {
     pub(super) options: Rc<Options>,
 }
 
-/// What the transfers of one group have in common.
+/// The options that the transfers of one group share.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) request: RequestOptions,
@@ -54,10 +54,11 @@ pub(super) struct Options {
 }
 
 impl HiArgs {
-    /// Reads the files (and stdin) that the options name.
+    /// Reads the files that the options name, stdin included.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for options that contradict each other, [`Exit::Read`] for a file that cannot be read.
+    /// [`Exit::Usage`] for options that contradict each other, [`Exit::Read`] for a file that cannot be read,
+    /// [`Exit::Write`] if `-O` finds no file name in a URL.
     pub(super) fn new(low: LowArgs) -> Result<Self, Failure> {
         let mut transfers = Vec::new();
         let jar = CookieJar::new();
@@ -101,7 +102,7 @@ impl HiArgs {
 }
 
 impl Transfer {
-    /// What the first request is for.
+    /// The kind of the first request.
     pub(super) fn kind(&self) -> Kind {
         match (&self.upload, &self.options.request.body) {
             (Some(_), _) => Kind::Put,
@@ -146,7 +147,7 @@ impl Options {
     }
 }
 
-/// The file that `-O` writes: the last name in the URL's path, as typed.
+/// The file name for `-O`: the last segment of the URL's path as typed.
 fn remote_name(url: &OsStr) -> Result<OsString, Failure> {
     let url = url.as_bytes();
     let end = url.iter().position(|b| matches!(b, b'?' | b'#'));

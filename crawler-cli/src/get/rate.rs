@@ -12,7 +12,7 @@ pub(crate) struct Rate {
 impl FromStr for Rate {
     type Err = &'static str;
 
-    /// `N/s`, `N/m`, `N/h` or `N/d`; only the first letter of the unit counts, and without a unit it is hours.
+    /// Parses `N/s`, `N/m`, `N/h` or `N/d`. Only the first letter of the unit counts; without a unit, `N` is per hour.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (count, unit) = text.split_once('/').unwrap_or((text, "h"));
         let seconds = match unit.bytes().next() {
@@ -35,14 +35,14 @@ impl FromStr for Rate {
     }
 }
 
-/// Spaces out the starts of transfers by a [`Rate`].
+/// Spaces the starts of transfers by a [`Rate`].
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
     last_start: Option<Instant>,
 }
 
 impl Pacer {
-    /// How long the next transfer has to wait at `now`. The transfer is counted as started after that time.
+    /// How long the next transfer has to wait from `now`. Its start is counted as `now` plus the wait.
     pub(super) fn delay(&mut self, rate: Rate, now: Instant) -> Duration {
         let delay = match self.last_start {
             Some(last) => rate.interval.saturating_sub(now.duration_since(last)),

@@ -1,4 +1,4 @@
-//! `-L`: the request after a redirect, by curl's rules: its method, its credentials, and how many redirects there may be.
+//! `-L`: the request after a redirect, by curl's rules for method, credentials and the number of redirects.
 
 use courser::Response;
 use courser::proto::resolve;
@@ -8,13 +8,13 @@ use super::plan::Transfer;
 use super::request::Kind;
 use super::target::Target;
 
-/// Whether and how redirects are followed.
+/// The options about redirects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Follow {
     pub(crate) on: bool,
-    /// Credentials are sent to other hosts too.
+    /// `--location-trusted`: credentials are sent to other origins too.
     pub(crate) trusting: bool,
-    /// `None` is without a limit.
+    /// The largest number of redirects in one transfer; `None` is unlimited.
     pub(crate) limit: Option<u32>,
     pub(crate) post301: bool,
     pub(crate) post302: bool,
@@ -35,7 +35,7 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// The location of that response, if it is a redirect to follow.
+    /// The `Location` of a response, if the response is a redirect to follow.
     pub(super) fn location<'a>(&self, response: &'a Response) -> Option<&'a [u8]> {
         if !self.on || !(300..400).contains(&response.status()) {
             return None;
@@ -45,8 +45,8 @@ impl Follow {
             .filter(|value| !value.is_empty())
     }
 
-    /// What a request becomes after a response of that status (RFC 9110 §15.4): curl turns POST alone into GET after
-    /// 301 and 302, and everything but HEAD after 303.
+    /// The kind of the request after a response with this status (RFC 9110 §15.4). As curl does: 301 and 302 turn only
+    /// POST into GET, 303 turns everything but HEAD into GET.
     fn kind_after(&self, status: u16, kind: Kind) -> Kind {
         let to_get = match (status, kind) {
             (_, Kind::Get | Kind::Head) => false,
@@ -60,20 +60,20 @@ impl Follow {
     }
 }
 
-/// One request of a transfer: the first one, or one after a redirect.
+/// One request of a transfer: the first, or one after a redirect.
 #[derive(Clone, Debug)]
 pub(super) struct Hop {
     pub(super) target: Target,
     pub(super) kind: Kind,
     /// `user:password` for this server.
     pub(super) user: Option<Vec<u8>>,
-    /// Redirects so far.
+    /// Redirects followed so far.
     pub(super) followed: u32,
-    /// Whether a large body may wait for a 100 of the server.
+    /// Whether a large body may wait for a 100 (Continue).
     pub(super) waits: bool,
     /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
     trusted: bool,
-    /// Whether this is the host that the user named.
+    /// Whether this is the host of the first hop.
     same_host: bool,
 }
 
@@ -97,10 +97,10 @@ impl Hop {
         }
     }
 
-    /// The hop after a redirect of that status to `location`. `first` is the target of the first hop.
+    /// The hop after a redirect with this status to `location`. `first` is the target of the first hop.
     ///
     /// # Errors
-    /// There were too many redirects, or the location is not a URL that can be fetched.
+    /// Too many redirects, or a location that is not a URL that can be fetched.
     pub(super) fn follow(
         &self,
         follow: &Follow,
@@ -127,7 +127,7 @@ impl Hop {
         })
     }
 
-    /// Whether this hop may send a `-H` of that name.
+    /// Whether this hop may send a `-H` header with this name.
     pub(super) fn may_send(&self, name: &str) -> bool {
         let is = |header: &str| name.eq_ignore_ascii_case(header);
         if is("Host") {
@@ -143,7 +143,7 @@ impl Hop {
     }
 }
 
-/// The URL that `location` stands for in a response from `base`.
+/// The URL of `location`, resolved against `base`.
 fn target_of(base: &Target, location: &[u8], path_as_is: bool) -> Result<Target, Failure> {
     use courser::proto::UrlError;
     let url = resolve(&base.url(), location).map_err(|error| {

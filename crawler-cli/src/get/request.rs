@@ -1,4 +1,4 @@
-//! The request of a transfer: its method, its headers in curl's order, and its body.
+//! The request of a transfer: method, headers in curl's order, and body. The engine frames the body.
 
 use std::ffi::OsString;
 use std::io::Cursor;
@@ -15,9 +15,9 @@ use super::exit::Failure;
 use super::headers::{HeaderRule, read_headers};
 use super::plan::{text, usage};
 use super::redirect::Hop;
-use super::upload::Opened;
+use super::upload::OpenUpload;
 
-/// What a request is for. Decides about the body, and about the method without `-X`.
+/// The kind of a request: decides about the body and, without `-X`, about the method.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Get,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Put,
 }
 
-/// What the requests of one group have in common.
+/// The request options of one group.
 #[derive(Debug)]
 pub(super) struct RequestOptions {
     /// `-X`.
@@ -42,23 +42,23 @@ pub(super) struct RequestOptions {
     bearer: Option<Vec<u8>>,
     json: bool,
     pub(super) body: Option<Vec<u8>>,
-    /// `-I`: only the head is wanted, whatever the method.
+    /// `-I`: only the head is fetched, with any method.
     pub(super) head_only: bool,
     pub(super) path_as_is: bool,
     pub(super) compressed: bool,
 }
 
-/// A request as it will be sent, without the framing of its body.
+/// A request to send, without the framing of its body.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Composed {
     pub(super) method: String,
     pub(super) url: String,
-    /// In order; the engine puts `Host` and `User-Agent` first.
+    /// In curl's order. The engine moves `Host` and `User-Agent` to the front.
     pub(super) headers: Vec<(String, Vec<u8>)>,
 }
 
 impl RequestOptions {
-    /// Reads the files that the options name.
+    /// Checks the options and reads the files that they name.
     pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
         let method = args.method.map(|method| text(method, "method"));
         Ok(Self {
@@ -77,8 +77,8 @@ impl RequestOptions {
         })
     }
 
-    /// The request of a hop: the default headers in curl's order, unless a `-H` replaces or removes them, then the `-H`
-    /// as typed. `length` is the length of the body, if it is known.
+    /// Composes the request of a hop: first the default headers in curl's order, except those that a `-H` replaces or
+    /// omits, then the `-H` headers as typed. `length` is the length of the body in bytes, if known.
     pub(super) fn compose(&self, hop: &Hop, cookie: Vec<u8>, length: Option<u64>) -> Composed {
         let user_agent = match &self.user_agent {
             Some(name) => name.clone(),
@@ -119,7 +119,7 @@ impl RequestOptions {
             let HeaderRule::Send(name, value) = rule else {
                 continue;
             };
-            // There can be only one; the first one is sent.
+            // Only one `Host` is allowed; the first is sent.
             let is_host = |(name, _): &(String, _)| name.eq_ignore_ascii_case("Host");
             let second = name.eq_ignore_ascii_case("Host") && headers.iter().any(is_host);
             if hop.may_send(name) && !second {
@@ -151,7 +151,7 @@ impl RequestOptions {
         }
     }
 
-    /// Whether a body of that length waits for a 100 of the server, without an `Expect` of the user.
+    /// Whether a body of this length waits for a 100 (Continue). A `-H` for `Expect` overrides the rule.
     pub(super) fn waits(&self, hop: &Hop, length: Option<u64>) -> bool {
         match hop.kind {
             _ if !hop.waits || self.names("Expect", hop) => false,
@@ -161,7 +161,7 @@ impl RequestOptions {
         }
     }
 
-    /// Whether a `-H` that this hop may send names the header `name`.
+    /// Whether a `-H` that this hop may send has this name.
     fn names(&self, name: &str, hop: &Hop) -> bool {
         hop.may_send(name)
             && self.headers.iter().any(|rule| match rule {
@@ -171,12 +171,12 @@ impl RequestOptions {
 }
 
 impl Composed {
-    /// The request for the engine. The engine frames the body, so that headers that ask for a framing become settings.
+    /// The request for the engine. Because the engine frames the body, framing headers become settings of the request.
     pub(super) fn request(
         self,
         target: String,
         body: Option<&[u8]>,
-        upload: Option<Opened>,
+        upload: Option<OpenUpload>,
         compressed: bool,
     ) -> Request {
         let mut request = Request::new(self.method, target);
@@ -216,7 +216,7 @@ impl Composed {
     }
 }
 
-/// How long a body is held back for an answer to `Expect: 100-continue`, as in curl.
+/// How long the body waits for a response to `Expect: 100-continue`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
 
 fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
@@ -241,9 +241,9 @@ fn basic(user: &[u8]) -> Vec<u8> {
 }
 
 pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
-/// Larger bodies wait for a 100 of the server, as in curl.
+/// Longer bodies, in bytes, wait for a 100 (Continue), as in curl.
 const EXPECT_ABOVE: u64 = 1024 * 1024;
-/// In curl's order.
+/// The value of `Accept-Encoding`, in curl's order.
 const CODINGS: &[u8] = b"deflate, gzip, br, zstd";
 const EXPECT: &[u8] = b"100-continue";
 const JSON: &[u8] = b"application/json";
@@ -261,7 +261,7 @@ mod tests {
         options.unwrap().request
     }
 
-    /// The request line and the headers for `http://h:8/p?q` with `args`, one line each.
+    /// The request line and headers for `http://h:8/p?q` with `args`, one per line.
     fn composed(args: &[&str]) -> String {
         composed_for("http://h:8/p?q", args)
     }
@@ -395,17 +395,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_is_told() {
-        let told = |args: &[&str]| {
+    fn headers_sent_to_a_proxy() {
+        let sent = |args: &[&str]| {
             let plan = plan(&[args, &["-x", "p", "u"]].concat()).unwrap();
             let headers = plan.transfers[0].options.settings.proxy_headers();
             let lines = headers.iter();
             let lines = lines.map(|(name, value)| format!("{name}: {}", value.escape_ascii()));
             lines.collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(told(&["-H", "X-A: b"]), "");
+        assert_eq!(sent(&["-H", "X-A: b"]), "");
         assert_eq!(
-            told(&["--proxy-header", "X-A: b", "--proxy-header", "C:"]),
+            sent(&["--proxy-header", "X-A: b", "--proxy-header", "C:"]),
             "X-A: b"
         );
         let own = [
@@ -414,9 +414,9 @@ mod tests {
             "-H",
             "Proxy-Authorization: b",
         ];
-        assert_eq!(told(&own), "proxy-authorization: a");
+        assert_eq!(sent(&own), "proxy-authorization: a");
         let both = [&own[..], &["--proxy-header", "Proxy-Authorization: c"]].concat();
-        assert_eq!(told(&both), "Proxy-Authorization: c");
+        assert_eq!(sent(&both), "Proxy-Authorization: c");
     }
 
     #[test]

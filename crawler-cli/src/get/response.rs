@@ -1,4 +1,4 @@
-//! What is written of a response, and the rules that can end a transfer early.
+//! Writes a response to the output, and applies the rules that end a transfer early (`--fail`, `--max-filesize`).
 
 use courser::{CallId, Read, Response};
 
@@ -7,23 +7,23 @@ use super::link::Link;
 use super::output::Sink;
 use super::plan::Options;
 
-/// What to do with responses.
+/// The output options of one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutputOptions {
-    /// Response heads are part of the output.
+    /// `-i`: response heads are part of the output.
     pub(super) include: bool,
-    /// The answer of a proxy to CONNECT is one of these heads.
+    /// Whether these heads include the proxy's response to CONNECT.
     pub(super) show_connect: bool,
     pub(super) fail: bool,
     pub(super) fail_with_body: bool,
     pub(super) max_filesize: Option<u64>,
 }
 
-/// The output of one transfer, and the rules that can end the transfer early.
+/// The output of one transfer.
 pub(super) struct Output<'a> {
     pub(super) sink: &'a mut Sink,
     pub(super) options: &'a Options,
-    /// Bytes of the body.
+    /// Bytes of the body written so far.
     pub(super) written: &'a mut u64,
 }
 
@@ -33,8 +33,8 @@ enum Wanted {
 }
 
 impl Output<'_> {
-    /// Writes a response whose head has arrived and whose body is still to come. The body of a redirect that is followed
-    /// is read, so that the connection can be used again, and dropped.
+    /// Writes a response whose head has arrived and whose body follows. The body of a followed redirect is read and
+    /// dropped, so that the connection can be reused.
     pub(super) fn take(
         &mut self,
         link: &mut Link,
@@ -50,7 +50,8 @@ impl Output<'_> {
         }
     }
 
-    /// Writes what arrived of a response that failed before its head was delivered, if the head is complete.
+    /// Writes the received part of a response that failed before the engine delivered its head, if that head is
+    /// complete.
     pub(super) fn take_failed(
         &mut self,
         response: &Response,
@@ -101,7 +102,7 @@ impl Output<'_> {
         if self.options.output.fail && status >= 400 {
             return Err(http_error(status));
         }
-        // Another protocol follows a 101.
+        // After a 101 the bytes belong to another protocol.
         Ok(if self.options.request.head_only || status == 101 {
             Wanted::HeadOnly
         } else {
@@ -109,7 +110,7 @@ impl Output<'_> {
         })
     }
 
-    /// Writes the body as it comes. What arrived before an error is written before the error is returned.
+    /// Writes the body as it arrives. Bytes that arrived before an error are written before the error is returned.
     fn body(
         &mut self,
         link: &mut Link,
@@ -122,8 +123,10 @@ impl Output<'_> {
                 Ok(Read::Data(n)) if !dropped => self.piece(&buffer[..n])?,
                 Ok(Read::Data(_) | Read::Pending) => {}
                 Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
-                // The body is not wanted.
-                Err(failure) if dropped && UNMISSED.contains(&failure.exit) => return Ok(()),
+                // An error in a dropped body does not matter.
+                Err(failure) if dropped && IGNORED_IF_DROPPED.contains(&failure.exit) => {
+                    return Ok(());
+                }
                 Err(failure) => return Err(failure),
             }
         }
@@ -165,7 +168,7 @@ fn too_large(limit: u64) -> Failure {
     )
 }
 
-/// A content coding that the engine cannot decode.
+/// The first content coding that the engine cannot decode.
 fn unknown_coding(response: &Response) -> Option<&[u8]> {
     let known: [&[u8]; 8] = [
         b"gzip",
@@ -184,15 +187,15 @@ fn unknown_coding(response: &Response) -> Option<&[u8]> {
         .find(|coding| !known.iter().any(|known| coding.eq_ignore_ascii_case(known)))
 }
 
-/// The length that frames the body, if there is one.
+/// The `Content-Length`, if it frames the body.
 pub(super) fn announced_length(response: &Response) -> Option<u64> {
     if response.header("transfer-encoding").is_some() {
         return None;
     }
     let value = std::str::from_utf8(response.header("content-length")?).ok()?;
-    // Several equal values may stand in one list.
+    // A list of equal values is allowed (RFC 9110 §8.6).
     value.split(',').next()?.trim().parse().ok()
 }
 
 /// Errors of a body that do not matter if the body is dropped.
-pub(super) const UNMISSED: [Exit; 2] = [Exit::Partial, Exit::BadEncoding];
+pub(super) const IGNORED_IF_DROPPED: [Exit; 2] = [Exit::Partial, Exit::BadEncoding];

@@ -1,4 +1,4 @@
-//! `--retry`: which transfers are retried, and when.
+//! `--retry`: which transfers are repeated, and after which delay. Waiting is left to [`transfer`](super::transfer).
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +21,7 @@ pub(super) struct Retries<'a> {
     rule: &'a Retry,
     begun: Instant,
     left: u32,
-    /// The delay of the next retry, if neither the user nor the server gives one.
+    /// The delay before the next retry if neither the user nor the server sets one; doubles with each retry.
     delay: Duration,
 }
 
@@ -40,8 +40,8 @@ impl Retry {
         self.times
     }
 
-    /// Whether the next attempt may have another outcome.
-    fn is_passing(&self, facts: &Facts, outcome: &Result<(), Failure>) -> bool {
+    /// Whether a retry may have another outcome.
+    fn is_temporary(&self, facts: &Facts, outcome: &Result<(), Failure>) -> bool {
         match outcome {
             Err(failure) if failure.reader_gone => false,
             Err(failure) => match failure.exit {
@@ -56,21 +56,21 @@ impl Retry {
 }
 
 impl Retries<'_> {
-    /// How long to wait before the next retry; `None`: there is no retry.
+    /// The delay before the next retry; `None` if the transfer is not retried.
     pub(super) fn next(
         &mut self,
         now: Instant,
         facts: &Facts,
         outcome: &Result<(), Failure>,
     ) -> Option<Duration> {
-        if self.left == 0 || !self.rule.is_passing(facts, outcome) {
+        if self.left == 0 || !self.rule.is_temporary(facts, outcome) {
             return None;
         }
-        let told = told(facts);
-        let delay = told.or(self.rule.delay).unwrap_or(self.delay);
-        // As in curl: only a delay that the server asks for has to end in time.
+        let server_delay = server_delay(facts);
+        let delay = server_delay.or(self.rule.delay).unwrap_or(self.delay);
+        // As in curl: a delay that the server sets must end before `--retry-max-time`; other delays need not.
         let elapsed = now.duration_since(self.begun);
-        let after = elapsed.saturating_add(told.unwrap_or_default());
+        let after = elapsed.saturating_add(server_delay.unwrap_or_default());
         let late = |limit| elapsed >= limit || after > limit;
         if self.rule.max_time.is_some_and(late) {
             return None;
@@ -80,21 +80,21 @@ impl Retries<'_> {
         Some(delay)
     }
 
-    /// Retries that are left.
+    /// Retries that remain.
     pub(super) fn left(&self) -> u32 {
         self.left
     }
 }
 
-/// Statuses of problems that may pass, as in curl.
+/// Statuses of temporary problems, as in curl.
 fn is_busy(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// The delay that the server asks for; 0 is no delay.
-fn told(facts: &Facts) -> Option<Duration> {
-    let told = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
-    (!told.is_zero()).then_some(told)
+/// The delay of the response's `Retry-After`; `None` for a delay of zero.
+fn server_delay(facts: &Facts) -> Option<Duration> {
+    let server_delay = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
+    (!server_delay.is_zero()).then_some(server_delay)
 }
 
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_unless_somebody_says() {
+    fn delays_double_unless_user_or_server_sets_one() {
         let now = Instant::now();
         let seconds = |n| Some(Duration::from_secs(n));
         let rule = rule();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_repeated() {
+    fn only_temporary_failures_are_retried() {
         let failed = |exit| Err(Failure::new(exit, "x", "y"));
         let cases = [
             (200, Ok(()), false),
@@ -156,13 +156,17 @@ mod tests {
         ];
         for (status, outcome, passing) in cases {
             let facts = facts(status, None);
-            assert_eq!(rule().is_passing(&facts, &outcome), passing, "{outcome:?}");
+            assert_eq!(
+                rule().is_temporary(&facts, &outcome),
+                passing,
+                "{outcome:?}"
+            );
             let all = Retry {
                 all_errors: true,
                 ..rule()
             };
             assert_eq!(
-                all.is_passing(&facts, &outcome),
+                all.is_temporary(&facts, &outcome),
                 passing || outcome.is_err()
             );
         }
@@ -170,7 +174,7 @@ mod tests {
             refused: true,
             ..rule()
         };
-        assert!(refused.is_passing(&facts(0, None), &failed(Exit::NotConnected)));
+        assert!(refused.is_temporary(&facts(0, None), &failed(Exit::NotConnected)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The settings of connections: the options of a group that decide how servers and proxies are reached.
+//! Connection settings: the options of a group that decide how servers and proxies are reached.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,19 +18,19 @@ use super::plan::text;
 use super::request::DEFAULT_USER_AGENT;
 use super::tls::TlsSettings;
 
-/// What two transfers must have in common to share connections.
+/// Transfers with equal settings share connections.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Settings {
     pub(super) unix_socket: Option<PathBuf>,
     connect_timeout: Option<Duration>,
-    /// Sent to proxies too.
+    /// Also sent to proxies in CONNECT.
     user_agent: Option<String>,
     pub(super) tls: TlsSettings,
     pub(super) proxy_tls: TlsSettings,
     pub(super) resolve: Vec<Override>,
     pub(super) connect_to: Vec<ConnectTo>,
     pub(super) family: Option<Family>,
-    /// As typed; `None`: the environment decides.
+    /// As typed; `None`: the environment variables decide.
     proxy: Option<String>,
     proxy_user: Option<Vec<u8>>,
     noproxy: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Settings {
 
 impl Settings {
     /// # Errors
-    /// A `--resolve` or `--connect-to` that cannot be understood, or text that is no UTF-8.
+    /// A `--resolve` or `--connect-to` that cannot be parsed, or text that is not UTF-8.
     pub(super) fn new(
         connect: ConnectArgs,
         tls: TlsSettings,
@@ -50,7 +50,7 @@ impl Settings {
     ) -> Result<Self, Failure> {
         let agent = user_agent.unwrap_or(DEFAULT_USER_AGENT.into());
         let agent = agent.to_string_lossy().into_owned();
-        // As curl, which looks there if there is no --cacert.
+        // As in curl: the environment counts only without `--cacert`.
         let bundle = || {
             let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
             let bundle = set("CURL_CA_BUNDLE").or_else(|| set("SSL_CERT_FILE"));
@@ -70,7 +70,7 @@ impl Settings {
                 roots: tls.roots.clone().or_else(bundle),
                 ..tls
             },
-            // As in curl, the options for servers do not hold for proxies.
+            // As in curl, the TLS options for servers do not hold for proxies.
             proxy_tls: proxy.tls,
             resolve,
             connect_to: connect_to.collect::<Result<_, _>>()?,
@@ -91,7 +91,7 @@ impl Settings {
         &self.proxy_headers
     }
 
-    /// Whether the proxy that was asked for is a SOCKS proxy.
+    /// Whether the configured proxy is a SOCKS proxy.
     pub(super) fn speaks_socks(&self) -> bool {
         let from_environment = || {
             let names = [
@@ -107,7 +107,7 @@ impl Settings {
         proxy.is_some_and(|proxy| proxy.starts_with("socks"))
     }
 
-    /// Which URLs go through which proxy, and whether one of the proxies is an https proxy.
+    /// The rules that choose a proxy for a URL, and whether one of the proxies is an https proxy.
     pub(super) fn proxies(&self) -> Result<(Proxies, bool), Failure> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let either = |name: &str| set(name).or_else(|| set(&name.to_ascii_uppercase()));
@@ -115,7 +115,7 @@ impl Settings {
             Some(typed) => (Some(typed.clone()), Some(typed.clone())),
             None => {
                 let all = either("all_proxy");
-                // Not HTTP_PROXY: in a CGI program, this is the client's `Proxy` header.
+                // `HTTP_PROXY` is not read: in a CGI program its value is the `Proxy` header of a client.
                 let http = set("http_proxy").or_else(|| all.clone());
                 (http, either("https_proxy").or(all))
             }
@@ -154,7 +154,7 @@ impl Settings {
         Ok((proxies.except(&except.unwrap_or_default()), secure))
     }
 
-    /// Only the limits that the user asked for, and those of the engine against a hostile head or framing.
+    /// Sets only the limits that the user asked for, and the engine's limits against a hostile head or framing.
     pub(super) fn host_config(&self) -> HostConfig {
         HostConfig {
             timeouts: Timeouts {
@@ -177,7 +177,7 @@ impl Settings {
     }
 }
 
-/// `host:port:address[,address...]`, as in curl: a `+` in front changes nothing here, and `-host:port` removes earlier
+/// Parses `host:port:address[,address...]` as curl does. A leading `+` has no effect; `-host:port` removes earlier
 /// rules.
 fn read_resolve(typed: &OsStr, rules: &mut Vec<Override>) -> Result<(), Failure> {
     let bad = || {
@@ -216,7 +216,7 @@ fn read_resolve(typed: &OsStr, rules: &mut Vec<Override>) -> Result<(), Failure>
     Ok(())
 }
 
-/// `host:port:host:port`, each of which may be empty; IPv6 addresses are in brackets.
+/// Parses `host:port:host:port`. Each part may be empty; IPv6 addresses are in brackets.
 fn read_connect_to(typed: &OsStr) -> Result<ConnectTo, Failure> {
     let bad = || {
         bad_option(format_args!(

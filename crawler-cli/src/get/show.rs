@@ -1,4 +1,4 @@
-//! `-v`: connections and heads on stderr, in curl's format, without credentials.
+//! `-v`: connections and heads on stderr in curl's format, without credentials.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use courser::{ObserverEvent, Response};
 use super::output::say;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// Shows an event. Responses are shown at their end, when more is known about them.
+/// Shows an event of a connection. Responses are shown later by [`response`].
 pub(super) fn event(event: &ObserverEvent<'_>) {
     match event {
-        // An address needs no lookup.
+        // The lookup of a literal address is not worth a line.
         ObserverEvent::Resolved { name, .. }
             if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {}
         ObserverEvent::Resolved { name, addresses } => {
@@ -80,7 +80,7 @@ fn head(mark: char, head: &[u8]) {
     }
 }
 
-/// A header line as it may be shown: credentials become `***`, their scheme stays.
+/// A header line that is safe to show: credentials become `***`, their scheme stays.
 fn without_secret(line: &str) -> Cow<'_, str> {
     let Some((name, value)) = line.split_once(':') else {
         return line.into();

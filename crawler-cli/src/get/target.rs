@@ -1,9 +1,9 @@
-//! A URL as typed: where to connect, and the request target to send.
+//! Parses a typed URL: where to connect, and the request target to send.
 //!
-//! The authority is parsed by the `url` crate. Path and query are not: they go to the server as they were typed. Only
-//! these change, as in curl: `/./` and `/../` are resolved unless `--path-as-is` is given (encoded dots are left
-//! alone), a missing path is `/`, the fragment is dropped, and bytes outside ASCII are percent-encoded. Spaces and
-//! control characters, which cannot be in a request line, are refused.
+//! The `url` crate parses the authority. Path and query are sent as typed, with these changes, as in curl: `/./` and
+//! `/../` are resolved unless `--path-as-is` is given (encoded dots stay), a missing path becomes `/`, the fragment is
+//! removed, and bytes outside ASCII are percent-encoded. Spaces and control characters are refused: a request line
+//! cannot contain them.
 
 use std::fmt::Write as _;
 
@@ -17,21 +17,21 @@ use super::exit::{Exit, Failure};
 #[derive(Clone, Eq, PartialEq)]
 pub(super) struct Target {
     pub(super) scheme: Scheme,
-    /// Lower case; a literal in its usual form.
+    /// In lower case; an address literal in its canonical form.
     pub(super) host: Host<String>,
     pub(super) port: u16,
-    /// The value of `Host`: without the port if it is the scheme's own.
+    /// The value of `Host`: without the port if it is the scheme's default port.
     pub(super) authority: String,
     /// Visible ASCII only; begins with `/`.
     pub(super) path_and_query: String,
-    /// With its `#`; shown, but never sent.
+    /// With its `#`; shown in messages, never sent.
     fragment: String,
     /// `user:password` from the URL, decoded.
     pub(super) user: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// Parses `typed`. A missing scheme is `http`.
+    /// Parses `typed`. The default scheme is `http`.
     ///
     /// # Errors
     /// [`Exit::MalformedUrl`] or [`Exit::UnsupportedProtocol`].
@@ -60,18 +60,18 @@ impl Target {
         })
     }
 
-    /// The URL as it is shown: without credentials.
+    /// The URL to show: without credentials.
     pub(super) fn effective(&self) -> String {
         self.url() + &self.fragment
     }
 
-    /// The URL as it is fetched: without credentials and fragment.
+    /// The URL to fetch: without credentials and fragment.
     pub(super) fn url(&self) -> String {
         let (scheme, authority) = (self.scheme, &self.authority);
         format!("{scheme}://{authority}{}", self.path_and_query)
     }
 
-    /// Appends a file's name if the path ends in `/`.
+    /// Appends a file name if the path ends in `/`.
     pub(super) fn push_file_name(&mut self, name: &[u8]) {
         let path = self
             .path_and_query
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    /// Takes over the fragment of a reference, with its `#`.
+    /// Sets the fragment, given with its `#`.
     pub(super) fn set_fragment(&mut self, fragment: &[u8]) {
         self.fragment = String::from_utf8_lossy(fragment).into_owned();
     }
@@ -100,10 +100,11 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// `typed` without its credentials, for messages and `%{url}`.
+/// `typed` without its credentials: the URL in messages and in `%{url}`.
 pub(super) fn without_credentials(typed: &[u8]) -> String {
     let parts = Parts::split(typed);
-    // With a bare `/` in the password, the text before it is parsed as the authority, which is then invalid.
+    // A bare `/` in a password ends the authority too early and leaves an invalid one. Then the last `@` of the whole
+    // URL counts.
     let searched = match parse_authority(Scheme::Http, parts.authority) {
         Ok(_) => parts.authority,
         Err(_) => parts.after_scheme,
@@ -119,7 +120,7 @@ pub(super) fn without_credentials(typed: &[u8]) -> String {
 /// The parts of a URL, each as typed.
 struct Parts<'a> {
     scheme: Option<&'a [u8]>,
-    /// From the authority on.
+    /// Everything after `://`.
     after_scheme: &'a [u8],
     authority: &'a [u8],
     path: &'a [u8],
@@ -131,7 +132,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn split(typed: &'a [u8]) -> Self {
-        // "://" further right belongs to a path or a query.
+        // A `://` further right belongs to the path or the query.
         let authority_end = |from: &[u8]| {
             let end = from.iter().position(|b| matches!(b, b'/' | b'?' | b'#'));
             end.unwrap_or(from.len())
@@ -187,7 +188,7 @@ fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failur
     if host.is_empty() {
         return Err(malformed("no host"));
     }
-    // The URL standard reads a backslash as a slash; no host contains one.
+    // The URL standard treats a backslash as a slash, but a host contains neither.
     if host.contains('\\') {
         return Err(malformed("backslash in the host"));
     }
@@ -199,7 +200,7 @@ fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failur
     Ok((host.to_owned(), port, decode_user(user)))
 }
 
-/// The credentials of a URL as `user:password`, or nothing if there are none.
+/// The credentials of a URL as `user:password`; `None` without any.
 fn decode_user(typed: &[u8]) -> Option<Vec<u8>> {
     if typed.is_empty() {
         return None;
@@ -246,7 +247,7 @@ fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
                 continue;
             }
         }
-        // A dot segment at the end leaves a directory.
+        // A dot segment at the end names a directory.
         if typed.peek().is_none() {
             segments.push(b"");
         }
@@ -263,7 +264,7 @@ fn malformed(cause: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::MalformedUrl, "URL", cause)
 }
 
-/// All but the unreserved characters (RFC 3986 §2.3).
+/// Everything but the unreserved characters (RFC 3986 §2.3).
 const NOT_IN_NAME: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn path_and_query_go_out_as_typed() {
-        // Each as curl 7.88 sends it, but for the case of the hexadecimal digits.
+        // Each as curl 7.88 sends it, except for the case of hexadecimal digits.
         let cases = [
             ("", "/"),
             ("/", "/"),

@@ -1,4 +1,4 @@
-//! The options of TLS: those for servers, and those for an https proxy.
+//! The TLS options: one set for servers, one for an https proxy.
 
 use std::path::PathBuf;
 

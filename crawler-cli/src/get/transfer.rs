@@ -1,4 +1,4 @@
-//! One transfer: from a URL over its redirects to its output.
+//! Runs one transfer: from a URL, over its redirects and retries, to its output.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,19 +16,19 @@ use super::output::{Sink, say};
 use super::plan::{Options, Transfer};
 use super::redirect::Hop;
 use super::request::Kind;
-use super::response::{Output, UNMISSED, announced_length, http_error};
+use super::response::{IGNORED_IF_DROPPED, Output, announced_length, http_error};
 use super::show;
 use super::target::{Target, without_credentials};
-use super::upload::{Opened, Upload};
+use super::upload::{OpenUpload, Upload};
 
-/// What transfers share: connections, cookies and buffers.
+/// What all transfers share: connections, cookies and buffers.
 pub(super) struct Session {
     links: Links,
     jar: CookieJar,
     verbose: bool,
-    /// No warnings.
+    /// `-s`: no warnings.
     silent: bool,
-    /// Stdin was read. It can be read only once.
+    /// Stdin can be read only once, and has been.
     stdin_used: bool,
     response: Response,
     buffer: Vec<u8>,
@@ -48,8 +48,8 @@ impl Session {
         }
     }
 
-    /// Fetches one URL, with the retries of `--retry`, and writes its output. The facts are those of the last attempt,
-    /// which may have failed.
+    /// Fetches one URL, with retries, and writes its output. The facts are those of the last attempt, which may have
+    /// failed.
     pub(super) fn run(
         &mut self,
         transfer: &Transfer,
@@ -144,7 +144,7 @@ impl Session {
         sink.finish()
     }
 
-    /// Sends one request and takes its response. Returns what comes next, if the response is not the last one.
+    /// Sends one request and handles its response. Returns the next step, or `None` after the last response.
     fn exchange(
         &mut self,
         transfer: &Transfer,
@@ -171,7 +171,7 @@ impl Session {
         let cookie = options.cookies.header(&self.jar, hop);
         let composed = options.request.compose(hop, cookie, length);
         facts.method.clone_from(&composed.method);
-        self.links.forget();
+        self.links.reset_observed();
         let link = self.links.link(&options.settings, &hop.target)?;
         let target = link.request_target(&hop.target);
         facts.proxied = link.is_proxied(&hop.target);
@@ -186,10 +186,10 @@ impl Session {
         if self.verbose {
             show::response(&self.response);
         }
-        let seen = self.links.seen();
-        facts.note_connection(&done.report, &seen, begun);
-        let (proxy_head, asked_proxy) = (seen.proxy_head.clone(), seen.asked_proxy);
-        drop(seen);
+        let observed = self.links.observed();
+        facts.note_connection(&done.report, &observed, begun);
+        let (proxy_head, asked_proxy) = (observed.proxy_head.clone(), observed.asked_proxy);
+        drop(observed);
         if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
             facts.upload_bytes = length.unwrap_or(0);
             facts.request_bytes += done.request.encoded_head().len() as u64 + facts.upload_bytes;
@@ -223,10 +223,10 @@ impl Session {
                     next.is_some(),
                     &mut self.buffer,
                 );
-                // A body that was not read to its end is not wanted.
+                // A body that has not been read to its end is not needed.
                 link.cancel(done.id);
                 if outcome.is_ok() && self.response.decoded() {
-                    // The bytes as they arrived, not as they were decoded.
+                    // `size_download` counts the bytes as received, before decoding.
                     let announced = announced_length(&self.response);
                     facts.download_bytes = announced.unwrap_or(facts.download_bytes);
                 }
@@ -243,15 +243,15 @@ impl Session {
                     failure = failure.at_proxy();
                 }
                 match next {
-                    // The body is not wanted.
-                    Some(next) if UNMISSED.contains(&failure.exit) => Ok(Some(next)),
+                    // An error in the body of a redirect does not matter.
+                    Some(next) if IGNORED_IF_DROPPED.contains(&failure.exit) => Ok(Some(next)),
                     _ => Err(failure),
                 }
             }
         }
     }
 
-    fn open(&mut self, upload: &Upload) -> Result<Opened, Failure> {
+    fn open(&mut self, upload: &Upload) -> Result<OpenUpload, Failure> {
         if *upload == Upload::Stdin && std::mem::replace(&mut self.stdin_used, true) {
             let cause = "stdin is used up and cannot be sent again";
             return Err(Failure::new(Exit::Rewind, "request", cause));
@@ -260,26 +260,26 @@ impl Session {
     }
 }
 
-/// What comes after a response that is not the last one.
+/// The next step after a response that is not the last one.
 enum Next {
     /// The status and the location of a redirect.
     Follow(u16, Vec<u8>),
-    /// The server does not know `Expect` (RFC 9110 §15.5.18).
+    /// The server rejected `Expect` (417, RFC 9110 §15.5.18): the same request follows without `Expect`.
     WithoutExpect,
 }
 
-/// The failure that an error means for this target and these options. `asked_proxy`: a proxy was asked for a tunnel.
+/// Converts an error of the engine to a failure of this transfer. `asked_proxy`: a CONNECT was sent to a proxy.
 fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool) -> Failure {
     let mut failure = Failure::from(error);
     match error.kind() {
-        // The engine also looks up literal addresses, and finds none of the other family.
+        // The engine also looks up address literals, and finds no address if the other family is asked for.
         ErrorKind::Dns(_) if !matches!(target.host, Host::Domain(_)) => {
             failure.exit = Exit::NotConnected;
         }
         ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
             failure.exit = Exit::Proxy;
         }
-        // The TLS handshake with the proxy was not complete.
+        // The TLS handshake with the proxy failed.
         ErrorKind::Io(_)
             if error.phase() == Phase::Proxy
                 && !asked_proxy
@@ -287,7 +287,7 @@ fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool)
         {
             failure.exit = Exit::TlsHandshake;
         }
-        // Only a host that was reached can reset the connection.
+        // Only a host that was reached can reset a connection.
         ErrorKind::Io(cause)
             if error.phase() == Phase::Connect
                 && cause.kind() == io::ErrorKind::ConnectionReset =>
@@ -302,5 +302,5 @@ fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool)
     failure
 }
 
-/// Bytes read at once.
+/// The largest number of bytes read at once.
 const BUFFER: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! `-T`: the file to send. It is opened for each request that sends it.
+//! `-T`: the file to send, opened again for each request that sends it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,14 +17,14 @@ pub(super) enum Upload {
     File(PathBuf),
 }
 
-/// An upload that was opened.
-pub(super) enum Opened {
+/// An opened upload.
+pub(super) enum OpenUpload {
     Stdin,
     File(File, u64),
 }
 
 impl Upload {
-    /// A file by name; `-` is stdin, and an empty name means no upload.
+    /// The upload with this name: `-` is stdin, an empty name is no upload.
     pub(super) fn new(name: OsString) -> Option<Self> {
         match name.as_encoded_bytes() {
             b"" => None,
@@ -33,10 +33,10 @@ impl Upload {
         }
     }
 
-    /// Opens the file for one request.
-    pub(super) fn open(&self) -> Result<Opened, Failure> {
+    /// Opens the upload for one request.
+    pub(super) fn open(&self) -> Result<OpenUpload, Failure> {
         let path = match self {
-            Self::Stdin => return Ok(Opened::Stdin),
+            Self::Stdin => return Ok(OpenUpload::Stdin),
             Self::File(path) => path,
         };
         let open = || {
@@ -45,7 +45,7 @@ impl Upload {
             if metadata.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            Ok(Opened::File(file, metadata.len()))
+            Ok(OpenUpload::File(file, metadata.len()))
         };
         open().map_err(|error: io::Error| {
             Failure::new(
@@ -56,7 +56,7 @@ impl Upload {
         })
     }
 
-    /// Appends the name of the file to a URL that ends in `/`, as curl does.
+    /// Appends the file name to a URL that ends in `/`, as in curl.
     pub(super) fn name_target(&self, target: &mut Target) {
         let Self::File(path) = self else { return };
         let Some(name) = Path::new(path).file_name() else {
@@ -66,8 +66,8 @@ impl Upload {
     }
 }
 
-impl Opened {
-    /// The length in bytes, if it is known.
+impl OpenUpload {
+    /// The length in bytes; `None` for stdin.
     pub(super) fn length(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
@@ -75,7 +75,7 @@ impl Opened {
         }
     }
 
-    /// Makes the file the body of `request`.
+    /// Makes the upload the body of `request`.
     pub(super) fn fill(self, request: &mut Request, chunked: bool) {
         match self {
             Self::Stdin => request.body_stream(io::stdin(), None),

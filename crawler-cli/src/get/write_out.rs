@@ -1,4 +1,4 @@
-//! `-w`: a format with curl's variables, filled in after each transfer.
+//! `-w`: a format with curl's variables, printed after each transfer.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -37,13 +37,13 @@ enum Piece {
         path: PathBuf,
         append: bool,
     },
-    /// The rest is only for a transfer that failed.
+    /// `%{onerror}`: the rest is printed only if the transfer failed.
     OnError,
     Unknown(Vec<u8>),
 }
 
 impl WriteOut {
-    /// Parses any text. Text that is no variable and no escape is printed as it is.
+    /// Parses any bytes: text that is neither a variable nor an escape is printed as it is.
     pub(super) fn parse(format: &[u8]) -> Self {
         let mut pieces = Vec::new();
         let mut text = Vec::new();
@@ -80,22 +80,23 @@ impl WriteOut {
         Self { pieces }
     }
 
-    /// Writes the format with its variables. An unknown variable writes nothing to stdout and a line to stderr, as in curl.
+    /// Writes the format with its values. An unknown variable prints nothing to stdout and a line to stderr, as in
+    /// curl.
     ///
     /// # Errors
-    /// Those of the two writers, and of the files that the format names.
+    /// Errors of the two writers and of the files that the format names.
     pub(super) fn fill(
         &self,
         facts: &Facts,
         stdout: &mut dyn Write,
         stderr: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut to = To::Stdout;
+        let mut to = Destination::Stdout;
         for piece in &self.pieces {
             let out: &mut dyn Write = match &mut to {
-                To::Stdout => stdout,
-                To::Stderr => stderr,
-                To::File(file) => file,
+                Destination::Stdout => stdout,
+                Destination::Stderr => stderr,
+                Destination::File(file) => file,
             };
             match piece {
                 Piece::Text(text) => out.write_all(text)?,
@@ -103,13 +104,13 @@ impl WriteOut {
                 Piece::Header(name) => out.write_all(facts.header(name).unwrap_or_default())?,
                 Piece::HeaderJson => out.write_all(header_json(facts).as_bytes())?,
                 Piece::Json => write!(out, "{}", json(facts))?,
-                Piece::Stdout => to = To::Stdout,
-                Piece::Stderr => to = To::Stderr,
+                Piece::Stdout => to = Destination::Stdout,
+                Piece::Stderr => to = Destination::Stderr,
                 Piece::Output { path, append } => {
                     let mut options = File::options();
                     let options = options.create(true).write(true);
                     let file = options.append(*append).truncate(!append).open(path)?;
-                    to = To::File(file);
+                    to = Destination::File(file);
                 }
                 Piece::OnError if facts.exit == Exit::Ok => break,
                 Piece::OnError => {}
@@ -126,14 +127,14 @@ impl WriteOut {
     }
 }
 
-/// Where the output goes.
-enum To {
+/// The current destination of the output.
+enum Destination {
     Stdout,
     Stderr,
     File(File),
 }
 
-/// `header{name}` or `output{name}`, after a `%`.
+/// Parses what follows a `%`, if it is `header{name}` or `output{name}`.
 fn with_name(tail: &[u8]) -> Option<(Piece, &[u8])> {
     if let Some(rest) = tail.strip_prefix(b"header{") {
         let (name, after) = braced(rest)?;
@@ -175,8 +176,8 @@ fn json(facts: &Facts) -> Value {
     Value::Object(fields.collect())
 }
 
-/// The headers as one JSON object: names in lower case in the order of their first occurrence, each with all its
-/// values. One line for each name, as in curl.
+/// The headers as one JSON object: lower-case names in the order of their first occurrence, each with all its values;
+/// one line per name, as in curl.
 fn header_json(facts: &Facts) -> String {
     let mut grouped: Vec<(String, Vec<Value>)> = Vec::new();
     let mut index = HashMap::new();
@@ -201,14 +202,14 @@ struct Variable {
     field: fn(&Facts) -> Field,
 }
 
-/// A value, by the way in which curl prints it.
+/// A value and how curl prints it.
 enum Field {
-    /// `None` is empty as text and `null` in JSON.
+    /// `None` is empty in text and `null` in JSON.
     Text(Option<String>),
     Number(u64),
     /// Three digits.
     Status(u16),
-    /// Seconds to the microsecond.
+    /// Seconds with six decimals.
     Time(Duration),
 }
 
@@ -236,12 +237,12 @@ fn text(value: impl Into<String>) -> Field {
     Field::Text(Some(value.into()))
 }
 
-/// The IP address; empty for a Unix socket.
+/// The IP address; `None` over a Unix socket.
 fn ip(end: &Option<(String, u16)>) -> Field {
     Field::Text(end.as_ref().map(|(ip, _)| ip.clone()))
 }
 
-/// The server's certificates, one after the other.
+/// The server's certificates in PEM, one after the other.
 fn pem(certificates: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for certificate in certificates {
@@ -256,12 +257,12 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// A part of a URL; empty if the URL is invalid or has no such part.
+/// A part of a URL; `None` if the URL is invalid or has no such part.
 fn part(url: &str, part: fn(&Url) -> Option<String>) -> Field {
     Field::Text(Url::parse(url).ok().and_then(|url| part(&url)))
 }
 
-/// The URL as typed; a URL without a scheme gets `http`.
+/// The URL as typed, with the default scheme if it has none.
 fn typed(facts: &Facts) -> String {
     if facts.url.contains("://") {
         facts.url.clone()
@@ -302,8 +303,8 @@ const fn var(name: &'static str, field: fn(&Facts) -> Field) -> Variable {
     Variable { name, field }
 }
 
-/// The variables with a value, in the order of curl's manual, without those of FTP and those that show a user or a
-/// password.
+/// The variables with a value, in the order of curl's manual. Omitted: the variables of FTP, and those that contain a
+/// user or a password.
 #[rustfmt::skip]
 static VARIABLES: &[Variable] = &[
     var("certs", |f| text(pem(&f.certificates))),
