@@ -1,10 +1,10 @@
-//! Text from outside, made safe to show. A name or a message may contain control sequences that move the cursor, change
-//! colours or reverse the direction of text. Here they become visible escapes.
+//! Makes text from servers safe to show. A name or a message may contain escape sequences that move the cursor, change
+//! colours or reverse the text; they become visible escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with every character that a terminal would act on replaced by its escape, as `\u{1b}`.
+/// `text` with an escape such as `\u{1b}` in place of every character that a terminal would act on.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_terminal) {
         return text.into();
@@ -20,16 +20,16 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Which control characters [`neutralise_bytes`] lets through.
+/// The control characters that [`neutralise_bytes`] keeps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Keep {
     /// None.
     Nothing,
-    /// Tab, CR LF and LF. A CR elsewhere would overwrite its line.
+    /// Tab, LF and CR LF. A CR elsewhere would let text overwrite its line.
     LineEnds,
 }
 
-/// The same for bytes; those that are not UTF-8 become escapes too.
+/// Like [`neutralise`], for bytes: bytes that are not UTF-8 become escapes too.
 pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
     let mut safe = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -52,12 +52,12 @@ pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
     safe
 }
 
-/// `text` as a JSON string, quotes included, in which characters that a terminal would act on are escaped too.
+/// `text` as a JSON string with its quotes. Characters that a terminal would act on are escaped too.
 pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for c in serde_json::Value::from(text).to_string().chars() {
         if acts_on_terminal(c) {
-            // All of them are in the basic plane. Writing to a string does not fail.
+            // All of them are in the basic plane, so four digits suffice. Writing to a String cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
@@ -66,7 +66,7 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
-/// C0 and C1 controls, DEL, line and paragraph separators, and the marks that change the direction of text.
+/// C0 and C1 controls, DEL, line and paragraph separators, and marks that change the direction of text.
 fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

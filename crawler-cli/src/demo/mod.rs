@@ -1,5 +1,5 @@
-//! `crawler-cli demo`: shows `find` at work without a network. Serves the sample mirror of [`tree`] from this process
-//! and searches it with the code of `crawler-cli find`.
+//! `crawler-cli demo`: shows `find` without a network or any set-up. Serves the sample mirror of [`tree`] from this
+//! process and searches it with the code of `crawler-cli find`.
 
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub(crate) fn search() -> ExitCode {
     exit(show())
 }
 
-/// Only serves the mirror, until the process is ended.
+/// `--serve`: only serves the mirror, until the process is killed.
 pub(crate) fn serve() -> ExitCode {
     exit(keep_serving())
 }
@@ -38,7 +38,7 @@ fn exit(result: io::Result<bool>) -> ExitCode {
     }
 }
 
-/// Whether everything was found.
+/// Runs the search and prints its results. Returns whether everything was found.
 fn show() -> io::Result<bool> {
     let server = Server::start()?;
     let url = server.url();
@@ -77,14 +77,14 @@ fn show() -> io::Result<bool> {
     Ok(complete)
 }
 
-/// Some of the URLs at even distances, including the first and the last.
+/// At most [`SHOWN`] URLs at even distances, including the first and the last.
 fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
     let shown = urls.len().min(SHOWN);
     let last = urls.len().saturating_sub(1);
     (0..shown).map(move |i| &urls[i * last / (SHOWN - 1)])
 }
 
-/// The URLs in order, and the summary of the search.
+/// Searches the mirror. Returns the sorted URLs and the summary.
 fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
     let find = Find::new().start(url).map_err(io::Error::other)?;
     let mut live = Live::new(Progress::Line);
@@ -127,7 +127,7 @@ fn write(text: &str) -> io::Result<()> {
 
 const NAME: &str = "repomd.xml";
 
-/// The largest number of URLs that are shown.
+/// The largest number of found URLs that are printed.
 const SHOWN: usize = 10;
 
 const BY_HAND: &str = "

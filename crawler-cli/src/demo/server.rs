@@ -1,5 +1,5 @@
 //! A small HTTP/1.1 server for the sample mirror, on a free port of the loopback interface: nginx's index pages, a
-//! redirect for a directory without its `/`, keep-alive. One thread per connection; the server runs until the process ends.
+//! redirect for a directory without its `/`, keep-alive. One thread per connection; runs until the process ends.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -27,10 +27,10 @@ struct Served {
 }
 
 impl Server {
-    /// Listens and serves in the background, until the process ends.
+    /// Listens and serves in background threads until the process ends.
     ///
     /// # Errors
-    /// There is no socket or no thread for the server.
+    /// No socket or no thread could be created.
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -42,12 +42,12 @@ impl Server {
         Ok(Self { address, served })
     }
 
-    /// The URL of the mirror's top.
+    /// The URL of the mirror's root.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Requests answered so far.
+    /// Requests received so far.
     pub fn requests(&self) -> u64 {
         self.served.requests.load(Ordering::Relaxed)
     }
@@ -56,7 +56,7 @@ impl Server {
 fn accept(listener: &TcpListener, served: &Arc<Served>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // Most likely there are no free descriptors: other connections must end first.
+            // The process is probably out of file descriptors: wait until connections close.
             thread::sleep(Duration::from_millis(20));
             continue;
         };
@@ -68,7 +68,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
         let spawned = thread::Builder::new()
             .stack_size(128 * 1024)
             .spawn(move || {
-                // An error means that the client closed the connection.
+                // An error on one connection, such as a client that disconnects, does not matter to others.
                 let _ = converse(stream, &shared.requests);
                 shared.connections.fetch_sub(1, Ordering::Relaxed);
             });
@@ -78,7 +78,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
     }
 }
 
-/// Serves one connection until the client closes it or stays silent.
+/// Serves one connection until the client closes it or is silent for [`IDLE`].
 fn converse(stream: TcpStream, requests: &AtomicU64) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(IDLE))?;
@@ -105,7 +105,7 @@ struct Request {
     close: bool,
 }
 
-/// The next request's head, without body; `None` at the end of the stream.
+/// Reads the head of the next request; `None` at the end of the stream.
 fn read_head(reader: &mut impl io::BufRead) -> io::Result<Option<Request>> {
     let mut head = reader.take(MAX_HEAD);
     let mut line = String::new();
@@ -127,7 +127,7 @@ fn read_head(reader: &mut impl io::BufRead) -> io::Result<Option<Request>> {
         if header.is_empty() {
             return Ok(Some(request));
         }
-        // A body would be read as the next request; no client sends a body here.
+        // Bodies are not read: a body would be taken for the next request, so the connection closes.
         request.close |= header == "connection: close" || header.starts_with("content-length:");
     }
 }
@@ -198,7 +198,7 @@ fn answer(request: &Request, status: &str, headers: &str, body: &str, out: &mut 
     }
 }
 
-/// What is in a file.
+/// The content of a file.
 fn content(name: &str) -> String {
     format!("This is {name} of the sample mirror.\n")
 }
@@ -238,7 +238,7 @@ fn escape_html(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// What nginx leaves as it is in an href.
+/// The characters that nginx does not encode in an href.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

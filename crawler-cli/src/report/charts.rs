@@ -1,4 +1,4 @@
-//! The charts of the page, as SVG: statuses by host, and latency and answers over time.
+//! The charts of the HTML report, as SVG: statuses by host, and latency and answers over time.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::treemap::px;
 use crate::crawl::stats::{HostStats, Slot, Timeline};
 use crate::terminal;
 
-/// The classes of answers: the first digit of the status, the name, the class in the style sheet. Digit 0: no answer.
+/// The classes of answers: the first digit of the status, the label, and the CSS class. Digit 0: no answer.
 const CLASSES: [(usize, &str, &str); 5] = [
     (2, "2xx", "s2"),
     (3, "3xx", "s3"),
@@ -19,7 +19,7 @@ const CLASSES: [(usize, &str, &str); 5] = [
     (0, "no answer", "s0"),
 ];
 
-/// Shares of the classes of answers, for the hosts with most requests.
+/// A bar for each of the hosts with the most requests: the shares of the classes of answers.
 pub(super) fn statuses(hosts: &[HostStats]) -> Markup {
     let mut hosts: Vec<_> = hosts.iter().filter(|host| host.requests > 0).collect();
     hosts.sort_by_key(|host| Reverse(host.requests));
@@ -40,7 +40,7 @@ pub(super) fn statuses(hosts: &[HostStats]) -> Markup {
     }
 }
 
-/// The bar of one host, with the number of its requests.
+/// The bar of one host, and the number of its requests.
 fn bar(host: &HostStats, left: f64, y: usize) -> Markup {
     let mut x = left;
     let mut parts = Vec::new();
@@ -66,7 +66,7 @@ fn bar(host: &HostStats, left: f64, y: usize) -> Markup {
     }
 }
 
-/// `None` without answers.
+/// Quantiles of the latency over time; `None` without answers.
 pub(super) fn latency(timeline: &Timeline) -> Option<Markup> {
     let slots = timeline.slots();
     let spans = |quantile: f64| -> Vec<Option<f64>> {
@@ -86,7 +86,7 @@ pub(super) fn latency(timeline: &Timeline) -> Option<Markup> {
     if high == 0.0 {
         return None;
     }
-    // Whole decades, so that there are lines at 1, 10, 100 ms.
+    // The axis covers whole decades, with lines at 1, 10, 100 ms.
     let low = low.log10().floor();
     let frame = Frame {
         slots: slots.len(),
@@ -123,7 +123,7 @@ fn decade_text(decade: f64) -> String {
     format!("{:.0} {name}", 10f64.powf(decade - unit))
 }
 
-/// `None` without answers and failures.
+/// Answers and failures per second over time; `None` without either.
 pub(super) fn answers(timeline: &Timeline) -> Option<Markup> {
     let slots = timeline.slots();
     let seconds = timeline.width().as_secs_f64();
@@ -171,7 +171,7 @@ pub(super) fn answers(timeline: &Timeline) -> Option<Markup> {
     })
 }
 
-/// The smallest of 1, 2, 5, 10, 20, 50 and so on, and of 0.5, 0.2, 0.1 and so on, that is not less than `least`.
+/// The smallest number of the series …, 0.1, 0.2, 0.5, 1, 2, 5, 10, … that is not less than `least`.
 fn step_of(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let of_decade = [1.0, 2.0, 5.0].map(|n| n * decade).into_iter();
@@ -180,7 +180,7 @@ fn step_of(least: f64) -> f64 {
         .fold(10.0 * decade, f64::min)
 }
 
-/// What a colour means.
+/// A coloured square and the name of what is drawn in this colour.
 fn legend(x: usize, class: &str, name: &str) -> Markup {
     html! {
         rect class=(class) x=(x) y="2" width="12" height="12" rx="2" {}
@@ -196,7 +196,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// `slot` is counted from 0 on.
+    /// The position of a slot, counted from 0.
     fn x(&self, slot: f64) -> f64 {
         70.0 + slot / self.slots.max(1) as f64 * 920.0
     }
@@ -205,7 +205,7 @@ impl Frame {
         230.0 - (value - self.low) / (self.high - self.low) * 205.0
     }
 
-    /// A line across the chart, with its value.
+    /// A horizontal line at a value, labelled with the value.
     fn rule(&self, value: f64, text: &str) -> Markup {
         let y = self.y(value);
         html! {
@@ -214,7 +214,7 @@ impl Frame {
         }
     }
 
-    /// The time axis. `width` is the time of one slot.
+    /// The time axis. `width` is the duration of one slot.
     fn times(&self, width: Duration) -> Markup {
         let whole = width.as_secs_f64() * self.slots as f64;
         let long = TIME_STEPS.into_iter().find(|step| whole / step <= 6.0);
@@ -230,7 +230,7 @@ impl Frame {
         };
         let anchor = |at: f64, x: f64| match () {
             () if at == 0.0 => None,
-            // There is no room on the right side.
+            // A centred label would cross the right edge.
             () if x > 975.0 => Some("end"),
             () => Some("mid"),
         };
@@ -242,7 +242,7 @@ impl Frame {
         }
     }
 
-    /// Seconds, as a line on a logarithmic scale. A slot without answers has no point.
+    /// A line through values in seconds, on a logarithmic scale. A slot without a value has no point.
     fn line(&self, values: &[Option<f64>], class: &str) -> Markup {
         let points = values.iter().enumerate().filter_map(|(i, value)| {
             let y = self.y(value.as_ref()?.log10());
@@ -255,7 +255,7 @@ impl Frame {
         };
         html! {
             @match points.as_slice() {
-                // A line of one point would be invisible.
+                // A polyline of one point is invisible.
                 [(x, y)] => circle class=(class) cx=(x) cy=(y) r="3" {},
                 _ => polyline class=(class) points=(text()) {},
             }
@@ -263,7 +263,7 @@ impl Frame {
     }
 }
 
-/// The last characters of a host's name.
+/// At most the last `most` characters of a host's name.
 fn tail(text: &str, most: usize) -> String {
     let text = terminal::neutralise(text);
     let length = text.chars().count();
@@ -274,11 +274,11 @@ fn tail(text: &str, most: usize) -> String {
     format!("…{kept}")
 }
 
-/// What a time axis of a minute or more is divided by, in seconds.
+/// Steps of a time axis of a minute or more, in seconds.
 const TIME_STEPS: [f64; 12] = [
     10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0,
 ];
 const DAY: f64 = 86400.0;
 
-/// Hosts in the chart of statuses.
+/// The largest number of hosts in the chart of statuses.
 pub(super) const BARS: usize = 20;

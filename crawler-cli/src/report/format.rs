@@ -1,5 +1,5 @@
-//! One result in the chosen format. A name can contain any bytes: in JSON and CSV, bytes that are not UTF-8 become
-//! U+FFFD, and characters that a terminal would act on are escaped. The URL is always exact.
+//! One result in the output format. Names can contain any bytes: what is not UTF-8 becomes U+FFFD in JSON and CSV, and
+//! characters that a terminal would act on are escaped. URLs are always exact.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use crate::find::range::Precision;
 use crate::find::{Found, Kind};
 use crate::terminal;
 
-/// How results are written.
+/// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Format {
-    /// One URL a line.
+    /// One URL per line.
     #[default]
     Lines,
-    /// URLs, each ended by a NUL.
+    /// URLs, each terminated by NUL.
     Nul,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// RFC 4180, with a header.
+    /// CSV (RFC 4180) with a header line.
     Csv,
-    /// A picture of the hierarchy, at the end.
+    /// A tree of all results, printed at the end.
     Tree,
 }
 
@@ -32,7 +32,7 @@ impl Format {
         }
     }
 
-    /// Appends a result. Results of a tree that is not drawn are URLs.
+    /// Appends a result. For [`Format::Tree`] this is its URL: the tree is drawn elsewhere.
     pub(crate) fn write(self, found: &Found<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Lines | Self::Tree => {
@@ -49,7 +49,7 @@ impl Format {
     }
 }
 
-/// The value of a field of JSON and CSV.
+/// The value of a JSON or CSV field.
 enum Cell {
     Text(String),
     Number(u64),
@@ -67,7 +67,7 @@ impl Cell {
     }
 }
 
-/// The fields, in their order.
+/// The names of the fields, in output order.
 const NAMES: [&str; 17] = [
     "url",
     "type",
@@ -91,7 +91,7 @@ const NAMES: [&str; 17] = [
 fn cells(found: &Found<'_>) -> [Cell; NAMES.len()] {
     let lossy = |bytes| Cell::Text(String::from_utf8_lossy(bytes).into_owned());
     let (size, time) = (found.size, found.modified);
-    // For an unsure time, any single moment would be misleading.
+    // A single moment of an unsure time would be misleading.
     let sure = time.filter(|time| time.precision() < Precision::Unsure);
     [
         Cell::Text(found.url.to_owned()),
@@ -145,8 +145,8 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A text in CSV. One record is one line. No cell is a formula for a spreadsheet: text that begins like a formula gets
-/// an apostrophe before it.
+/// A text as a CSV cell. Line ends are escaped, so a record is one line. An apostrophe precedes text that a spreadsheet
+/// would evaluate as a formula.
 fn csv_text(text: &str) -> String {
     let mut text = terminal::neutralise(text).into_owned();
     if text.starts_with(['=', '+', '-', '@']) {
@@ -169,7 +169,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The URL of the directory that lists the entry. A start has no such directory.
+/// The URL of the directory that lists the result; `None` for a start.
 fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
     if found.depth == 0 {
         return None;
@@ -178,7 +178,7 @@ fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
     Some(&body[..=body.rfind('/')?])
 }
 
-/// `None` beyond the year 9999.
+/// The time in RFC 3339; `None` outside the years that the format can express.
 pub(super) fn rfc3339(seconds: i64) -> Option<String> {
     let time = jiff::Timestamp::from_second(seconds).ok()?;
     Some(time.to_string())

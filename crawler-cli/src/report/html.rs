@@ -1,5 +1,5 @@
-//! `--report html FILE`: a page in one file, without scripts and without references to other files, with charts as SVG.
-//! The templates escape all text from servers; the amount of such text is bounded.
+//! `--report html FILE`: one HTML file with charts as SVG, without scripts and without references to other files. The
+//! templates escape all text from servers; the amount of such text is bounded.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,20 +23,21 @@ use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Found, Summary, Unread};
 use crate::terminal;
 
-/// What the page needs beside the statistics.
+/// What the page shows beside the statistics of the [`Summary`].
 #[derive(Debug)]
 pub(super) struct Page {
     path: PathBuf,
     sizes: Sizes,
-    /// The largest files, of which the smallest leaves first: about how many bytes, the URL, and whether the size is exact.
+    /// The largest files, the smallest of them on top: size in bytes (perhaps estimated), URL, and whether the size is
+    /// exact.
     largest: BinaryHeap<Reverse<(u64, Reverse<String>, bool)>>,
-    /// URLs and causes.
+    /// URLs that could not be read, and the causes.
     unread: Vec<(String, String)>,
     more_unread: u64,
 }
 
 impl Page {
-    /// A page for this file. The file is created now, so that an error does not come at the end.
+    /// A page for this file. The file is created now, so that an error is reported at the start of the search.
     pub(super) fn new(path: PathBuf) -> io::Result<Self> {
         OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(Self {
@@ -81,7 +82,7 @@ impl Page {
         fs::write(&self.path, self.html(summary, &made.to_string()))
     }
 
-    /// `made` is the time of the report.
+    /// `made` is the time of the report, as text.
     fn html(&self, summary: &Summary, made: &str) -> String {
         let title = title(summary.stats.hosts());
         let page = html! {
@@ -217,7 +218,7 @@ fn section(heading: &str, note: &str, content: Markup) -> Markup {
     }
 }
 
-/// A section with a chart, or with the text `nothing` if there is no chart.
+/// A section with a chart, or with the text `nothing` if `svg` is `None`.
 fn chart(heading: &str, note: &str, nothing: &str, svg: Option<Markup>) -> Markup {
     match svg {
         Some(svg) => section(heading, note, svg),
@@ -225,7 +226,7 @@ fn chart(heading: &str, note: &str, nothing: &str, svg: Option<Markup>) -> Marku
     }
 }
 
-/// The most important numbers.
+/// The most important numbers, in large print.
 fn tiles(summary: &Summary) -> Markup {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let at = |q| {
@@ -327,7 +328,7 @@ fn downloads_table(downloads: &DownloadCounts) -> Markup {
     rows_table(&rows)
 }
 
-/// A table of names and values.
+/// A table with one row for each name and value.
 fn rows_table(rows: &[(&str, String)]) -> Markup {
     html! {
         table {
@@ -361,7 +362,7 @@ fn hosts_table(stats: &Stats) -> Markup {
     }
 }
 
-/// The numbers of a host, in the order of the columns.
+/// The numbers of a host, in the order of the columns of [`hosts_table`].
 fn host_cells(host: &HostStats) -> [String; 9] {
     // A host that never answered has no times.
     let time = |span: Option<Duration>| {
@@ -382,7 +383,7 @@ fn host_cells(host: &HostStats) -> [String; 9] {
     ]
 }
 
-/// A URL that the reader can follow, if it is one of the web.
+/// A URL, as a link if its scheme is http or https.
 fn link(url: &str) -> Markup {
     let text = terminal::neutralise(url);
     html! {
@@ -396,16 +397,16 @@ fn link(url: &str) -> Markup {
 
 const STYLE: &str = include_str!("page.css");
 
-/// Files, or directories, that have an entry of their own in the tree map.
+/// The largest number of files or directories with an entry of their own in the tree map.
 const MOST_APART: usize = 20_000;
 
-/// Files in the list of the largest.
+/// The number of rows in the table of the largest files.
 const LARGEST: usize = 15;
 
-/// URLs in the list of what was not read.
+/// The largest number of rows in the table of unread URLs.
 const MOST_UNREAD: usize = 1000;
 
-/// Rows of the table of hosts.
+/// The largest number of rows in the table of hosts.
 const MOST_HOSTS: usize = 50;
 
 #[cfg(test)]
@@ -418,7 +419,7 @@ mod tests {
     use crate::crawl::stats::{Connection, Exchange};
     use crate::find::{Cause, Counts, Kind, SizeRange};
 
-    /// Whether every tag that is opened is closed in its turn, without any error of syntax.
+    /// Asserts that the page has no syntax error and that every opened tag is closed in order.
     fn assert_well_formed(html: &str) {
         let mut open: Vec<Vec<u8>> = Vec::new();
         for token in html5gum::Tokenizer::new(html) {
@@ -532,7 +533,7 @@ mod tests {
         ] {
             assert!(html.contains(part), "{part}");
         }
-        // Nothing of it acts, and nothing comes from elsewhere.
+        // The page contains nothing active and refers to no other file.
         for part in [
             "<script", "<img", "src=", "url(", "@import", "<link", "\u{1b}",
         ] {

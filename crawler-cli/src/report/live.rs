@@ -1,4 +1,5 @@
-//! The live view of a search on standard error: some lines that are redrawn in place and removed at the end.
+//! The live view: lines on standard error that show the progress of a search. They are redrawn in place and removed at
+//! the end.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -14,13 +15,13 @@ use crate::find::Summary;
 /// Whether and how progress is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Progress {
-    /// Several lines if standard error is a terminal.
+    /// The full view if standard error is a terminal, nothing otherwise.
     #[default]
     Auto,
-    /// The same on a terminal; else one line from time to time.
+    /// The full view on a terminal, otherwise one line every second.
     Always,
     Never,
-    /// One line if standard error is a terminal.
+    /// One line if standard error is a terminal, nothing otherwise.
     Line,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Live {
     screen: Screen,
     drawn_at: Option<Instant>,
     speed: Speed,
-    /// Some host had to wait. The line about waiting hosts then stays, so that the other lines do not move.
+    /// Some host had to wait: the line of waiting hosts stays from then on, so that other lines do not jump.
     has_waited: bool,
 }
 
@@ -49,12 +50,12 @@ impl Live {
         }
     }
 
-    /// Calls a function that writes to the terminal, while the view is removed.
+    /// Runs `write`, which writes to the terminal, while the view is removed from the screen.
     pub(crate) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
         self.screen.suspend(write)
     }
 
-    /// Whether the view is on the terminal, where results would mix with it.
+    /// Whether the view is on a terminal, where results would mix with it.
     pub(super) fn is_shown(&self) -> bool {
         self.screen.is_there()
     }
@@ -73,12 +74,12 @@ impl Live {
         self.speed.sample(summary, now);
         if plain {
             let line = progress(summary).join(SEPARATOR);
-            // Without standard error there is no place for a message.
+            // An error on standard error cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{line}");
             return;
         }
         let (width, height) = Screen::size();
-        // Leaves room for the `^C` that a terminal shows.
+        // Leaves room for the `^C` that a terminal prints.
         let width = width.saturating_sub(4);
         let lines = match self.mode {
             Progress::Line => vec![cut(
@@ -100,7 +101,7 @@ impl Live {
     }
 }
 
-/// The progress, as the parts of one line.
+/// The progress as parts of one line.
 fn progress(summary: &Summary) -> Vec<String> {
     let counts = &summary.counts;
     let mut parts = vec![
@@ -119,7 +120,7 @@ fn progress(summary: &Summary) -> Vec<String> {
     parts
 }
 
-/// The number of directories that are done, and of those that are known.
+/// Directories (or pages) read, and all that are known.
 fn directories(summary: &Summary) -> String {
     let done = thousands(summary.counts.directories_done);
     let known = what_is_read(summary, summary.counts.directories);
@@ -129,7 +130,7 @@ fn directories(summary: &Summary) -> String {
 /// The current speed.
 #[derive(Debug, Default)]
 struct Speed {
-    /// When the speed was last measured, with the requests and bytes until then.
+    /// When the speed was last measured, and the requests and bytes until then.
     last: Option<(Instant, u64, u64)>,
     requests: f64,
     bytes: f64,
@@ -140,7 +141,7 @@ impl Speed {
         let (requests, bytes) = (summary.counts.requests, summary.stats.bytes());
         let (since, earlier) = match self.last {
             Some((at, requests, bytes)) => (now.saturating_duration_since(at), (requests, bytes)),
-            // The average since the start.
+            // The first measurement counts from the start of the search.
             None => (summary.elapsed, (0, 0)),
         };
         if self.last.is_some() && since < SAMPLE {
@@ -155,7 +156,7 @@ impl Speed {
     }
 }
 
-/// The lines of the view. A line may be broken between its parts.
+/// The lines of the view. Each consists of parts; a long line is broken between parts.
 fn view(summary: &Summary, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<Vec<String>> {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let mut lines = vec![vec![
@@ -209,7 +210,7 @@ fn labelled(label: &str, mut parts: Vec<String>) -> Vec<String> {
     parts
 }
 
-/// The hosts that wait for something other than answers, the longest wait first.
+/// The hosts that wait for a pause or a rate to end, the longest wait first; `None` if no host waits.
 fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     let hosts = stats.hosts().iter();
     let mut waiting: Vec<_> = hosts
@@ -219,7 +220,7 @@ fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     waiting.sort_by_key(|(waiting, _)| std::cmp::Reverse(waiting.until));
     let shown = waiting.iter().take(SHOWN).map(|(waiting, name)| {
         let left = waiting.until.saturating_duration_since(now);
-        // Whole tenths of a second, at least one, so that the number does not flicker.
+        // Rounded up to tenths of a second: the text does not flicker and is never zero.
         let tenths = left.as_millis().div_ceil(100) as f64;
         format!("{name} {:.1} s ({})", tenths / 10.0, waiting.reason)
     });
@@ -230,8 +231,8 @@ fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// The lines, broken between their parts; a part that does not fit is cut. The first line leaves room for the spinner.
-/// All characters are one column wide: URLs are ASCII.
+/// Breaks the lines between their parts and cuts parts that are too long. The first line leaves room for the spinner.
+/// Assumes that each character is one column wide: URLs are ASCII.
 fn fit(lines: &[Vec<String>], width: usize, height: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for (i, parts) in lines.iter().enumerate() {
@@ -258,7 +259,7 @@ fn fit(lines: &[Vec<String>], width: usize, height: usize) -> Vec<String> {
         }
         rows.push(cut(&row, room));
     }
-    // Lines that scroll away cannot be redrawn.
+    // A line that has scrolled off the screen cannot be redrawn.
     rows.truncate(height.saturating_sub(1).max(1));
     rows
 }
@@ -272,21 +273,21 @@ fn cut(line: &str, room: usize) -> String {
     cut
 }
 
-/// Between the parts of a line.
+/// Separates the parts of a line.
 const SEPARATOR: &str = " · ";
 
-/// A search that ends sooner has no view.
+/// The view appears after this time: shorter searches need none.
 const FIRST: Duration = Duration::from_millis(200);
 
 const REDRAW: Duration = Duration::from_millis(80);
 
-/// The time between two lines without a terminal.
+/// The shortest time between two lines without a terminal.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The time over which the speed is measured.
+/// The shortest time over which the speed is measured.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// The number of hosts in a line.
+/// The largest number of hosts in one line.
 const SHOWN: usize = 3;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! How a search is shown: results on standard output, and on standard error the URLs that could not be read, a live
-//! view when that is a terminal, and a summary.
+//! Shows a search. Standard output has the results; standard error has unread URLs, a live view (on a terminal) and a
+//! summary. The files of this folder format; [`Report`] decides what is written when.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -27,17 +27,17 @@ use rustix::fs;
 pub(crate) use statistics::{summary_text, thousands};
 use tree::Tree;
 
-/// How a search is to be shown.
+/// How a search is shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// Standard output is written at the end, in the order of the URLs.
+    /// Standard output is sorted by URL and written at the end of the search.
     pub(crate) sort: bool,
     pub(crate) progress: Progress,
     pub(crate) summary: SummaryFormat,
-    /// Statistics at the end, on standard error.
+    /// `--report text`: statistics on standard error at the end.
     pub(crate) text_report: bool,
-    /// A page with statistics and charts, in this file.
+    /// `--report html`: the file for a page with statistics and charts.
     pub(crate) html_report: Option<PathBuf>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct Options {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum SummaryFormat {
     Nothing,
-    /// A line on standard error.
+    /// One line on standard error.
     #[default]
     Text,
-    /// An object on standard output, as a line.
+    /// One JSON object as a line on standard output.
     Json,
-    /// The same in this file.
+    /// The same object in this file.
     JsonFile(PathBuf),
 }
 
@@ -58,38 +58,38 @@ pub(crate) enum SummaryFormat {
 #[derive(Debug)]
 pub(crate) struct Report {
     options: Options,
-    /// Results that are not written yet.
+    /// Results not yet written.
     results: Vec<u8>,
-    /// Messages that are not written yet.
+    /// Messages not yet written.
     messages: Vec<u8>,
-    /// Results that wait for the end.
+    /// Results held until the end, for sorting or for the tree.
     collected: Collected,
     live: Live,
     page: Option<Page>,
-    /// Results and the live view are on one terminal.
+    /// Results and the live view share one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
-    /// The last results are there.
+    /// No further results will come.
     is_finished: bool,
-    /// The search is kept in a file: messages are written before its turns are.
+    /// The search keeps its state in a file: messages are written before each commit of the state.
     is_kept: bool,
-    /// Why nothing more is written.
+    /// The error that stopped the output; nothing is written after it.
     failure: Option<io::Error>,
 }
 
-/// Results that wait to be sorted.
+/// Results that are held until the end, and their size in bytes.
 #[derive(Debug)]
 enum Collected {
-    /// The order does not matter, or there were too many results.
+    /// The output is not sorted, or there were too many results to hold.
     Nothing,
     Tree(Tree, usize),
-    /// The output about each entry, with the URL of the entry; and the bytes of all.
+    /// The output of entries with their URLs.
     Rows(Vec<(String, Vec<u8>)>, usize),
 }
 
 impl Report {
     /// # Errors
-    /// The file of a report cannot be written; the message names it.
+    /// A report file cannot be written. The message names the file.
     pub(crate) fn new(options: Options, state: Option<&State>) -> Result<Self, String> {
         let page = options.html_report.clone().map(|path| {
             let name = shown(&path);
@@ -135,22 +135,22 @@ impl Report {
                 self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
             }
             Event::Failed(error) => self.message(&describe(*error)),
-            // The summary counts them.
+            // Counted in the summary.
             Event::Downloaded(_) => {}
             Event::Unkept(error) => self.message(&format!("--state {error}")),
             Event::Turn(summary) => self.live.draw(summary, Instant::now()),
         }
     }
 
-    /// Whether further writing is pointless: the results have no reader any more.
+    /// Whether the output failed, for example because the reader closed the pipe: further output is pointless.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Writes the summary.
+    /// Writes the summary and the report files.
     ///
     /// # Errors
-    /// The results could not be written. A reader that closed its pipe is no error.
+    /// Results or a report file could not be written. A reader that closed the pipe is not an error.
     pub(crate) fn close(mut self, summary: &Summary) -> io::Result<()> {
         self.live.finish();
         match self.failure {
@@ -173,7 +173,7 @@ impl Report {
                 text.push('\n');
             }
         }
-        // Without standard error there is no place for a message.
+        // An error on standard error cannot be reported anywhere.
         let _ = io::stderr().write_all(text.as_bytes());
         let mut outcome = Ok(());
         if let SummaryFormat::JsonFile(path) = &self.options.summary {
@@ -203,7 +203,7 @@ impl Report {
         self.bound();
     }
 
-    /// Output of an action about an entry. It is sorted with the results.
+    /// Adds what an action wrote about an entry, at the place of the entry among the results.
     fn output(&mut self, found: &Found<'_>, written: &[u8]) {
         match &mut self.collected {
             Collected::Nothing | Collected::Tree(..) => self.results.extend_from_slice(written),
@@ -215,7 +215,7 @@ impl Report {
         self.bound();
     }
 
-    /// Gives up the order when the collected results need too much memory.
+    /// Gives up sorting when the held results take too much memory.
     fn bound(&mut self) {
         if let Collected::Tree(_, bytes) | Collected::Rows(_, bytes) = self.collected
             && bytes > MOST_COLLECTED
@@ -225,13 +225,13 @@ impl Report {
         }
     }
 
-    /// Moves what was collected to the results. Later results are not collected any more.
+    /// Moves the held results to the output. Later results are not held.
     fn release(&mut self) {
         match std::mem::replace(&mut self.collected, Collected::Nothing) {
             Collected::Nothing => {}
             Collected::Tree(tree, _) => self.results.extend_from_slice(tree.draw().as_bytes()),
             Collected::Rows(mut rows, _) => {
-                // Stable: the output of several actions about one entry keeps its order.
+                // The sort is stable: the output of several actions about one entry keeps its order.
                 rows.sort_by(|(a, _), (b, _)| tree::order(a, b));
                 for (_, row) in rows {
                     self.results.extend_from_slice(&row);
@@ -258,8 +258,8 @@ impl Reporter for Report {
         ControlFlow::Continue(())
     }
 
-    /// Results are written at once. If they share a terminal with the live view, they may wait for a moment, because the
-    /// view must be removed and drawn again for each write.
+    /// Returns the results to write now. On a terminal shared with the live view, which has to be removed for each
+    /// write, results are delayed by up to [`UNNOTICED`].
     fn results(&mut self) -> Option<Results<'_>> {
         let now = Instant::now();
         let recent = |at: Instant| now.saturating_duration_since(at) < UNNOTICED;
@@ -268,15 +268,15 @@ impl Reporter for Report {
         }
         self.written_at = Some(now);
         if self.is_kept && !self.messages.is_empty() {
-            // Before the turn is kept, which then is not made again; and before it is seen where results go, which may
-            // be the same file.
+            // Written before the commit: committed work is not repeated, so its messages would be lost. Also before the
+            // place in the results file is taken, because standard error may be the same file.
             let messages = std::mem::take(&mut self.messages);
             self.live.suspend(|| {
                 let _ = io::stderr().write_all(&messages);
             });
         }
         if self.is_over() {
-            // The results have no reader.
+            // The reader closed the pipe.
             self.results.clear();
             self.write();
             return None;
@@ -326,7 +326,7 @@ impl Reporter for Report {
     }
 }
 
-/// Reports an error of a file on standard error, with the name of the file.
+/// Reports an error on standard error, with the name of the file.
 fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
     written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
 }
@@ -335,13 +335,13 @@ fn shown(path: &Path) -> String {
     terminal::neutralise(&path.to_string_lossy()).into_owned()
 }
 
-/// An error with its sources, in one line.
+/// An error and its sources in one line.
 pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let more = cause.to_string();
-        // Some errors repeat their source in their own text.
+        // Some errors include their source in their own text.
         if !text.ends_with(&more) {
             text.push_str(": ");
             text.push_str(&more);
@@ -351,10 +351,10 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// How long results may wait on a terminal.
+/// The longest delay of results on a terminal.
 const UNNOTICED: Duration = Duration::from_millis(40);
 
-/// The offset of the next results in the file of standard output; `None` if standard output is no file.
+/// The offset at which the next results are written, if standard output is a file; `None` otherwise.
 fn place_in_file() -> Option<u64> {
     let out = io::stdout();
     let stat = fs::fstat(&out).ok()?;
@@ -367,11 +367,12 @@ fn place_in_file() -> Option<u64> {
     }
 }
 
-/// Writes the missing part of results that were to be written at this offset of the file. Without a file, writes all.
+/// Writes the rest of results whose writing began at offset `place` of the file on standard output. Writes all of them
+/// if standard output was or is no file.
 pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let missing = match (place, place_in_file()) {
         (Some(began), Some(end)) => {
-            // A shorter file is another file, or was emptied.
+            // A shorter file is another file, or was truncated.
             let written = end.saturating_sub(began);
             usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
         }
@@ -382,8 +383,8 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     out.flush()
 }
 
-/// Bytes of results that may wait for the end.
+/// The largest number of bytes of results that are held for sorting.
 const MOST_COLLECTED: usize = 1 << 30;
 
-/// The memory of a collected result without its text, roughly.
+/// The approximate memory of a held result beside its text, in bytes.
 const OVERHEAD: usize = 64;

@@ -1,5 +1,5 @@
-//! Lines at the bottom of a terminal that are redrawn in place. New lines overwrite old ones in a single write, without
-//! erasing them first, so that nothing flickers.
+//! Lines at the bottom of a terminal, redrawn in place. New lines overwrite old ones in a single write, without erasing
+//! first, so that nothing flickers.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,14 +10,14 @@ use console::Term;
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     is_there: bool,
-    /// The lines on the screen, without colours.
+    /// The lines on the terminal, without colours.
     lines: Vec<String>,
-    /// How often the lines were drawn; chooses the picture of the spinner.
+    /// The number of redraws; turns the spinner.
     drawn: usize,
 }
 
 impl Screen {
-    /// A screen that shows nothing if standard error is no terminal, or a terminal that can only print.
+    /// A screen on standard error; shows nothing if standard error is no terminal or a terminal that can only print.
     pub(super) fn stderr() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         Self {
@@ -30,19 +30,19 @@ impl Screen {
         self.is_there
     }
 
-    /// Columns and rows.
+    /// Columns and rows of the terminal.
     pub(super) fn size() -> (usize, usize) {
         let size = Term::stderr().size_checked();
         size.map_or((80, 24), |(rows, columns)| (columns.into(), rows.into()))
     }
 
-    /// Replaces the lines, with a spinner before the first.
+    /// Replaces the shown lines, with a spinner before the first line.
     pub(super) fn draw(&mut self, lines: Vec<String>) {
         self.drawn += 1;
         self.replace(lines);
     }
 
-    /// Calls a function that writes to the terminal, while the lines are removed.
+    /// Runs `write`, which writes to the terminal, while the lines are removed.
     pub(super) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
         let lines = std::mem::take(&mut self.lines);
         if lines.is_empty() {
@@ -55,7 +55,7 @@ impl Screen {
         outcome
     }
 
-    /// Removes the lines.
+    /// Removes all lines.
     pub(super) fn clear(&mut self) {
         self.replace(Vec::new());
     }
@@ -67,16 +67,15 @@ impl Screen {
         let spinner = SPINNER[self.drawn % SPINNER.len()];
         let spinner = console::style(spinner).cyan().for_stderr().to_string();
         let text = redrawn(&self.lines, &lines, &spinner, Self::size().0);
-        // Without standard error there is no place for a message.
+        // An error on standard error cannot be reported anywhere.
         let _ = io::stderr().write_all(text.as_bytes());
         self.lines = lines;
     }
 }
 
-/// The characters that replace `old` lines by `new` lines on a terminal of this width. The cursor is at the end of the
-/// old lines.
+/// The bytes that replace the lines `old` by `new` on a terminal of `width` columns. The cursor is at the end of `old`.
 fn redrawn(old: &[String], new: &[String], spinner: &str, width: usize) -> String {
-    // A terminal that became narrower has broken the lines that do not fit any more.
+    // A terminal that has become narrower has broken the old lines into more rows.
     let rows = old.iter().enumerate().map(|(i, line)| {
         let columns = line.chars().count() + if i == 0 { LEAD } else { 0 };
         columns.div_ceil(width.max(1)).max(1)
@@ -97,7 +96,7 @@ fn redrawn(old: &[String], new: &[String], spinner: &str, width: usize) -> Strin
     text + "\x1b[J"
 }
 
-/// Columns of the spinner, with the blank after it.
+/// Columns of the spinner and the blank after it.
 pub(super) const LEAD: usize = 2;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -139,14 +138,14 @@ mod tests {
             assert_eq!(shown, expected);
             old = new;
         }
-        // The cursor is where the next result goes.
+        // The cursor is where the next result is written.
         assert_eq!(terminal.screen().cursor_position().1, 0);
     }
 
     #[test]
     fn what_a_narrower_terminal_has_broken_is_found_again() {
         let old = lines(&["x".repeat(30).as_str(), "y", "z".repeat(20).as_str()]);
-        // As a terminal of 20 columns breaks them.
+        // The rows as a terminal of 20 columns breaks the lines.
         let mut terminal = vt100::Parser::new(10, 20, 0);
         terminal.process(format!("result\r\n* {}\r\ny\r\n{}", old[0], old[2]).as_bytes());
         terminal.process(redrawn(&old, &lines(&["new"]), "*", 20).as_bytes());

@@ -1,4 +1,4 @@
-//! How much is in which directory and file, within a bounded memory.
+//! Sums of files and bytes by directory and file, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::statistics::{count, size_text};
 use crate::find::range::SizeRange;
 use crate::find::{Found, Kind};
 
-/// Files and their bytes: by file while there are not too many, and then by directory.
+/// Numbers and bytes of files: by file at first, by directory when there are too many files.
 #[derive(Debug)]
 pub(super) struct Sizes {
     /// By URL. The URL of a directory ends in `/`.
@@ -20,7 +20,7 @@ pub(super) struct Sizes {
 enum Kept {
     Files,
     Directories,
-    /// Directories down to this depth; a deeper one is counted for the directory of this depth above it.
+    /// Directories down to this depth. A deeper directory is counted for its ancestor of this depth.
     DownTo(usize),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Weight {
 }
 
 impl Sizes {
-    /// Has at most `most` entries, but at least one for each host.
+    /// Sums with at most `most` entries, but at least one for each host.
     pub(super) fn new(most: usize) -> Self {
         Self {
             weights: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl Weight {
 }
 
 impl Kept {
-    /// The URL that a file or a directory is counted for.
+    /// The URL of the entry for which a file or directory is counted.
     fn cut(self, url: &str) -> &str {
         let deepest = match self {
             Self::Files => return url,
@@ -124,7 +124,7 @@ fn depth(url: &str) -> usize {
         .saturating_sub(1)
 }
 
-/// Where the path begins.
+/// The offset at which the path begins.
 pub(super) fn host_length(url: &str) -> usize {
     let host = url.find("://").map_or(0, |at| at + 3);
     url[host..].find('/').map_or(url.len(), |at| host + at)

@@ -1,4 +1,4 @@
-//! The statistics of a search at its end: the summary in one line or as JSON, and the report of `--report text`.
+//! The statistics of a search as text or JSON: the summary, and the report of `--report text`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     text
 }
 
-/// `--summary json`: one object, as a line.
+/// `--summary json`: one object on one line.
 pub(super) fn summary_json(summary: &Summary) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let (opened, reused) = stats.connections();
@@ -124,7 +124,7 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
     text
 }
 
-/// The progress of the downloads, as the parts of one line.
+/// The progress of the downloads as parts of one line.
 pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     let mut parts = vec![format!(
         "{}/{}",
@@ -176,7 +176,7 @@ fn classes(classes: &BTreeMap<Class, u64>) -> Value {
     Value::Object(entries.collect())
 }
 
-/// `--report text`: where requests and time went, in a few lines.
+/// `--report text`: a few lines about requests, latency, connections, time and hosts.
 pub(super) fn report_text(summary: &Summary) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let mut text = String::new();
@@ -226,20 +226,20 @@ pub(super) fn report_text(summary: &Summary) -> String {
     text
 }
 
-/// Hosts, the one with the slowest answers first.
+/// The hosts, sorted by mean latency, the slowest first.
 pub(super) fn by_slowness(hosts: &[HostStats]) -> impl Iterator<Item = &HostStats> {
     let mut hosts: Vec<_> = hosts.iter().collect();
     hosts.sort_by_key(|host| std::cmp::Reverse(host.mean()));
     hosts.into_iter()
 }
 
-/// Where the time went.
+/// What the search spent its time on.
 pub(super) struct Spent {
-    /// Waiting for answers.
+    /// Waiting for answers: requests were in flight and nothing was there to read.
     pub(super) hosts: Duration,
-    /// No host could be asked, because of rates, delays or pauses.
+    /// Held back: no host was allowed another request.
     pub(super) held: Duration,
-    /// Computing.
+    /// Processor time.
     pub(super) cpu: Duration,
 }
 
@@ -288,7 +288,7 @@ pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
     format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 
-/// Classes of failures with their numbers, the most frequent first.
+/// The error classes with their counts, the most frequent first; at most `most` of them.
 pub(super) fn classes_texts(classes: &BTreeMap<Class, u64>, most: usize) -> Vec<String> {
     let mut sorted: Vec<_> = classes.iter().collect();
     sorted.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
@@ -305,7 +305,7 @@ pub(super) fn classes_text(classes: &BTreeMap<Class, u64>) -> String {
     classes_texts(classes, usize::MAX).join(" · ")
 }
 
-/// A number of directories, or of pages.
+/// A number of directories (or pages, when pages are followed).
 pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
     match summary.follow {
         Follow::Listings => count(n, "directory", "directories"),
@@ -313,12 +313,12 @@ pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
     }
 }
 
-/// A number with its noun.
+/// A number and its noun: `1 file`, `2,000 files`.
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
-/// A number with commas.
+/// A number with commas between thousands.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -331,7 +331,7 @@ pub(crate) fn thousands(n: u64) -> String {
     out
 }
 
-/// Bytes, in powers of 1024.
+/// A number of bytes with a unit that is a power of 1024.
 pub(super) fn size_text(bytes: u64) -> String {
     let mut unit = "B";
     let mut size = bytes as f64;
@@ -349,7 +349,7 @@ pub(super) fn size_text(bytes: u64) -> String {
     }
 }
 
-/// A time, to two or three digits.
+/// A duration with two or three digits.
 pub(super) fn span_text(span: Duration) -> String {
     let micros = span.as_micros();
     let ms = micros as f64 / 1e3;
@@ -372,7 +372,7 @@ pub(super) fn clock_text(span: Duration) -> String {
     }
 }
 
-/// Hosts in the text report. `--summary json` has all hosts.
+/// The largest number of hosts in the text report; `--summary json` has all.
 const HOSTS_SHOWN: usize = 10;
 
 #[cfg(test)]

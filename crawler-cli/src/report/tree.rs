@@ -1,4 +1,4 @@
-//! `--tree`: the results as a picture of their hierarchy, in the style of tree(1), and the order of `--sort`.
+//! `--tree`: the results drawn as a tree, in the style of tree(1); and the order of `--sort`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,27 +11,27 @@ use crate::find::range::SizeRange;
 use crate::find::{Found, Kind};
 use crate::terminal;
 
-/// The hierarchy of the results so far.
+/// The tree of the results so far.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// By the URLs of the starts.
+    /// By the URL of the start.
     roots: BTreeMap<String, Node>,
     files: u64,
     directories: u64,
-    /// The sum of all sizes.
+    /// The sum of the files' sizes.
     size: Sum,
 }
 
-/// A file or directory; without a `kind`, it is no result, but has results below it.
+/// A file or directory. Without `kind`: an ancestor of results that is no result itself.
 #[derive(Debug, Default)]
 struct Node {
     kind: Option<Kind>,
     size: Option<SizeRange>,
-    /// By their segments as in the URL.
+    /// Children by their segment in the URL.
     below: BTreeMap<String, Node>,
 }
 
-/// A sum of sizes. Some of them may be unknown or not exact.
+/// A sum of sizes, some of which are inexact or unknown.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     lo: u64,
@@ -60,7 +60,7 @@ impl Tree {
         node.size = found.size;
     }
 
-    /// The picture and the counts.
+    /// The drawing, and a line with counts.
     pub(super) fn draw(&self) -> String {
         let mut text = String::new();
         for (url, node) in &self.roots {
@@ -131,7 +131,7 @@ impl Sum {
     }
 }
 
-/// A size for a reader, with a tilde if it is not exact.
+/// A size for people: `~` marks an inexact size, `?` an unknown one.
 pub(super) fn size_range_text(size: Option<SizeRange>) -> String {
     match size {
         None => "?".to_owned(),
@@ -140,7 +140,7 @@ pub(super) fn size_range_text(size: Option<SizeRange>) -> String {
     }
 }
 
-/// The URL of the start, and what is below it.
+/// Splits a URL of this depth into the URL of its start and the rest.
 fn split_at_depth(url: &str, depth: u32) -> (&str, &str) {
     let body = url.strip_suffix('/').unwrap_or(url);
     let mut at = url.len();
@@ -151,7 +151,7 @@ fn split_at_depth(url: &str, depth: u32) -> (&str, &str) {
     url.split_at(at)
 }
 
-/// The order of URLs in which the entries of a directory directly follow the directory.
+/// The order of URLs in which the content of a directory follows directly after the directory.
 pub(super) fn order(a: &str, b: &str) -> Ordering {
     a.split('/').cmp(b.split('/'))
 }

@@ -1,5 +1,5 @@
-//! The picture of sizes by directory: rectangles within rectangles, each as large as its share (Bruls, Huizing, van
-//! Wijk: Squarified Treemaps, 2000).
+//! The tree map of sizes by directory: nested rectangles whose areas are the shares (Bruls, Huizing, van Wijk:
+//! Squarified Treemaps, 2000).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::sizes::{Sizes, Weight, host_length};
 use super::statistics::size_text;
 use crate::terminal;
 
-/// The picture, of bytes if any are known, and else of files; `None` if there are no files.
+/// The tree map: of bytes if any size is known, otherwise of numbers of files. `None` if there are no files.
 pub(super) fn treemap(sizes: &Sizes, width: f64, height: f64) -> Option<Markup> {
     let mut root = Node::default();
     for (url, weight) in sizes.weights() {
@@ -41,13 +41,13 @@ pub(super) fn treemap(sizes: &Sizes, width: f64, height: f64) -> Option<Markup> 
     })
 }
 
-/// A directory of the picture, or a file.
+/// A directory or a file of the tree map.
 #[derive(Debug, Default)]
 struct Node {
     is_file: bool,
-    /// Of a directory: the files in it that have no entry. Of a file: the file.
+    /// Of a directory: its files without an entry of their own. Of a file: the file.
     own: Weight,
-    /// With everything below it.
+    /// The sum of `own` and everything below.
     all: Weight,
     below: BTreeMap<String, Node>,
 }
@@ -66,8 +66,8 @@ impl Node {
         node.is_file = !url.ends_with('/');
     }
 
-    /// Starts at the first directory that has more than one entry, as the only one in the picture. Each of several
-    /// hosts has a part of the picture.
+    /// Joins the chain of directories at the top that have a single entry into one frame. Several hosts each get their
+    /// own rectangle.
     fn without_corridors(mut self) -> Self {
         let mut name = String::new();
         while self.own.files == 0
@@ -103,31 +103,31 @@ struct Area {
     height: f64,
 }
 
-/// How the picture is drawn.
+/// What the areas mean.
 struct Map {
-    /// A share is one of bytes, and not one of files.
+    /// Areas are shares of bytes, otherwise of numbers of files.
     by_bytes: bool,
 }
 
-/// Where in the hierarchy a directory is.
+/// The position of a directory in the tree.
 #[derive(Clone, Copy)]
 struct Branch<'a> {
     path: &'a str,
     level: usize,
-    /// The number of the colour, once there is more than one branch.
+    /// The index of the colour; set at the first level with more than one rectangle.
     hue: Option<usize>,
 }
 
-/// A rectangle: a file, a directory, or the files of a directory that have no entry.
+/// A rectangle: a file, a directory, or the files of a directory without entries of their own.
 struct Part<'a> {
     name: &'a str,
-    /// `None`: the files without an entry.
+    /// `None`: the files without entries of their own.
     node: Option<&'a Node>,
     weight: Weight,
 }
 
 impl Map {
-    /// What is in a directory.
+    /// Draws the content of a directory.
     fn directory(&self, node: &Node, branch: Branch<'_>, area: Area) -> Markup {
         let mut parts: Vec<_> = node
             .below
@@ -160,7 +160,7 @@ impl Map {
                     path => format!("{path}/{}", part.name),
                 };
                 @let hue = match (branch.level, parts.len()) {
-                    // A single one at the top is the frame of all.
+                    // A single rectangle at the top is the frame of the map.
                     (0, 1) => None,
                     _ => Some(branch.hue.unwrap_or(i % HUES)),
                 };
@@ -199,10 +199,10 @@ impl Map {
 }
 
 impl Part<'_> {
-    /// What follows the path when the reader points at the rectangle.
+    /// The tooltip after the path.
     fn description(&self) -> String {
         match self.node {
-            // A file whose size is not known.
+            // A file of unknown size.
             Some(node) if node.is_file && self.weight.bytes == 0 => String::new(),
             Some(node) if node.is_file => format!(" – {}", size_text(self.weight.bytes)),
             Some(_) => format!("/ – {}", self.weight.text()),
@@ -215,17 +215,17 @@ impl Part<'_> {
             Some(_) => self.name,
             None => "files",
         };
-        // The label of a small host would have room for the scheme only.
+        // Drop the scheme: a small rectangle would show nothing else.
         decoded(name.split_once("://").map_or(name, |(_, host)| host))
     }
 }
 
-/// A length in the picture.
+/// A length in SVG user units.
 pub(super) fn px(length: f64) -> String {
     format!("{length:.1}")
 }
 
-/// A path as text that no program acts on.
+/// A decoded path, with control characters escaped.
 fn decoded(path: &str) -> String {
     let text = percent_decode_str(path).decode_utf8_lossy();
     terminal::neutralise(&text).into_owned()
@@ -240,13 +240,14 @@ fn shortened(text: &str, room: usize) -> String {
     cut
 }
 
-/// Rectangles that fill `area`, in the order of the weights. No weight is zero or larger than the one before.
+/// Rectangles that fill `area` in proportion to the weights, in their order. Weights are positive and in descending
+/// order.
 fn squarify(weights: &[f64], mut area: Area) -> Vec<Area> {
     let mut areas = Vec::with_capacity(weights.len());
     let mut left: f64 = weights.iter().sum();
     let mut at = 0;
     while at < weights.len() {
-        // A row along the shorter side takes weights while that makes its rectangles more like squares.
+        // A row along the shorter side takes further weights while they make its rectangles more square.
         let side = area.width.min(area.height).max(f64::MIN_POSITIVE);
         let scale = area.width * area.height / left;
         let mut end = at + 1;
@@ -301,10 +302,10 @@ fn squarify(weights: &[f64], mut area: Area) -> Vec<Area> {
     areas
 }
 
-/// Colours of branches.
+/// The number of colours.
 const HUES: usize = 8;
 
-/// Smaller rectangles are left out, in pixels. Bounds their number.
+/// The smallest area that is drawn, in square pixels. Bounds the number of rectangles.
 const SMALLEST: f64 = 80.0;
 
 #[cfg(test)]
