@@ -1,5 +1,5 @@
-//! Hosts of one address, for a crawl that takes them for one: their connections, requests and pauses count together,
-//! and they take turns.
+//! Groups the hosts with the same IP address, for a crawl that limits them together: their connections, requests and
+//! pauses count as those of one host, and they send in turns.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,40 +12,40 @@ use super::policy::HostPolicy;
 use super::politeness::pace;
 use super::work::HostWork;
 
-/// Which hosts have which address; each the first one that it was reached at.
+/// The groups by address. A host belongs to the first address at which it was reached.
 #[derive(Debug)]
 pub(super) struct AddressGroups {
     by_address: HashMap<IpAddr, Group>,
     address_of: HashMap<HostId, IpAddr>,
-    /// Requests that may be under way to the hosts of one address.
+    /// The largest number of requests in flight to one address.
     most: usize,
     policy: HostPolicy,
 }
 
-/// The hosts of one address, with what is the same for them all, so that not each of them is looked at for each.
+/// The hosts of one address. Holds sums over the hosts, so that a request of one host does not visit all others.
 #[derive(Debug)]
 struct Group {
     hosts: Vec<HostId>,
-    /// Which of them has the next turn.
+    /// Index of the host that may send next.
     next: usize,
-    /// Their calls in the client.
+    /// Calls of these hosts in the client.
     in_flight: usize,
-    /// Those that have set limits of their own: by a pause, a refusal, their robots.txt.
+    /// Hosts with limits of their own: from a pause, a refusal or their robots.txt.
     limited: Vec<HostId>,
-    /// How many calls these let be under way.
+    /// The smallest window of the limited hosts, in requests.
     window: usize,
-    /// Until when these let nothing be sent. Stays when it has passed.
+    /// The latest end of a pause of the limited hosts. Stays set after that time.
     held_until: Option<Instant>,
     /// The crawl's own limits on the rate of requests.
     pace: Vec<RateLimiter>,
 }
 
-/// The turns of the hosts of one address.
+/// The order in which the hosts of one address may send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
-    /// How many hosts there are.
+    /// The number of hosts.
     pub(super) hosts: usize,
-    /// Which of them is the next one.
+    /// Index of the host that may send next.
     pub(super) next: usize,
 }
 
@@ -54,7 +54,7 @@ impl Group {
         self.in_flight < most.min(self.window)
     }
 
-    /// After something has changed with those that have limits of their own.
+    /// Recomputes the sums after a change of a limited host.
     fn sum_up<W: HostWork>(&mut self, now: Instant, hosts: &mut Hosts<W>) {
         self.window = usize::MAX;
         for &host in &self.limited {
@@ -76,7 +76,7 @@ impl AddressGroups {
         }
     }
 
-    /// A host was reached at this address while so many calls to it were in flight.
+    /// Notes that a host was reached at this address while `in_flight` calls to the host were in flight.
     pub(super) fn add(&mut self, host: HostId, ip: IpAddr, in_flight: usize) {
         if self.address_of.contains_key(&host) {
             return;
@@ -104,12 +104,12 @@ impl AddressGroups {
         self.by_address.get_mut(self.address_of.get(&host)?)
     }
 
-    /// Whether there is room for a request of this host; `None` if its address is not known.
+    /// Whether the host's address has room for another request; `None` if the address is not known.
     pub(super) fn has_room(&self, host: HostId) -> Option<bool> {
         self.of(host).map(|group| group.has_room(self.most))
     }
 
-    /// Until when the hosts of its address keep this host waiting, if they do at `now`.
+    /// Until when the hosts of the same address keep this host waiting; `None` if it need not wait.
     pub(super) fn held_until(&mut self, host: HostId, now: Instant) -> Option<Instant> {
         let group = self.of_mut(host)?;
         let pace = group.pace.iter_mut();
@@ -118,13 +118,13 @@ impl AddressGroups {
         until.filter(|until| *until > now)
     }
 
-    /// Whether the host is alone, or the first one of its address.
+    /// Whether the host is the first of its address, or its address is not known.
     pub(super) fn is_first(&self, host: HostId) -> bool {
         self.of(host)
             .is_none_or(|group| group.hosts.first() == Some(&host))
     }
 
-    /// The turns of the hosts of its address, if that is known.
+    /// The turns at the host's address; `None` if the address is not known.
     pub(super) fn turns(&self, host: HostId) -> Option<Turns> {
         self.of(host).map(|group| Turns {
             hosts: group.hosts.len(),
@@ -132,20 +132,20 @@ impl AddressGroups {
         })
     }
 
-    /// The host at this place among those of the address, if there is room for a request.
+    /// The host with this index at the address of `host`; `None` if the address has no room for a request.
     pub(super) fn at(&self, host: HostId, place: usize) -> Option<HostId> {
         let group = self.of(host).filter(|group| group.has_room(self.most))?;
         group.hosts.get(place).copied()
     }
 
-    /// The host at this place has sent something.
+    /// Notes that the host with this index has sent a request.
     pub(super) fn note_turn(&mut self, host: HostId, place: usize) {
         if let Some(group) = self.of_mut(host) {
             group.next = (place + 1) % group.hosts.len();
         }
     }
 
-    /// The host was sent a request, which counts for the others of its address, too.
+    /// A request was sent to the host. It counts against the limits of all hosts of the address.
     pub(super) fn handle_sent<W: HostWork>(
         &mut self,
         host: HostId,
@@ -165,14 +165,14 @@ impl AddressGroups {
         group.sum_up(now, hosts);
     }
 
-    /// A request to the host is over.
+    /// A request to the host ended.
     pub(super) fn handle_over(&mut self, host: HostId) {
         if let Some(group) = self.of_mut(host) {
             group.in_flight -= 1;
         }
     }
 
-    /// The host has answered, or not, and may have set limits by that.
+    /// A request to the host succeeded or failed, which may have set limits.
     pub(super) fn note_limits<W: HostWork>(
         &mut self,
         host: HostId,

@@ -1,9 +1,9 @@
-//! Which addresses a crawl may connect to. A page or a redirect can name any host, and a name can stand for any
-//! address: without a guard, a server could have the crawler ask the network that it runs in.
+//! Which addresses a crawl may connect to. A page or a redirect can name any host, and a name can resolve to any
+//! address: without this guard, a server could direct the crawler to the private network that it runs in.
 //!
-//! Addresses of the public internet are free; of all others, only those that the given hosts have: the starts', which
-//! somebody chose, and the proxies'. What is judged is the address that is connected to, in each form that IPv6 has for
-//! it ([`AddressPolicy::deny_private`]); connections that are used again were judged when they were opened.
+//! Public addresses are allowed. Other addresses are allowed only if they belong to the given hosts: the starts and the
+//! proxies. The address of each new connection is checked, in every form that IPv6 has for it
+//! ([`AddressPolicy::deny_private`]). A reused connection was checked when it was opened.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use courser::{AddressPolicy, Answer, Reply, Resolver};
 use url::Host;
 
-/// Lets a crawl connect to public addresses and to those of the given hosts.
+/// Allows connections to public addresses and to the addresses of the given hosts.
 ///
-/// Its two halves belong to one client: the [`policy`](Self::policy) judges, and the [`resolver`](Self::resolver) tells
-/// it what addresses the given names have.
+/// Both halves belong to the same client: the [`policy`](Self::policy) checks addresses, and the
+/// [`resolver`](Self::resolver) records the addresses of the given names.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    given: Arc<Mutex<Given>>,
+    given: Arc<Mutex<GivenHosts>>,
 }
 
 /// The given hosts.
 #[derive(Debug, Default)]
-struct Given {
+struct GivenHosts {
     names: HashMap<String, Network>,
-    /// Addresses that are not public and may be connected to all the same: those that are given themselves, and those
-    /// that were learnt, while there are not [`MOST_ADDRESSES`].
+    /// Private addresses that are allowed: those given as literals, and those learnt from lookups. At most
+    /// [`MOST_ADDRESSES`] are learnt.
     private: HashSet<IpAddr>,
 }
 
-/// Where a name belongs, by the first answer for it. A name of the public internet that turns to a private address
-/// later is a trick (DNS rebinding); one of our own network may move there.
+/// The network of a name, by its first lookup. A public name that resolves to a private address later is an attack (DNS
+/// rebinding); a private name may move within the private network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Network {
     Unknown,
@@ -40,9 +40,9 @@ enum Network {
 }
 
 impl Guard {
-    /// For a crawl that is told to go to these hosts.
+    /// A guard for a crawl that was given these hosts.
     pub fn new<'h>(hosts: impl IntoIterator<Item = Host<&'h str>>) -> Self {
-        let mut given = Given::default();
+        let mut given = GivenHosts::default();
         for host in hosts {
             given.add(host);
         }
@@ -51,7 +51,7 @@ impl Guard {
         }
     }
 
-    /// Refuses what is neither public nor an address of a given host.
+    /// Denies private addresses that belong to no given host.
     pub fn policy(&self) -> AddressPolicy {
         let given = Arc::clone(&self.given);
         let public = AddressPolicy::deny_private();
@@ -60,21 +60,21 @@ impl Guard {
         }))
     }
 
-    /// Asks `inner`, and learns from its answers what addresses the given names have.
+    /// Looks up names with `inner` and records the addresses of the given names.
     pub fn resolver<R: Resolver>(&self, inner: R) -> impl Resolver + use<R> {
-        Learning {
+        LearningResolver {
             inner,
             given: Arc::clone(&self.given),
         }
     }
 }
 
-impl Given {
+impl GivenHosts {
     fn add(&mut self, host: Host<&str>) {
         match host {
             Host::Ipv4(ip) => self.private.extend([IpAddr::from(ip)]),
             Host::Ipv6(ip) => self.private.extend([IpAddr::from(ip)]),
-            // What the client makes of it without asking anybody (RFC 6761 §6.3).
+            // The client resolves these names itself (RFC 6761 §6.3).
             Host::Domain(name) if is_localhost(name) => {
                 let ips: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                 self.private.extend(ips);
@@ -98,7 +98,7 @@ impl Given {
         let (public, private): (Vec<IpAddr>, Vec<IpAddr>) =
             ips.iter().partition(|ip| public.allows(**ip));
         if *network == Network::Unknown && !ips.is_empty() {
-            // Public as soon as any address is, so that a private one beside it is not trusted.
+            // One public address makes the name public, so that a private address beside it is denied.
             *network = if public.is_empty() {
                 Network::Private
             } else {
@@ -111,12 +111,12 @@ impl Given {
     }
 }
 
-struct Learning<R> {
+struct LearningResolver<R> {
     inner: R,
-    given: Arc<Mutex<Given>>,
+    given: Arc<Mutex<GivenHosts>>,
 }
 
-impl<R: Resolver> Resolver for Learning<R> {
+impl<R: Resolver> Resolver for LearningResolver<R> {
     fn lookup(&mut self, name: &str, reply: Reply) {
         let key = canonical(name);
         if !lock(&self.given).names.contains_key(&key) {
@@ -124,7 +124,7 @@ impl<R: Resolver> Resolver for Learning<R> {
         }
         let given = Arc::clone(&self.given);
         let learning = Reply::new(move |answer| {
-            // Before anybody can connect to what it says.
+            // Recorded before the client receives the addresses and can connect.
             lock(&given).learn(&key, &answer);
             reply.answer(answer);
         });
@@ -132,12 +132,12 @@ impl<R: Resolver> Resolver for Learning<R> {
     }
 }
 
-/// No lock is held where anything could panic but for want of memory; the sets are whole at any time.
-fn lock(given: &Mutex<Given>) -> MutexGuard<'_, Given> {
+/// The data is valid after every statement, so it stays valid if another thread panics with the lock held.
+fn lock(given: &Mutex<GivenHosts>) -> MutexGuard<'_, GivenHosts> {
     given.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lower case, without the dot of the root.
+/// In lower case, without the final dot.
 fn canonical(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -147,7 +147,7 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Private addresses after which none are learnt any more: more than any given names have.
+/// The largest number of private addresses; more than any set of given names has.
 const MOST_ADDRESSES: usize = 4096;
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one name after the other from a script, on the asking thread.
+    /// Answers lookups of each name from a script, one answer after the other, on the calling thread.
     struct Scripted(HashMap<&'static str, Vec<&'static str>>);
 
     impl Resolver for Scripted {
@@ -242,7 +242,7 @@ mod tests {
         assert!(!allows(&guard, "10.0.16.1"));
     }
 
-    /// What a resolver that is asked so often for a name lets through.
+    /// Whether the guard allows an address after this number of lookups.
     fn asked(
         times: usize,
         starts: &[&str],
@@ -271,16 +271,16 @@ mod tests {
         assert!(asked(1, start, "start.test.", intranet, "fd00::1"));
         assert!(!asked(1, start, "start.test", intranet, "10.0.0.2"));
         assert!(asked(2, start, "start.test", intranet, "10.0.0.2"));
-        // A host that is no start.
+        // A host that was not given.
         assert!(!asked(2, start, "other.test", intranet, "10.0.0.1"));
-        // Rebinding, at once or later.
+        // DNS rebinding, immediately or later.
         let rebound = &["93.184.215.14", "10.0.0.1"][..];
         assert!(!asked(2, start, "start.test", rebound, "10.0.0.1"));
         let mixed = &["93.184.215.14 10.0.0.1"][..];
         assert!(!asked(1, start, "start.test", mixed, "10.0.0.1"));
     }
 
-    /// A server at that address, which sends everybody elsewhere, and counts them.
+    /// A server at this address that redirects all requests, and returns its number of connections.
     fn redirecting(ip: &str, to: &str) -> (u16, TcpListener) {
         let listener = TcpListener::bind((ip, 0)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();

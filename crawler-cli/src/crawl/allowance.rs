@@ -1,47 +1,47 @@
-//! How much a host takes: how many requests at a time, and how many a second. Without limits until it refuses some with
-//! 429 or 503; then by what it has answered well before it refused. Pure: time is an argument.
+//! How many requests a host accepts, at a time and per second. There are no limits until the host refuses requests with
+//! 429 or 503; then the limits follow from what the host answered before its refusals. Pure: time is an argument.
 //!
-//! What it refuses is not known, so both limits follow, each from its own evidence. A host that takes 16 requests at a
-//! time answers 16 of 64 and refuses the others at once. One that takes 300 a second answers some, and refuses all that
-//! come sooner than the others. From one pause to the next is one *flight*; it ends with the first refusal, and what was
-//! under way by then belongs to it.
+//! The host does not say which limit was exceeded, so both limits adapt, each from its own evidence. A host that
+//! accepts 16 requests at a time answers 16 of 64 and refuses the others at once. A host that accepts 300 per second
+//! answers some, and refuses those that come too soon. The time between two pauses is one *period*; a period ends at
+//! its first refusal, and requests that were in flight then still belong to it.
 
 use std::time::{Duration, Instant};
 
-/// How much a host takes.
+/// The learned limits of one host.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     window: Option<Limit>,
-    /// Requests a second.
+    /// Requests per second.
     rate: Option<Limit>,
-    /// What the limits are at the latest time seen.
+    /// The values of the limits at the last [`handle_time`](Self::handle_time).
     window_now: Option<usize>,
     rate_now: Option<f64>,
-    /// By the rate, nothing is sent before.
+    /// The earliest time of the next request, by the rate.
     next_at: Option<Instant>,
-    flight: Flight,
-    /// In a row, that have answered fewer requests than may be under way.
-    short_flights: u32,
-    /// Of all flights that a pause has followed, and the length of those pauses.
+    period: Period,
+    /// Consecutive periods with fewer answers than requests allowed in flight.
+    short_periods: u32,
+    /// Answers in all periods that ended with a pause, and the sum of those pauses.
     good: f64,
     paused: Duration,
 }
 
-/// A limit that grows: not for some seconds, and then ever faster.
+/// A limit that grows with the cube of time: hardly at first, then faster and faster.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     value: f64,
     since: Instant,
 }
 
-/// What came of the requests since the last pause.
+/// The results of the requests since the last pause.
 #[derive(Debug, Default)]
-struct Flight {
+struct Period {
     began: Option<Instant>,
     good: u32,
     good_at: Option<Instant>,
     refused: u32,
-    /// The first one, and how many had been under way.
+    /// When the first refusal came, and how many requests were in flight then.
     refused_at: Option<(Instant, usize)>,
 }
 
@@ -54,28 +54,28 @@ impl Limit {
 }
 
 impl Allowance {
-    /// How many requests may be under way.
+    /// How many requests may be in flight.
     pub(crate) fn window(&self) -> usize {
         self.window_now.unwrap_or(usize::MAX)
     }
 
-    /// When the next request may be sent.
+    /// The earliest time of the next request; `None`: at any time.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.next_at
     }
 
-    /// Requests may be sent, if the limits let them.
+    /// Brings the limits up to date, before a request is considered.
     pub(crate) fn handle_time(&mut self, now: Instant) {
-        if let Some((refused_at, under_way)) = self.flight.refused_at {
+        if let Some((refused_at, under_way)) = self.period.refused_at {
             self.learn(now, refused_at, under_way);
         }
-        // A whole number that is not too large for any limit.
+        // The cast saturates.
         self.window_now = self.window.map(|limit| limit.at(now) as usize);
         self.rate_now = self.rate.map(|limit| limit.at(now));
     }
 
     pub(crate) fn handle_sent(&mut self, now: Instant) {
-        self.flight.began.get_or_insert(now);
+        self.period.began.get_or_insert(now);
         let Some(rate) = self.rate_now else {
             return;
         };
@@ -83,44 +83,44 @@ impl Allowance {
         self.next_at = Some(due + Duration::from_secs_f64(1.0 / rate));
     }
 
-    /// Something else keeps requests back: that time says nothing about the host.
+    /// Other limits hold requests back: the time until now says nothing about the host.
     pub(crate) fn handle_held(&mut self, now: Instant) {
-        self.flight.began = self.flight.began.map(|_| now);
+        self.period.began = self.period.began.map(|_| now);
     }
 
     pub(crate) fn handle_good(&mut self, now: Instant) {
-        self.flight.good = self.flight.good.saturating_add(1);
-        self.flight.good_at = Some(now);
+        self.period.good = self.period.good.saturating_add(1);
+        self.period.good_at = Some(now);
     }
 
-    /// The host has refused a request while so many others were under way. `is_news`: it was sent since the last pause.
+    /// The host refused a request while `others` were in flight. `is_news`: the request was sent after the last pause.
     pub(crate) fn handle_refusal(&mut self, now: Instant, is_news: bool, others: usize) {
         if is_news {
-            self.flight
+            self.period
                 .refused_at
                 .get_or_insert((now, others.saturating_add(1)));
         }
-        self.flight.refused = self.flight.refused.saturating_add(1);
+        self.period.refused = self.period.refused.saturating_add(1);
     }
 
-    /// The pause after a flight is over.
+    /// Adapts the limits at the end of the pause that followed a period.
     fn learn(&mut self, now: Instant, refused_at: Instant, under_way: usize) {
-        let flight = std::mem::take(&mut self.flight);
-        let good = f64::from(flight.good);
+        let period = std::mem::take(&mut self.period);
+        let good = f64::from(period.good);
         let window = self.window().min(under_way) as f64;
-        // Fewer than there were at a time: that is too many, and what a second takes shows only after that. When more
-        // were answered, the number is not to blame; nor need it be when few were refused, unless that goes on.
-        let share = match flight.good {
+        // Fewer answers than requests allowed at a time: the window is too large, and the rate shows only when the
+        // window fits. With more answers, the window is not the cause. Nor with few refusals, unless that repeats.
+        let share = match period.good {
             0 => 0.5,
-            _ => good / (good + f64::from(flight.refused)),
+            _ => good / (good + f64::from(period.refused)),
         };
-        // Where the rate keeps the number small, a refusal says nothing about the number.
+        // If the rate keeps the number of requests below the window, a refusal says nothing about the window.
         let is_slowed = self.rate_now.is_some() && under_way < self.window();
         let is_short = good < window && window > 1.0 && !is_slowed;
-        self.short_flights = if is_short { self.short_flights + 1 } else { 0 };
+        self.short_periods = if is_short { self.short_periods + 1 } else { 0 };
         let is_plain = self.window.is_none() || share < 0.75;
-        if is_short && (is_plain || self.short_flights >= SHORT_FLIGHTS) {
-            self.short_flights = 0;
+        if is_short && (is_plain || self.short_periods >= SHORT_PERIODS) {
+            self.short_periods = 0;
             self.window = Some(Limit {
                 value: (window * share).floor().max(1.0),
                 since: now,
@@ -139,16 +139,16 @@ impl Allowance {
         };
         let good = good.max(1.0);
         let took = seconds(
-            flight.began,
-            flight
+            period.began,
+            period
                 .good_at
                 .map_or(refused_at, |good_at| good_at.max(refused_at)),
         );
         let pause = seconds(Some(refused_at), now);
         self.good += good;
         self.paused += now.saturating_duration_since(refused_at);
-        // Too fast: the less time it went well, beside the pause that it has brought, the more so. But slower than the
-        // pauses make it anyway it need not be.
+        // The rate is too high: reduce it more, the shorter the good time was beside its pause. But never below the
+        // rate that the pauses allow anyway.
         let mean = good / took;
         let before = self.rate_now.unwrap_or(mean);
         let all = self.good / self.paused.max(SHORTEST).as_secs_f64();
@@ -160,13 +160,13 @@ impl Allowance {
     }
 }
 
-/// Without a refusal, a limit is twice as high after so long.
+/// Without a refusal, a limit doubles in this time.
 const DOUBLED_AFTER: Duration = Duration::from_secs(8);
 
-/// So many in a row are hardly chance.
-const SHORT_FLIGHTS: u32 = 3;
+/// So many consecutive short periods are hardly chance.
+const SHORT_PERIODS: u32 = 3;
 
-/// Less cannot be told from nothing.
+/// Shorter times are rounded up to this, because clocks are coarse.
 const SHORTEST: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
 
     /// A host in virtual time.
     trait Host {
-        /// Whether it takes a request, at a time in microseconds, with so many others under way.
+        /// Whether the host accepts a request at a time in microseconds, with `others` in flight.
         fn takes(&mut self, at: u64, others: usize) -> bool;
     }
 
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// As nginx's `limit_req` counts: in milliseconds, and what it refuses costs nothing.
+    /// Counts as nginx's `limit_req`: in milliseconds, and refused requests do not count.
     fn rate(per_second: f64, burst: f64) -> impl Host {
         let (mut excess, mut last) = (0.0, None);
         move |at: u64, _| {
@@ -203,14 +203,14 @@ mod tests {
         }
     }
 
-    /// Milliseconds and refusals until so many requests were answered, each after `latency`, by pauses of half a second.
+    /// Milliseconds and refusals until `requests` were answered, each after `latency` ms, with pauses of half a second.
     fn crawl(requests: usize, latency: u64, mut host: impl Host) -> (u64, usize) {
         let epoch = Instant::now();
         let instant = |at: u64| epoch + Duration::from_micros(at);
         let mut allowance = Allowance::default();
         let (mut at, mut paused_until, mut refused) = (0, 0, 0);
         let mut left = requests;
-        // When the answer comes, whether it is good, and when it was sent.
+        // When the answer comes, whether the request was accepted, and when it was sent.
         let mut under_way: Vec<(u64, bool, u64)> = Vec::new();
         while left > 0 || !under_way.is_empty() {
             under_way.sort_unstable();
@@ -256,10 +256,10 @@ mod tests {
     #[test]
     fn a_limit_on_the_rate_is_found_and_kept() {
         for (burst, latency, most) in [
-            // Without bursts, nginx lets through 250 of 300 a second, because it counts whole milliseconds.
+            // Without bursts, nginx accepts 250 of 300 per second, because it counts whole milliseconds.
             (0.0, 0, 40_000),
             (0.0, 20_000, 55_000),
-            // 16.7 s would be as fast as can be.
+            // The minimum is 16.7 s.
             (50.0, 0, 22_000),
             (50.0, 20_000, 22_000),
         ] {
@@ -274,7 +274,7 @@ mod tests {
         );
     }
 
-    /// The trap: refusals that have nothing to do with the load make a crawl slower and slower.
+    /// A mistake to avoid: refusals that do not depend on the load make a crawl slower and slower.
     #[test]
     fn a_host_that_refuses_at_random_costs_pauses_and_as_much_again() {
         let mut random = 1u64;
@@ -287,7 +287,7 @@ mod tests {
         assert!(time < refused as u64 * 1300, "{time} ms, {refused} refused");
     }
 
-    /// The trap: with few under way because the rate is low, each refusal makes it one at a time for good.
+    /// A mistake to avoid: a low rate keeps few requests in flight, and each refusal reduces the window, finally to 1.
     #[test]
     fn what_the_rate_keeps_small_is_not_too_many() {
         let mut now = Instant::now();

@@ -1,4 +1,5 @@
-//! The calls of a crawl in its client, and the buffers that they leave.
+//! The calls of a crawl in its client, the completions that wait to be handled, and buffers of finished calls for
+//! reuse.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,15 +11,15 @@ use courser::{Call, CallId, Client, Completion, Error, Read, Request, Response};
 /// The client of a crawl.
 pub struct Calls {
     client: Client,
-    /// Completions that came while something else was waited for. No more than calls were in flight: nothing is
-    /// submitted meanwhile.
+    /// Completions that came during [`drive_connections`](Self::drive_connections). Never more than the calls in flight
+    /// then, because nothing is submitted meanwhile.
     queued_completions: VecDeque<Completion>,
-    /// Buffers of finished calls.
+    /// Buffers of finished calls, for reuse.
     spare: Vec<(Request, Response)>,
 }
 
 impl Calls {
-    /// Of this client, which has none so far.
+    /// Wraps a client without calls.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -27,12 +28,12 @@ impl Calls {
         }
     }
 
-    /// Calls whose completion, and the end of its body, has not been seen by the client.
+    /// Calls that the client has not completed, or whose body has not ended.
     pub fn in_flight(&self) -> usize {
         self.client.in_flight()
     }
 
-    /// An empty request, with the buffers of an earlier call.
+    /// An empty request and response, with the buffers of a finished call if there is one.
     pub fn blank(&mut self) -> (Request, Response) {
         let Some((mut request, response)) = self.spare.pop() else {
             return (Request::get("/"), Response::new());
@@ -42,30 +43,30 @@ impl Calls {
         (request, response)
     }
 
-    /// The buffers are free for another call.
+    /// Returns the buffers of a finished call.
     pub fn give_back(&mut self, request: Request, response: Response) {
         self.spare.push((request, response));
     }
 
-    /// Hands a call to the client.
+    /// Submits a call to the client.
     pub fn submit(&mut self, call: Call) {
         self.client.submit(call);
     }
 
-    /// A completion that came while something else was waited for.
+    /// A completion that came during [`drive_connections`](Self::drive_connections).
     pub fn next_queued(&mut self) -> Option<Completion> {
         self.queued_completions.pop_front()
     }
 
-    /// The next completion, if one comes in time.
+    /// Waits at most `timeout` for the next completion.
     ///
     /// # Errors
-    /// The operating system's, after which the client cannot go on.
+    /// An error of the operating system. The client cannot be used after it.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Completion>> {
         self.client.wait(Some(timeout))
     }
 
-    /// Passes this time, in which connections are driven. What is completed meanwhile is queued.
+    /// Waits for this time while connections make progress. Completions are queued.
     pub fn drive_connections(&mut self, time: Duration) {
         if self.client.in_flight() == 0 {
             return thread::sleep(time);
@@ -73,13 +74,13 @@ impl Calls {
         let began = Instant::now();
         match self.client.wait(Some(time)) {
             Ok(Some(done)) => self.queued_completions.push_back(done),
-            // A body that can be read ends the wait at once; it is read when the crawl goes on, which is also when an
-            // error will show again.
+            // A readable body ends the wait at once; the body is read later. An error will be reported by the next
+            // wait.
             Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
         }
     }
 
-    /// A call with a body of which something can be read.
+    /// A call whose body can be read.
     pub fn readable_body(&mut self) -> Option<CallId> {
         self.client.readable_body()
     }
@@ -87,12 +88,12 @@ impl Calls {
     /// Reads from a body.
     ///
     /// # Errors
-    /// The body is not whole.
+    /// The body is incomplete.
     pub fn read_body(&mut self, call: CallId, buffer: &mut [u8]) -> Result<Read, Error> {
         self.client.read_body(call, buffer)
     }
 
-    /// The rest of a body is not wanted.
+    /// Drops the rest of a body.
     pub fn cancel(&mut self, call: CallId) {
         self.client.cancel(call);
     }

@@ -1,25 +1,25 @@
-//! What a failed request says about the next attempt.
+//! Classifies errors of requests by what they say about further attempts: at the URL, or at the whole host.
 
 use courser::proto::ProxyFault;
 use courser::{DnsError, ErrorKind, PeerFault, Phase, TlsFault};
 
-/// What a failure says about the next attempt.
+/// What a failure says about further attempts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FailureScope {
-    /// The same will happen again.
+    /// Every attempt would fail in the same way.
     Final,
     /// This request may succeed later.
     Request,
-    /// The host is not there. All its requests pause, and when it stays away the crawl of it ends.
+    /// The host cannot be reached. All its requests pause; if the host stays away, its crawl ends.
     Host,
-    /// The same, and more attempts will not help: there is no such name, or nobody trusts its certificate. Ends the
-    /// crawl of a host that has never replied. One that has is taken to be away, as with [`Host`](Self::Host): one
-    /// server of several can be at fault.
+    /// The host cannot be reached, and further attempts would not help: its name does not exist, or its certificate is
+    /// not trusted. Ends the crawl of a host that has never replied. A host that has replied is treated as with
+    /// [`Host`](Self::Host): one of several servers behind the name may be at fault.
     HostFinal,
 }
 
 impl FailureScope {
-    /// By what the engine says.
+    /// The scope of an error of the engine.
     pub fn of(error: &courser::Error) -> Self {
         let opening = is_opening(error.phase());
         match error.kind() {
@@ -38,7 +38,7 @@ impl FailureScope {
             ErrorKind::Tls(TlsFault::HandshakeEof) => Self::Host,
             ErrorKind::Tls(_) if opening => Self::HostFinal,
             ErrorKind::Tls(_) => Self::Request,
-            // What the proxy says about the host, which may be back soon.
+            // The proxy could not reach the host, which may come back soon.
             ErrorKind::Proxy(
                 ProxyFault::Status(500..) | ProxyFault::Socks(_) | ProxyFault::Closed,
             ) => Self::Host,
@@ -48,7 +48,7 @@ impl FailureScope {
     }
 }
 
-/// Whether a call in this phase has no connection yet.
+/// Whether a call in this phase has no usable connection yet.
 pub fn is_opening(phase: Phase) -> bool {
     matches!(
         phase,

@@ -1,18 +1,18 @@
-//! The hosts of a crawl, in the order in which they were first met.
+//! The hosts of a crawl, in the order of their discovery, each with its work.
 
 use std::collections::HashMap;
 
 use url::{Position, Url};
 
-/// The hosts of a crawl, each with the work that is to be done there.
+/// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]
 pub struct Hosts<W> {
     all: Vec<Host<W>>,
-    /// By the URL of the root.
+    /// By the URL of the root of the host.
     by_root: HashMap<Url, HostId>,
 }
 
-/// Names a host of a crawl.
+/// The index of a host in its crawl.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostId(pub usize);
 
@@ -20,11 +20,11 @@ pub struct HostId(pub usize);
 #[derive(Debug)]
 pub(super) struct Host<W> {
     pub(super) work: W,
-    /// What stands before a path in its URLs.
+    /// Scheme and authority: the part of its URLs before the path.
     pub(super) base: String,
     /// Whether requests to the host go through a proxy.
     pub(super) is_proxied: bool,
-    /// Requests that the client has.
+    /// Calls to the host in the client.
     pub(super) in_flight: usize,
 }
 
@@ -38,7 +38,7 @@ impl<W> Default for Hosts<W> {
 }
 
 impl<W> Hosts<W> {
-    /// Adds the host of this URL, which is that of its root.
+    /// Adds a host. `root` is the URL of its root.
     pub fn add(&mut self, root: Url, is_proxied: bool, work: W) -> HostId {
         let id = HostId(self.all.len());
         self.all.push(Host {
@@ -51,27 +51,27 @@ impl<W> Hosts<W> {
         id
     }
 
-    /// The host with this root.
+    /// The host with this root URL.
     pub fn at(&self, root: &Url) -> Option<HostId> {
         self.by_root.get(root).copied()
     }
 
-    /// How many hosts there are.
+    /// The number of hosts.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no hosts.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The names of all hosts.
+    /// The ids of all hosts.
     pub fn ids(&self) -> impl Iterator<Item = HostId> + use<W> {
         (0..self.all.len()).map(HostId)
     }
 
-    /// The work at a host.
+    /// The work at one host.
     pub fn work(&mut self, id: HostId) -> &mut W {
         &mut self.all[id.0].work
     }
@@ -81,7 +81,7 @@ impl<W> Hosts<W> {
         self.all.iter().map(|host| &host.work)
     }
 
-    /// The work at all hosts.
+    /// The ids and the work of all hosts.
     pub fn works_mut(&mut self) -> impl Iterator<Item = (HostId, &mut W)> {
         let all = self.all.iter_mut().enumerate();
         all.map(|(index, host)| (HostId(index), &mut host.work))

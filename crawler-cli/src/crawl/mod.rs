@@ -1,5 +1,5 @@
-//! What any crawl of many hosts shares, whatever it asks them for: how politely a host is asked, its robots.txt, which
-//! addresses may be connected to, and statistics. Nothing here knows what a crawl looks for.
+//! What every crawl of many hosts shares: politeness, robots.txt, the retry queue, allowed addresses, scheduling and
+//! statistics. What a crawl looks for is left to its program.
 
 mod address_groups;
 pub mod addresses;

@@ -5,7 +5,7 @@ use url::Url;
 /// The URL of the host's root: the path `/`, and neither credentials, query nor fragment.
 pub fn root_of(url: &Url) -> Url {
     let mut root = url.clone();
-    // Neither fails for a URL with a host.
+    // The setters fail only for a URL without a host.
     let _ = root.set_username("");
     let _ = root.set_password(None);
     root.set_path("/");

@@ -1,9 +1,9 @@
-//! How politely one host is asked, whatever it is asked for: limits on the rate of requests, pauses that the host asks for
-//! or that its absence brings, how much it takes at a time, and its robots.txt. Pure: time is an argument.
+//! The politeness of a crawl towards one host: limits on the rate of requests, pauses that the host asks for or that
+//! its absence causes, the learned number of requests at a time, and robots.txt. Pure: time is an argument.
 //!
-//! All requests to the host share one [`Politeness`]. [`may_send`](Politeness::may_send) tells whether one more request may
-//! be sent; each request is then told to [`handle_sent`](Politeness::handle_sent), and its end to
-//! [`handle_over`](Politeness::handle_over). What its answer says about the host goes to one of
+//! All requests to the host share one [`Politeness`]. [`may_send`](Politeness::may_send) says whether another request
+//! may be sent. [`handle_sent`](Politeness::handle_sent) counts each request that is sent,
+//! [`handle_over`](Politeness::handle_over) its end. In addition, its answer is passed to one of
 //! [`handle_answer`](Politeness::handle_answer), [`handle_throttled`](Politeness::handle_throttled) and
 //! [`handle_absent`](Politeness::handle_absent).
 
@@ -16,45 +16,45 @@ use super::policy::HostPolicy;
 use super::robots::Robots;
 use super::stats::{Reason, Waiting};
 
-/// What is known of how a host wants to be asked.
+/// The limits and the state of one host.
 #[derive(Debug)]
 pub struct Politeness {
     policy: HostPolicy,
-    /// Requests that are under way.
+    /// Requests in flight.
     under_way: usize,
-    /// Limits on the rate of requests: ours, and what robots.txt asks for.
+    /// Limits on the rate of requests: the policy's, and the delay of robots.txt.
     pace: Vec<RateLimiter>,
-    /// The last limit of `pace` is robots.txt's.
+    /// Whether the last limit of `pace` comes from robots.txt.
     delayed_by_robots: bool,
-    /// Nothing is sent before: the host asked for a pause, or is not there. Stays when it has passed.
+    /// The end of the last pause, for which the host asked or which its absence caused. Stays set after that time.
     paused_until: Option<Instant>,
-    /// What the host takes, once it has asked for less.
+    /// The learned limits, since the host refused requests.
     allowance: Allowance,
-    /// When the last answer came that did not ask for less.
+    /// When the last answer came that was not a refusal (429 or 503).
     good_at: Option<Instant>,
-    /// The host has answered, ever.
+    /// Whether the host has ever answered.
     has_replied: bool,
-    /// Pauses since the last answer because the host was away.
+    /// Consecutive pauses because the host was away.
     absences: u32,
-    /// What robots.txt says, once that is known.
+    /// The rules of robots.txt, when they are known.
     robots: Option<Robots>,
-    /// robots.txt was asked for.
+    /// Whether robots.txt was requested.
     robots_asked: bool,
 }
 
-/// An answer that asked for fewer requests.
+/// A refusal: an answer that asks for fewer requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Throttled {
     /// When its request was sent.
     pub sent_at: Option<Instant>,
-    /// How long the host is to be left alone.
+    /// How long the host wants no requests.
     pub wait: Duration,
-    /// Whether the answer says something about how much the host takes.
+    /// Whether the refusal is evidence of how many requests the host accepts.
     pub is_telling: bool,
 }
 
 impl Politeness {
-    /// Towards a host that was not asked yet.
+    /// For a host to which no request was sent yet.
     pub fn new(policy: &HostPolicy) -> Self {
         Self {
             pace: pace(policy),
@@ -71,7 +71,7 @@ impl Politeness {
         }
     }
 
-    /// Whether one more request may be sent at `now`.
+    /// Whether another request may be sent at `now`.
     pub fn may_send(&mut self, now: Instant) -> bool {
         if self.paused_until.is_some_and(|until| now < until) {
             return false;
@@ -80,33 +80,33 @@ impl Politeness {
         self.has_room() && self.pace_at(now).is_none_or(|at| at <= now)
     }
 
-    /// When a request may be sent as far as pauses and rates are concerned; `None`: at any time.
+    /// The earliest time of the next request by pauses and rates; `None`: at any time.
     pub fn next_at(&mut self, now: Instant) -> Option<Instant> {
         let pace = self.pace_at(now);
         self.paused_until.into_iter().chain(pace).max()
     }
 
-    /// The same, if that is later than `now`.
+    /// The earliest time of the next request, if it is later than `now`.
     pub fn held_until(&mut self, now: Instant) -> Option<Instant> {
         self.next_at(now).filter(|until| *until > now)
     }
 
-    /// Requests that may be under way at a time, as far as the host has asked for less.
+    /// How many requests may be in flight, by the learned limit.
     pub fn window(&self) -> usize {
         self.allowance.window()
     }
 
-    /// Whether one more request may be under way.
+    /// Whether another request may be in flight.
     pub fn has_room(&self) -> bool {
         self.under_way < self.window()
     }
 
-    /// Whether the host has ever asked for a pause, less or a delay, or was away.
+    /// Whether the host ever had a pause or asks for a delay in robots.txt.
     pub fn has_own_limits(&self) -> bool {
         self.paused_until.is_some() || self.delayed_by_robots
     }
 
-    /// Whether the host has answered without asking for less after `before`, or ever if that is `None`.
+    /// Whether the host has answered without a refusal after `before`; with `None`: ever.
     pub fn is_good_since(&self, before: Option<Instant>) -> bool {
         self.good_at > before
     }
@@ -116,7 +116,7 @@ impl Politeness {
         self.has_replied
     }
 
-    /// What keeps the next request back at `now`. `is_ready`: there is one that waits for nothing else.
+    /// The limit that holds the next request back at `now`. `is_ready`: there is a request that waits for nothing else.
     pub fn waiting(&mut self, now: Instant, is_ready: bool) -> Option<Waiting> {
         let waiting = |reason, until| Waiting { reason, until };
         if let Some(until) = self.paused_until.filter(|until| *until > now) {
@@ -130,7 +130,7 @@ impl Politeness {
         until.map(|until| waiting(reason, until))
     }
 
-    /// When the next request may be sent by all the limits on their rate; `None` if there is none.
+    /// The earliest time of the next request by all rate limits; `None`: at any time.
     fn pace_at(&mut self, now: Instant) -> Option<Instant> {
         let limits = self.pace.iter_mut();
         let own = limits.filter_map(|limit| limit.ready_at(now, 1));
@@ -141,28 +141,27 @@ impl Politeness {
         self.paused_until = self.paused_until.max(Some(until));
     }
 
-    /// Whether a request of that time was sent after the last pause, so that its failure says something new about the
-    /// host.
+    /// Whether a request sent at `sent_at` was sent after the last pause. Only then its failure is new evidence.
     fn is_news(&self, sent_at: Option<Instant>) -> bool {
         self.paused_until.is_none_or(|until| sent_at >= Some(until))
     }
 }
 
-/// What happens to requests.
+/// The course of requests.
 impl Politeness {
-    /// A request is sent.
+    /// A request was sent.
     pub fn handle_sent(&mut self, now: Instant) {
         self.under_way += 1;
         self.charge(now);
         self.allowance.handle_sent(now);
     }
 
-    /// A request is not under way any more, whatever came of it.
+    /// A request ended, in whatever way.
     pub fn handle_over(&mut self) {
         self.under_way -= 1;
     }
 
-    /// The host has answered a request, and did not ask for less.
+    /// The host answered a request without a refusal.
     pub fn handle_answer(&mut self, now: Instant) {
         self.has_replied = true;
         self.absences = 0;
@@ -170,7 +169,8 @@ impl Politeness {
         self.allowance.handle_good(now);
     }
 
-    /// The host has asked for less. Refusals of requests from before a pause are one with the refusal that began it.
+    /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that
+    /// caused the pause.
     pub fn handle_throttled(&mut self, now: Instant, throttled: Throttled) {
         self.has_replied = true;
         self.absences = 0;
@@ -181,15 +181,15 @@ impl Politeness {
         self.pause(now + throttled.wait);
     }
 
-    /// One URL of the host was refused while others were answered.
+    /// The host refused one URL but answers others: the refusal concerns the URL.
     pub fn handle_refused_alone(&mut self) {
         self.has_replied = true;
         self.absences = 0;
     }
 
-    /// The host could not be reached by a request of that time. One pause counts once, however many requests failed by
-    /// the same absence. Returns whether the host is to be given up: its absence has lasted as many pauses as a URL has
-    /// attempts; of a host that was never there, fewer.
+    /// A request that was sent at `sent_at` could not reach the host. Each pause counts as one absence, however many
+    /// requests failed. Returns whether to give the host up: after as many absences as a URL has attempts, or
+    /// [`MOST_UNANSWERED`] if the host has never replied.
     pub fn handle_absent(&mut self, now: Instant, sent_at: Option<Instant>) -> bool {
         let retry = &self.policy.retry;
         let attempts = retry.attempts.get();
@@ -204,14 +204,14 @@ impl Politeness {
         self.absences >= most
     }
 
-    /// A request was sent to another host that is limited together with this one.
+    /// A request was sent to another host of the same address group.
     pub fn handle_neighbour_sent(&mut self, now: Instant) {
-        // The limits of this host grow even when it is not asked for anything more.
+        // Time passes for the limits of this host even if it sends nothing.
         self.allowance.handle_time(now);
         self.charge(now);
     }
 
-    /// Another host that is limited together with this one keeps the requests to this one waiting.
+    /// Another host of the same address group keeps the requests to this host waiting.
     pub fn handle_neighbour_pause(&mut self, now: Instant) {
         self.allowance.handle_held(now);
     }
@@ -225,22 +225,22 @@ impl Politeness {
 
 /// robots.txt.
 impl Politeness {
-    /// Whether nothing but the robots.txt may be asked for.
+    /// Whether only robots.txt may be requested for now.
     pub fn awaits_robots(&self) -> bool {
         self.policy.robots && self.robots.is_none()
     }
 
-    /// Whether the robots.txt is to be asked for now; it is then taken for asked for.
+    /// Whether to request robots.txt now. Returns true only once.
     pub fn take_robots_request(&mut self) -> bool {
         self.awaits_robots() && !std::mem::replace(&mut self.robots_asked, true)
     }
 
-    /// What came as robots.txt holds from now on.
+    /// Parses the body of a robots.txt and obeys its rules from now on.
     pub fn parse_robots(&mut self, body: &[u8]) {
         self.obey(Robots::parse(body, &self.policy.agent));
     }
 
-    /// This holds from now on.
+    /// Obeys these rules from now on.
     pub fn obey(&mut self, robots: Robots) {
         if let Some(delay) = robots.crawl_delay() {
             let delay = delay.min(self.policy.retry.longest_pause);
@@ -252,28 +252,28 @@ impl Politeness {
         self.robots = Some(robots);
     }
 
-    /// Whether robots.txt lets this target be fetched, as far as that is known.
+    /// Whether robots.txt allows this target; true while robots.txt is not known.
     pub fn is_allowed(&self, target: &str) -> bool {
         let robots = self.robots.as_ref();
         robots.is_none_or(|robots| robots.allows_all() || robots.allows(target))
     }
 }
 
-/// The policy's own limits on the rate of requests, before any is sent.
+/// The policy's limits on the rate of requests, all unused.
 pub fn pace(policy: &HostPolicy) -> Vec<RateLimiter> {
     let delay = Some(policy.min_delay).filter(|delay| !delay.is_zero());
     let rates = policy.rate.into_iter().chain(delay.map(Rate::every));
     rates.map(RateLimiter::new).collect()
 }
 
-/// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which only the server's own `Date` makes a span of time.
+/// The wait of a `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which is compared with the server's own `Date`.
 pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     courser::retry_after(value, now)
 }
 
-/// Attempts at a host that has never replied.
+/// Absences after which a host that has never replied is given up.
 const MOST_UNANSWERED: u32 = 4;
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
         assert!(host.has_own_limits() && !host.is_good_since(None));
         assert_eq!(host.held_until(now), Some(now + SECOND));
         assert!(!host.may_send(now + SECOND / 2));
-        // Of three requests none was answered well: half as many may be under way, and one is.
+        // None of three requests was answered: the window is halved to 1, and one request is in flight.
         assert!(!host.may_send(now + SECOND));
         host.handle_over();
         assert!(host.may_send(now + SECOND));
@@ -340,11 +340,11 @@ mod tests {
             now += SECOND / 10;
             let is_over = absence == MOST_UNANSWERED;
             assert_eq!(host.handle_absent(now, Some(sent_at)), is_over);
-            // The same absence, once more.
+            // Another failure of the same absence.
             assert_eq!(host.handle_absent(now, Some(sent_at)), is_over);
             now = host.held_until(now).expect("a pause");
         }
-        // A host that has answered is waited for as long as a URL.
+        // A host that has answered gets as many attempts as a URL.
         host.handle_answer(now);
         let mut absences = 0;
         while !host.handle_absent(now, Some(now)) {

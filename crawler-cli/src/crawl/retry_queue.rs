@@ -1,5 +1,5 @@
-//! What is still to be asked of a host: tasks that are ready, and tasks that wait until they may be tried again. Pure: time
-//! is an argument.
+//! The tasks of a host that are not in flight: ready tasks, and postponed tasks that wait for their next attempt. Also
+//! counts the attempts of a task. Pure: time is an argument.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::policy::RetryPolicy;
 use super::stats::Class;
 
-/// The tasks of a host that are not under way.
+/// The tasks of a host that are not in flight.
 #[derive(Debug)]
 pub struct RetryQueue<T> {
-    /// The next one is at the back.
+    /// The next task is at the back.
     ready: VecDeque<T>,
-    /// What failed, by when it may be tried again; the number tells apart what is due at one instant.
+    /// Tasks that failed, by the time of their next attempt. The number distinguishes tasks with the same time.
     postponed: BTreeMap<(Instant, u64), T>,
     next_number: u64,
 }
@@ -28,78 +28,78 @@ impl<T> Default for RetryQueue<T> {
 }
 
 impl<T> RetryQueue<T> {
-    /// Adds a task that goes before all that are ready.
+    /// Adds a task before all ready tasks.
     pub fn push_next(&mut self, task: T) {
         self.ready.push_back(task);
     }
 
-    /// Adds a task that goes after all that are ready.
+    /// Adds a task after all ready tasks.
     pub fn push_last(&mut self, task: T) {
         self.ready.push_front(task);
     }
 
-    /// Adds a task that may not be tried before `due`.
+    /// Adds a task that waits until `due`.
     pub fn postpone(&mut self, due: Instant, task: T) {
         self.next_number += 1;
         self.postponed.insert((due, self.next_number), task);
     }
 
-    /// The postponed task that is due for the longest time, if one is due at `now`.
+    /// The postponed task with the earliest time, if that time has come.
     pub fn pop_due(&mut self, now: Instant) -> Option<T> {
         let first = self.postponed.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// The next task that is ready.
+    /// The next ready task.
     pub fn pop_ready(&mut self) -> Option<T> {
         self.ready.pop_back()
     }
 
-    /// The next ready task for which this holds.
+    /// The next ready task for which `holds` is true.
     pub fn pop_ready_where(&mut self, holds: impl Fn(&T) -> bool) -> Option<T> {
         let at = self.ready.iter().rposition(holds)?;
         self.ready.remove(at)
     }
 
-    /// When the first postponed task is due.
+    /// The earliest time of a postponed task.
     pub fn next_due(&self) -> Option<Instant> {
         let ((due, _), _) = self.postponed.first_key_value()?;
         Some(*due)
     }
 
-    /// The tasks that are ready, the last one first.
+    /// The ready tasks, the last one first.
     pub fn ready(&self) -> impl ExactSizeIterator<Item = &T> {
         self.ready.iter()
     }
 
-    /// The tasks that wait for their time, in the order of these times.
+    /// The postponed tasks, in the order of their times.
     pub fn postponed(&self) -> impl ExactSizeIterator<Item = &T> {
         self.postponed.values()
     }
 
-    /// Whether no task is ready and none waits.
+    /// Whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.postponed.is_empty()
     }
 
-    /// How many tasks are ready or wait.
+    /// The number of tasks, ready and postponed.
     pub fn len(&self) -> usize {
         self.ready.len() + self.postponed.len()
     }
 
-    /// Takes out the tasks that are ready, the last one first.
+    /// Removes the ready tasks and returns them, the last one first.
     pub fn take_ready(&mut self) -> VecDeque<T> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Takes out all tasks: those that are ready, the last one first, and then those that wait.
+    /// Removes all tasks and returns them: the ready ones, the last one first, then the postponed ones.
     pub fn take_all(&mut self) -> Vec<T> {
         let postponed = std::mem::take(&mut self.postponed);
         let ready = self.take_ready().into_iter();
         ready.chain(postponed.into_values()).collect()
     }
 
-    /// Of the `count` ready tasks that would go last, takes out those for which this holds.
+    /// Removes those of the last `count` ready tasks for which `holds` is true, and returns them.
     pub fn take_last(&mut self, count: usize, holds: impl Fn(&T) -> bool) -> Vec<T> {
         let ready = self.take_ready().into_iter().enumerate();
         let (taken, kept): (Vec<_>, Vec<_>) =
@@ -109,14 +109,14 @@ impl<T> RetryQueue<T> {
     }
 }
 
-/// How often a task was tried, and when.
+/// The attempts of one task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attempts {
-    /// Requests, without those whose answer asked for fewer requests.
+    /// Requests, except those that were refused with 429 or 503.
     made: u32,
-    /// Answers that asked for fewer requests.
+    /// Refusals (429 or 503).
     throttles: u32,
-    /// When the last of these answers came.
+    /// When the last refusal came.
     throttled_at: Option<Instant>,
     /// When the first and the last request were sent.
     first_sent_at: Option<Instant>,
@@ -124,36 +124,36 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// A request is sent.
+    /// A request was sent.
     pub fn handle_sent(&mut self, now: Instant) {
         self.made += 1;
         self.first_sent_at.get_or_insert(now);
         self.sent_at = Some(now);
     }
 
-    /// The host asked for fewer requests instead of an answer. Returns when that happened before.
+    /// The host refused the request. Returns the time of the previous refusal.
     pub fn handle_throttled(&mut self, now: Instant) -> Option<Instant> {
         self.throttles += 1;
         self.throttled_at.replace(now)
     }
 
-    /// The last request does not count as an attempt.
+    /// Does not count the last request as an attempt.
     pub fn discount(&mut self) {
         self.made = self.made.saturating_sub(1);
     }
 
-    /// The last request has brought so much that it counts as the first one.
+    /// Counts the last request as the first attempt, because it made progress.
     pub fn start_over(&mut self, now: Instant) {
         self.made = 1;
         self.first_sent_at = Some(now);
     }
 
-    /// How many attempts were made.
+    /// The number of attempts.
     pub fn made(&self) -> u32 {
         self.made
     }
 
-    /// How many answers asked for fewer requests.
+    /// The number of refusals.
     pub fn throttles(&self) -> u32 {
         self.throttles
     }
@@ -163,12 +163,12 @@ impl Attempts {
         self.sent_at
     }
 
-    /// Whether the request that was just sent repeats another one.
+    /// Whether the request that was just sent is a repetition.
     pub fn is_repeated(&self) -> bool {
         self.made + self.throttles > 1
     }
 
-    /// How long the last request took.
+    /// The time since the last request was sent.
     pub fn took(&self, now: Instant) -> Duration {
         self.sent_at
             .map_or(Duration::ZERO, |at| now.saturating_duration_since(at))

@@ -1,5 +1,5 @@
-//! What a crawl costs, and what it waits for: counts, latencies and reasons, of each host and over time. Pure: the
-//! driver tells what happens and when. However long the crawl, it all stays within fixed bounds for each host.
+//! The statistics of a crawl: counts, latencies and reasons to wait, for each host and over time. Pure: time is an
+//! argument. Memory is bounded for each host, however long the crawl runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use courser::ErrorKind;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The figures of one crawl. Of one that was gone on with, hosts, latencies and what happened when are of the last run
-/// alone; the rest is of all.
+/// The statistics of one crawl. After a resume, hosts, latencies and the timeline cover the current run only; the other
+/// numbers cover all runs.
 #[derive(Clone, Debug)]
 pub struct Stats {
     began: Instant,
@@ -25,7 +25,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of a crawl that begins at `now`.
+    /// The statistics of a crawl that begins at `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             began: now,
@@ -40,7 +40,7 @@ impl Stats {
         }
     }
 
-    /// Goes on where a crawl with these totals was cut off.
+    /// Continues the counts of an earlier run.
     pub(crate) fn go_on(&mut self, before: Totals) {
         self.failed = before.failed.iter().copied().collect();
         self.unread = before.unread.iter().copied().collect();
@@ -63,14 +63,14 @@ impl Stats {
         }
     }
 
-    /// Adds a host, and tells its number: hosts are counted from 0 on.
+    /// Adds a host and returns its index.
     pub fn add_host(&mut self, name: &str) -> usize {
         let latency = (self.hosts.len() < HOSTS_WITH_LATENCY).then(Latency::new);
         self.hosts.push(HostStats::new(name, latency));
         self.hosts.len() - 1
     }
 
-    /// A request was handed to the client.
+    /// A request was submitted to the client.
     pub fn handle_sent(&mut self, host: usize) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.requests += 1;
@@ -78,7 +78,7 @@ impl Stats {
         }
     }
 
-    /// So many bytes of a response came that is not whole yet. Those of an [`Exchange`] are the others.
+    /// A part of a response body arrived: `bytes` that the later [`Exchange`] does not contain.
     pub fn handle_bytes(&mut self, now: Instant, host: usize, bytes: u64) {
         self.slot(now).bytes += bytes;
         if let Some(host) = self.hosts.get_mut(host) {
@@ -86,11 +86,11 @@ impl Stats {
         }
     }
 
-    /// A response came whole.
+    /// A complete response arrived.
     pub fn handle_answer(&mut self, now: Instant, host: usize, status: u16, exchange: &Exchange) {
         self.over(host, exchange);
         self.latency.record(exchange.took);
-        // To have no robots.txt is no failure.
+        // A missing robots.txt is not a failure.
         let failed = status >= 400 && !(exchange.robots && status < 500);
         if failed {
             *self.failed.entry(Class::Status(status)).or_default() += 1;
@@ -110,7 +110,7 @@ impl Stats {
         }
     }
 
-    /// A request failed without a whole response.
+    /// A request failed without a complete response.
     pub fn handle_failure(&mut self, now: Instant, host: usize, class: Class, exchange: &Exchange) {
         self.over(host, exchange);
         *self.failed.entry(class).or_default() += 1;
@@ -126,14 +126,14 @@ impl Stats {
         *self.unread.entry(class).or_default() += 1;
     }
 
-    /// What a host's next request waits for, and until when; `None` if it waits for nothing but answers.
+    /// What holds the next request to a host back; `None`: nothing but answers in flight.
     pub fn handle_waiting(&mut self, host: usize, waiting: Option<Waiting>) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.waiting = waiting;
         }
     }
 
-    /// The crawl had nothing in flight for so long, because no host could be asked yet.
+    /// For this time nothing was in flight, because no host might be asked yet.
     pub fn handle_held(&mut self, time: Duration) {
         self.held = self.held.saturating_add(time);
     }
@@ -148,32 +148,32 @@ impl Stats {
         &self.hosts
     }
 
-    /// How long all answers took.
+    /// The latency of all answers.
     pub fn latency(&self) -> &Latency {
         &self.latency
     }
 
-    /// What happened when.
+    /// The statistics over time.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
 
-    /// Attempts that failed, those among them that a later attempt made good.
+    /// Failed attempts by class, including those that a later attempt repaired.
     pub fn failed(&self) -> &BTreeMap<Class, u64> {
         &self.failed
     }
 
-    /// URLs that were given up.
+    /// URLs that were given up, by class.
     pub fn unread(&self) -> &BTreeMap<Class, u64> {
         &self.unread
     }
 
-    /// Time in which no host could be asked: back-off, rates, robots.txt.
+    /// Time in which no host might be asked, because of back-off, rates or robots.txt.
     pub fn held(&self) -> Duration {
         self.held
     }
 
-    /// Processor time of the crawl.
+    /// Processor time of all runs.
     pub fn cpu(&self) -> Duration {
         self.cpu
     }
@@ -184,12 +184,12 @@ impl Stats {
         self.before.bytes + here.sum::<u64>()
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         self.hosts.iter().map(|host| host.in_flight).sum()
     }
 
-    /// Connections opened, and requests that ran on one that was open before.
+    /// Connections opened, and requests on reused connections.
     pub fn connections(&self) -> (u64, u64) {
         let of_each = self.hosts.iter().map(|host| (host.opened, host.reused));
         of_each.fold(self.before.connections, |sum, host| {
@@ -202,7 +202,7 @@ impl Stats {
         self.timeline.slot(at)
     }
 
-    /// What an answered or failed request has in common.
+    /// Counts what answered and failed requests have in common.
     fn over(&mut self, host: usize, exchange: &Exchange) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.in_flight = host.in_flight.saturating_sub(1);
@@ -213,7 +213,7 @@ impl Stats {
     }
 }
 
-/// What a crawl that is gone on with takes over from the runs before.
+/// The numbers that a resumed crawl continues.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Totals {
     failed: Vec<(Class, u64)>,
@@ -224,55 +224,55 @@ pub(crate) struct Totals {
     connections: (u64, u64),
 }
 
-/// One request and what came of it.
+/// One request and its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    /// From the client's taking it up to its end.
+    /// From the submission to the client until the end.
     pub took: Duration,
     /// Bytes of HTTP received.
     pub bytes: u64,
-    /// `None` if it had none.
+    /// `None` if the request had no connection.
     pub connection: Option<Connection>,
-    /// It was for robots.txt.
+    /// Whether the request was for robots.txt.
     pub robots: bool,
 }
 
 /// The connection of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Connection {
-    /// Opened for it.
+    /// Opened for this request.
     Opened,
-    /// Open before.
+    /// Opened before.
     Reused,
 }
 
-/// The figures of one host.
+/// The statistics of one host.
 #[derive(Clone, Debug)]
 pub struct HostStats {
-    /// Its scheme and authority.
+    /// Scheme and authority.
     pub name: String,
     /// Requests sent.
     pub requests: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub in_flight: usize,
-    /// Whole responses.
+    /// Complete responses.
     pub answers: u64,
-    /// Requests that ended without one.
+    /// Requests without a complete response.
     pub failures: u64,
-    /// Responses by the first digit of their status; what no standard knows is in `[0]` and `[6]`.
+    /// Responses by the first digit of their status; invalid statuses are counted in `[0]` and `[6]`.
     pub statuses: [u64; 7],
     /// Bytes of HTTP received.
     pub bytes: u64,
     /// Connections opened.
     pub opened: u64,
-    /// Requests on a connection that was open before.
+    /// Requests on reused connections.
     pub reused: u64,
-    /// What its next request waits for.
+    /// What holds the next request back.
     pub waiting: Option<Waiting>,
-    /// The longest answer.
+    /// The longest latency of an answer.
     pub slowest: Duration,
     total: Duration,
-    /// Only of the first [`HOSTS_WITH_LATENCY`].
+    /// Only for the first [`HOSTS_WITH_LATENCY`] hosts.
     latency: Option<Latency>,
 }
 
@@ -295,35 +295,35 @@ impl HostStats {
         }
     }
 
-    /// The mean of its answers.
+    /// The mean latency of the answers.
     pub fn mean(&self) -> Duration {
         let answers = u32::try_from(self.answers.max(1)).unwrap_or(u32::MAX);
         self.total / answers
     }
 
-    /// How long its answers took; `None` of a host that came after a great many others.
+    /// The latency of the answers; `None` beyond the first [`HOSTS_WITH_LATENCY`] hosts.
     pub fn latency(&self) -> Option<&Latency> {
         self.latency.as_ref()
     }
 }
 
-/// Why nothing is sent to a host.
+/// Why nothing may be sent to a host, and until when.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Waiting {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Until when.
+    /// The end of the wait.
     pub until: Instant,
 }
 
-/// Why nothing is sent to a host.
+/// A reason to send nothing to a host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reason {
-    /// Our own limit on requests or bytes in a time.
+    /// The crawler's own rate limit.
     Rate,
-    /// robots.txt: it is being fetched, or asks for a delay.
+    /// robots.txt is being fetched, or asks for a delay.
     Robots,
-    /// The host asked for less, or failed.
+    /// The host asked for fewer requests, or failed.
     BackOff,
 }
 
@@ -337,14 +337,14 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What kind of failure it was.
+/// A class of failures.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum Class {
     /// The server answered with this status.
     Status(u16),
-    /// Time ran out.
+    /// A time limit was exceeded.
     Timeout,
-    /// No such host.
+    /// The host name could not be resolved.
     Dns,
     /// The host could not be reached.
     Connect,
@@ -352,26 +352,26 @@ pub enum Class {
     Tls,
     /// A proxy failed.
     Proxy,
-    /// The connection was lost, or what came was not HTTP.
+    /// The connection was lost, or the response was not HTTP.
     Broken,
-    /// The page ended too early.
+    /// The page was incomplete.
     CutShort,
-    /// The page is no listing.
+    /// The page is not a listing.
     NotListing,
     /// A redirect that is not followed.
     Redirect,
-    /// robots.txt does not want it.
+    /// Forbidden by robots.txt.
     Robots,
-    /// A limit of ours.
+    /// A limit of the crawler.
     Limit,
-    /// A file could not be written, or was another one than expected.
+    /// A file could not be written, or differs from what was expected.
     Download,
     /// Anything else.
     Other,
 }
 
 impl Class {
-    /// What a request failed for.
+    /// The class of an error of the engine.
     pub fn of_error(error: &courser::Error) -> Self {
         use courser::Phase;
         match error.kind() {
@@ -408,7 +408,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// Durations, of which the share below each is known to two digits.
+/// A distribution of durations, with a precision of two digits.
 #[derive(Clone, Debug)]
 pub struct Latency {
     /// In microseconds.
@@ -427,27 +427,27 @@ impl Latency {
     fn record(&mut self, time: Duration) {
         let micros = micros(time);
         self.max = self.max.max(micros);
-        // It grows with its values; only a number beyond all memory would not fit.
+        // The histogram resizes itself; recording fails only if memory for that is not available.
         let _ = self.histogram.record(micros);
     }
 
-    /// How many there are.
+    /// The number of recorded durations.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// What a share of `q` (0 to 1) does not exceed; zero if there are none.
+    /// The duration that a share `q` (0 to 1) does not exceed; zero without durations.
     pub fn quantile(&self, q: f64) -> Duration {
         Duration::from_micros(self.histogram.value_at_quantile(q).min(self.max))
     }
 
-    /// The greatest.
+    /// The longest duration.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.max)
     }
 }
 
-/// The crawl in slots of equal length. When there would be too many, each two become one.
+/// The crawl in slots of equal length. When there are too many slots, each two are merged.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     width: Duration,
@@ -462,17 +462,17 @@ impl Timeline {
         }
     }
 
-    /// How long a slot is.
+    /// The duration of a slot.
     pub fn width(&self) -> Duration {
         self.width
     }
 
-    /// The slots up to the last in which something happened.
+    /// The slots up to the last one with an event.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// The slot of the moment so long after the beginning.
+    /// The slot at this time since the start.
     fn slot(&mut self, at: Duration) -> &mut Slot {
         let mut index = at.as_micros() / self.width.as_micros().max(1);
         while index >= SLOTS as u128 {
@@ -481,7 +481,7 @@ impl Timeline {
             self.width *= 2;
             index = at.as_micros() / self.width.as_micros();
         }
-        // Below SLOTS, as the loop has seen to it.
+        // Below SLOTS after the loop.
         let index = index as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::new);
@@ -490,18 +490,18 @@ impl Timeline {
     }
 }
 
-/// What happened in a slot of time.
+/// What happened in one slot.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// Whole responses.
+    /// Complete responses.
     pub answers: u64,
-    /// Those with a status of 400 or more, and requests without one.
+    /// Responses with a status of 400 or more, and requests without a complete response.
     pub failed: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// The longest answer.
+    /// The longest latency of an answer.
     pub slowest: Duration,
-    /// Answers by the magnitude of their latency, four to each doubling.
+    /// Answers by magnitude of their latency: four magnitudes per doubling.
     magnitudes: [u32; MAGNITUDES],
 }
 
@@ -538,7 +538,7 @@ impl Slot {
         sum
     }
 
-    /// What a share of `q` (0 to 1) of the answers does not exceed, to about a fifth; `None` if there are none.
+    /// The latency that a share `q` (0 to 1) of the answers does not exceed, to about 20 %; `None` without answers.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let all: u64 = self.magnitudes.iter().map(|&count| u64::from(count)).sum();
         let wanted = ((all as f64 * q).ceil() as u64).max(1);
@@ -551,7 +551,7 @@ impl Slot {
     }
 }
 
-/// Which quarter of a doubling it is in.
+/// The magnitude of a number of microseconds: four per doubling.
 fn magnitude(micros: u64) -> usize {
     let micros = micros.max(4);
     let doubling = micros.ilog2();
@@ -559,7 +559,7 @@ fn magnitude(micros: u64) -> usize {
     ((doubling as usize - 2) * 4 + quarter as usize).min(MAGNITUDES - 1)
 }
 
-/// The largest number of a magnitude.
+/// The largest number of microseconds in a magnitude.
 fn largest_of(magnitude: usize) -> u64 {
     let doubling = magnitude / 4;
     let quarter = magnitude as u64 % 4;
@@ -570,15 +570,15 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Each has a histogram of some 10 KiB.
+/// Each of these hosts has a histogram of about 10 KiB.
 const HOSTS_WITH_LATENCY: usize = 256;
 
-/// Slots of time, of some 500 bytes each.
+/// The largest number of slots, of about 500 bytes each.
 const SLOTS: usize = 240;
 
 const FIRST_WIDTH: Duration = Duration::from_millis(10);
 
-/// Up to more than two minutes.
+/// Covers latencies of more than two minutes.
 const MAGNITUDES: usize = 104;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The bodies that are being read as they come, each a little at a time.
+//! The response bodies that are read while they arrive, in turns of a few buffers each.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,44 +9,44 @@ use super::hosts::HostId;
 use super::stats::{Class, Exchange};
 use super::work::{Body, RequestId};
 
-/// The bodies of a crawl that are not at their end.
+/// The bodies that have not ended.
 #[derive(Debug)]
 pub(super) struct Streams {
     all: HashMap<CallId, Stream>,
-    /// Those that have something to read.
+    /// Bodies with something to read.
     readable: VecDeque<CallId>,
     buffer: Vec<u8>,
 }
 
-/// A body, and the request that it answers.
+/// A body and its request.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) host: HostId,
     pub(super) id: RequestId,
     pub(super) status: u16,
-    /// Up to the head.
+    /// The exchange up to the head.
     pub(super) exchange: Exchange,
-    /// Bytes of the body, which are counted as they come.
+    /// Bytes of the body received so far; they are counted as they arrive.
     came: u64,
-    /// Why the body is not whole.
+    /// Why the body is incomplete.
     pub(super) failure: Option<Class>,
     pub(super) wanted: Body,
-    /// What may still be read of it for the sake of the connection alone.
+    /// How many bytes may still be read only to keep the connection.
     left: usize,
     is_queued: bool,
 }
 
-/// What was read of a body.
+/// The result of one read.
 pub(super) enum Progress<'b> {
-    /// These bytes, which are wanted.
+    /// Bytes that the work wants.
     Data(&'b [u8]),
-    /// Bytes that nobody wants.
+    /// Bytes that the work does not want.
     Skipped,
-    /// Nothing for now.
+    /// Nothing can be read for now.
     Pending,
-    /// It is at its end.
+    /// The body has ended.
     End,
-    /// It failed.
+    /// The body is incomplete.
     Failed(Error),
 }
 
@@ -71,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// The exchange without the bytes that were counted as they came.
+    /// The exchange without the bytes that were already counted.
     pub(super) fn rest(&self) -> Exchange {
         Exchange {
             bytes: self.exchange.bytes.saturating_sub(self.came),
@@ -89,7 +89,7 @@ impl Streams {
         }
     }
 
-    /// Whether no body is known to have something to read.
+    /// Whether no body is known to be readable.
     pub(super) fn is_idle(&self) -> bool {
         self.readable.is_empty()
     }
@@ -99,7 +99,7 @@ impl Streams {
         self.readable.push_back(call);
     }
 
-    /// Asks the client which bodies can be read. Returns how many there are.
+    /// Asks the client for readable bodies. Returns their number.
     pub(super) fn poll(&mut self, calls: &mut Calls) -> usize {
         while let Some(call) = calls.readable_body() {
             if let Some(stream) = self.all.get_mut(&call)
@@ -112,22 +112,22 @@ impl Streams {
         self.readable.len()
     }
 
-    /// The body whose turn it is.
+    /// The next readable body.
     pub(super) fn next(&mut self) -> Option<CallId> {
         self.readable.pop_front()
     }
 
-    /// The body may have more to read, in its next turn.
+    /// Puts a body at the end of the queue: it may have more to read.
     pub(super) fn put_back(&mut self, call: CallId) {
         self.readable.push_back(call);
     }
 
-    /// The body is over.
+    /// Removes a body that has ended.
     pub(super) fn remove(&mut self, call: CallId) -> Option<Stream> {
         self.all.remove(&call)
     }
 
-    /// Reads from a body once. Returns how many bytes came, too.
+    /// Reads once from a body. The number is that of the bytes received.
     pub(super) fn read(
         &mut self,
         call: CallId,
@@ -168,5 +168,5 @@ impl Streams {
 }
 
 const BUFFER: usize = 64 * 1024;
-/// Longest body, such as an error's, that is read to its end because that is cheaper than another connection.
+/// The longest unwanted body, in bytes, that is read to its end: that is cheaper than another connection.
 const MOST_UNWANTED: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! How a crawl uses the network, and the client that does so.
+//! How a crawl uses the network: its settings, and the client made from them.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use url::Url;
 
 use super::addresses::Guard;
 
-/// How a crawl uses the network: connections, times, who asks, proxies.
+/// The network settings of a crawl.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
-    /// Connections to one host, and requests to the host under way at a time.
+    /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub(crate) connections: NonZeroUsize,
-    /// For one request in all.
+    /// The limit for one request in all. Default 30 s.
     pub(crate) timeout: Duration,
-    /// For connecting.
+    /// The limit for connecting. Default 10 s.
     pub(crate) connect: Duration,
-    /// For the TLS handshake.
+    /// The limit for the TLS handshake. Default 10 s.
     pub(crate) handshake: Duration,
-    /// How long a connection that is not in use is kept; `None`: as the engine has it.
+    /// How long an idle connection is kept; `None`: the engine's default.
     pub(crate) idle: Option<Duration>,
-    /// Between TCP keep-alive probes; `None`: as the engine has it.
+    /// The interval of TCP keep-alive probes; `None`: the engine's default.
     pub(crate) keep_alive: Option<Duration>,
-    /// Largest body in bytes, as sent and without its content codings.
+    /// The largest body in bytes, before and after decoding. Default 64 MiB.
     pub(crate) max_body: u64,
     pub(crate) user_agent: String,
-    /// Private addresses that no given host has may be connected to.
+    /// Whether the private addresses of any host may be connected to.
     pub(crate) allow_private: bool,
-    /// Hosts of one address are taken for one.
+    /// Whether the hosts of one address are limited together.
     pub(crate) per_address: bool,
     pub(crate) tls: TlsConfig,
     pub(crate) proxies: Proxies,
@@ -56,7 +56,8 @@ impl Default for Transfer {
 }
 
 impl Transfer {
-    /// Connects to public addresses and, unless all are allowed, of the others only to those of the given URLs.
+    /// Creates the client. Unless all are allowed, private addresses are limited to those of the given URLs and their
+    /// proxies.
     pub(crate) fn client(&self, given: &[Url]) -> Result<Client, courser::Error> {
         let within = |phase: Duration| Some(phase.min(self.timeout));
         let mut config = Config {
@@ -94,13 +95,13 @@ impl Transfer {
         Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
     }
 
-    /// As many as the engine has by default, which most systems allow, unless more are asked for one host.
+    /// The engine's default, which most systems allow, or the limit for one host if that is larger.
     pub(crate) fn all_connections(&self) -> NonZeroUsize {
         Config::default().max_connections.max(self.connections)
     }
 }
 
-/// For the hosts of these URLs, and the proxies that lead to them.
+/// The guard for the hosts of these URLs and for the proxies that lead to them.
 fn guard(given: &[Url], proxies: &Proxies) -> Guard {
     let proxies = given.iter().filter_map(|url| {
         let url = proto::Url::parse(url.as_str()).ok()?;
@@ -116,7 +117,7 @@ fn guard(given: &[Url], proxies: &Proxies) -> Guard {
     Guard::new(given.iter().filter_map(Url::host).chain(proxies))
 }
 
-/// Who asks, and where more is told about that.
+/// The name of the crawler and a URL about it.
 pub const USER_AGENT: &str = concat!(
     "Courser/",
     env!("CARGO_PKG_VERSION"),
@@ -125,5 +126,5 @@ pub const USER_AGENT: &str = concat!(
     ")"
 );
 
-/// A host that has not got one step further towards a connection by then is away; this leaves time to try again.
+/// The limit for each phase of opening a connection: leaves time for another attempt.
 const LONGEST_OPENING: Duration = Duration::from_secs(10);

@@ -1,8 +1,9 @@
-//! What a program does at each host of its crawl: the trait that the [`Scheduler`](super::scheduler::Scheduler) drives.
+//! The work that a program does at each host of its crawl: the trait that the
+//! [`Scheduler`](super::scheduler::Scheduler) drives.
 //!
-//! Each request that [`poll_request`](HostWork::poll_request) hands out is answered by one `handle_reply` or
-//! `handle_failure`; a request whose body is streamed by one `handle_head`, and if its body is wanted by one `handle_end`
-//! after all `handle_data`, or by `handle_failure` at any time.
+//! Each request from [`poll_request`](HostWork::poll_request) is answered by one call of `handle_reply` or
+//! `handle_failure`. A request with a streamed body is answered by one `handle_head`; if its body is wanted,
+//! `handle_data` for each part and one `handle_end` follow, or `handle_failure` at any point.
 
 use std::time::Instant;
 
@@ -14,13 +15,13 @@ use super::stats::Stats;
 
 /// The work at one host.
 pub trait HostWork {
-    /// What the work at all hosts has in common.
+    /// What the work of all hosts shares.
     type Shared<'s>;
 
-    /// Where it is counted what requests cost.
+    /// The statistics of the crawl.
     fn stats<'a>(shared: &'a mut Self::Shared<'_>) -> &'a mut Stats;
 
-    /// Writes the next request into `request`, which is empty, if one may be sent at `now`.
+    /// Writes the next request into the empty `request`; `None` if no request may be sent at `now`.
     fn poll_request(
         &mut self,
         now: Instant,
@@ -28,11 +29,11 @@ pub trait HostWork {
         shared: &mut Self::Shared<'_>,
     ) -> Option<Submission>;
 
-    /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although nothing came.
+    /// When to call [`poll_request`](Self::poll_request) again after it returned `None`, if no answer comes before.
     /// `None`: only an answer can change anything.
     fn poll_timeout(&mut self, now: Instant, shared: &Self::Shared<'_>) -> Option<Instant>;
 
-    /// A response came whole.
+    /// A complete response arrived.
     fn handle_reply(
         &mut self,
         now: Instant,
@@ -42,7 +43,7 @@ pub trait HostWork {
         calls: &mut Calls,
     );
 
-    /// A request, or a body that is wanted, failed.
+    /// A request failed, or a body that is wanted.
     fn handle_failure(
         &mut self,
         now: Instant,
@@ -52,7 +53,7 @@ pub trait HostWork {
         calls: &mut Calls,
     );
 
-    /// The head of a response came whose body is streamed.
+    /// The head of a response with a streamed body arrived. Returns whether the body is wanted.
     fn handle_head(
         &mut self,
         now: Instant,
@@ -61,39 +62,39 @@ pub trait HostWork {
         shared: &mut Self::Shared<'_>,
     ) -> Body;
 
-    /// More of a body that is wanted. If it is not any more, the rest of it is not either.
+    /// A part of a wanted body arrived. Returns whether the rest is wanted.
     fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Self::Shared<'_>) -> Body;
 
-    /// A body that is wanted has come to its end.
+    /// A wanted body has ended.
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Self::Shared<'_>);
 
-    /// How the host is asked.
+    /// The politeness towards the host.
     fn politeness(&mut self) -> &mut Politeness;
 
-    /// Whether nothing is left to ask or to wait for.
+    /// Whether there is nothing left to request or to wait for.
     fn is_done(&self) -> bool;
 }
 
 /// How a request is sent.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Names the request.
+    /// Identifies the request at its host.
     pub id: RequestId,
-    /// In place of the client's.
+    /// Replaces the client's timeouts.
     pub timeouts: Option<Timeouts>,
-    /// Whether the body is handed over as it comes.
+    /// Whether the body is passed on while it arrives.
     pub streaming: bool,
 }
 
-/// Names a request to one host. Less than 2^40.
+/// Identifies a request to one host. Less than 2^40.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RequestId(pub u64);
 
-/// What is done with the body of an answer.
+/// What to do with the body of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Body {
-    /// Its bytes are handed in, and then its end or its failure.
+    /// Its parts are passed on, then its end or its failure.
     Wanted,
-    /// Nothing more is to be said of it.
+    /// The body is not passed on.
     Unwanted,
 }
