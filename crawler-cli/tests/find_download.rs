@@ -1070,3 +1070,51 @@ fn a_full_disk_is_named_and_received_bytes_are_kept() {
         .count();
     assert_eq!(resumed, 1);
 }
+
+/// How many files have their names, while more of them come.
+fn complete(below: &Path) -> usize {
+    let entries = fs::read_dir(below).into_iter().flatten().flatten();
+    let counts = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => complete(&path),
+        path => usize::from(
+            path.file_name()
+                .is_some_and(|name| name.as_encoded_bytes()[0] == b'f'),
+        ),
+    });
+    counts.sum()
+}
+
+/// The trap: ten hosts whose files do not come take all the room, and the files of a fast host wait for good.
+#[test]
+fn slow_hosts_do_not_keep_a_fast_one_from_its_files() {
+    const FILES: usize = 40;
+    let names: Vec<String> = (0..FILES).map(|n| format!("f{n}")).collect();
+    let serve = |is_fast: bool| {
+        let names = names.clone();
+        Files::start(move |asked, stream| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            match asked.line.as_str() {
+                "GET /" => send(stream, &page(&names)),
+                _ if is_fast => send(stream, &file(asked, BODY, "\"v1\"")),
+                _ => thread::sleep(Duration::from_secs(60)),
+            }
+        })
+    };
+    let slow: Vec<Files> = (0..10).map(|_| serve(false)).collect();
+    let fast = serve(true);
+    let to = directory();
+    let urls: Vec<String> = slow.iter().chain([&fast]).map(Files::url).collect();
+    let mut args = vec!["find"];
+    args.extend(urls.iter().map(String::as_str));
+    args.extend(["--download", text(to.path())]);
+    let mut command = crawler(&args);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program runs");
+    let began = Instant::now();
+    while complete(to.path()) < FILES {
+        assert!(began.elapsed() < Duration::from_secs(20), "it starves");
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("it was just begun");
+}

@@ -15,6 +15,8 @@ use super::addresses::Guard;
 pub(crate) struct Transfer {
     /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub(crate) connections: NonZeroUsize,
+    /// The number of file descriptors that connections leave free. Default 0.
+    pub(crate) reserved: usize,
     /// The limit for one request in all. Default 30 s.
     pub(crate) timeout: Duration,
     /// The limit for connecting. Default 10 s.
@@ -40,6 +42,7 @@ impl Default for Transfer {
     fn default() -> Self {
         Self {
             connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
+            reserved: 0,
             timeout: Duration::from_secs(30),
             connect: LONGEST_OPENING,
             handshake: LONGEST_OPENING,
@@ -97,7 +100,9 @@ impl Transfer {
 
     /// The engine's default, which most systems allow, or the limit for one host if that is larger.
     pub(crate) fn all_connections(&self) -> NonZeroUsize {
-        Config::default().max_connections.max(self.connections)
+        let most = Config::default().max_connections.get();
+        let most = NonZeroUsize::new(most.saturating_sub(self.reserved));
+        most.map_or(self.connections, |most| most.max(self.connections))
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Files {
     pub(super) patience: Duration,
     /// Files that are under way.
     pub(super) under_way: usize,
+    /// Hosts that have files to download.
+    pub(super) hosts: usize,
 }
 
 impl Host {
@@ -100,8 +102,10 @@ impl Host {
             true => self.connections.div_ceil(2),
             false => self.connections,
         };
+        // No host can keep the others from their files.
+        let share = (MOST_FILES / files.hosts.max(1)).max(1);
         files.under_way < MOST_FILES
-            && self.downloads.in_flight() < most
+            && self.downloads.in_flight() < most.min(share)
             && self.crawl.has_room()
             && !self.crawl.awaits_robots()
     }
@@ -336,8 +340,11 @@ fn download_id(id: RequestId) -> FetchId {
 /// Marks the requests of downloads.
 const DOWNLOAD: u64 = 1 << 39;
 
-/// Files that are written at a time, over all hosts. Each has two descriptors beside its connection's.
-const MOST_FILES: usize = 32;
+/// Files that are written at a time, over all hosts.
+const MOST_FILES: usize = 128;
+
+/// Descriptors of these files, beside those of their connections.
+pub(super) const FILE_DESCRIPTORS: usize = 2 * MOST_FILES;
 
 /// What is asked of a WebDAV server about each member of a directory.
 const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\

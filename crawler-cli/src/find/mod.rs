@@ -76,6 +76,7 @@ pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
 pub use found::{Found, How, Kind, Saved, Unread};
 use glob::Case;
+use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
 pub use link::{Ancestors, Link, LinkKind};
 pub use listing::Shape;
@@ -383,6 +384,7 @@ impl Find {
     /// The directory cannot be created, or no file in it.
     pub fn download(mut self, directory: &Path) -> io::Result<Self> {
         self.download = Some(Destination::open(directory)?);
+        self.transfer.reserved = FILE_DESCRIPTORS;
         Ok(self)
     }
 

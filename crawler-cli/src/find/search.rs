@@ -38,6 +38,7 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         store,
         patience: plan.transfer.timeout,
         under_way: 0,
+        hosts: 0,
     });
     let mut shared = Shared { run, files };
     let mut hosts = hosts_of_starts(&plan, &mut shared);
@@ -179,6 +180,12 @@ impl Search<'_, '_> {
 
     fn turn(&mut self) {
         let hosts = self.scheduler.hosts();
+        if let Some(files) = &mut self.shared.files {
+            files.hosts = hosts
+                .works()
+                .filter(|host| !host.downloads.is_done())
+                .count();
+        }
         self.shared.run.turn(counts(hosts), downloads(hosts));
     }
 
