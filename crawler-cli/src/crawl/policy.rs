@@ -45,10 +45,14 @@ pub struct RetryPolicy {
     pub classes: BTreeSet<RetryClass>,
     /// Pause before the second attempt; it doubles with each further one, up to 2 s. Default 500 ms.
     pub first_pause: Duration,
-    /// Longest pause that a host gets by asking for it, with a `Retry-After` or by 429 and 503 without end. Default 60 s.
+    /// Longest pause of a host that answers 429 or 503 and does not say for how long. A `Retry-After` is never cut. Default
+    /// 60 s.
     pub longest_pause: Duration,
     /// How long after its first request a URL is asked for again. Default 15 min.
     pub patience: Duration,
+    /// How much of a pause between attempts is left to chance, so that URLs that failed together are not asked for again
+    /// together: from 0 (nothing) to 1 (all of it). Default 0.5.
+    pub jitter: f64,
 }
 
 impl Default for RetryPolicy {
@@ -59,6 +63,7 @@ impl Default for RetryPolicy {
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
             patience: Duration::from_secs(15 * 60),
+            jitter: 0.5,
         }
     }
 }
@@ -79,7 +84,12 @@ impl RetryPolicy {
     /// shorter than without `Retry-After`: a host that says 0 again and again means something else.
     pub fn throttle_pause(&self, nth: u32, retry_after: Option<Duration>) -> Duration {
         let asked_for = retry_after.unwrap_or(Duration::ZERO);
-        asked_for.max(self.doubled(nth)).min(self.longest_pause)
+        asked_for.max(self.doubled(nth))
+    }
+
+    /// A pause of which chance has taken its part; `random` is from 0 to 1.
+    pub fn jittered(&self, pause: Duration, random: f64) -> Duration {
+        pause.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * random.clamp(0.0, 1.0))
     }
 
     fn doubled(&self, nth: u32) -> Duration {
@@ -159,3 +169,41 @@ impl RetryClass {
 /// Longest pause between attempts that nobody asked for. With so many attempts, longer pauses would only make what is
 /// broken for good take minutes.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_a_host_asks_for_is_never_cut() {
+        let policy = RetryPolicy::default();
+        for (nth, asked_for, pause) in [
+            (1, Some(SECOND * 120), SECOND * 120),
+            (1, Some(SECOND * 99_999), SECOND * 99_999),
+            (1, Some(Duration::ZERO), SECOND / 2),
+            (3, Some(SECOND), SECOND * 2),
+            (20, None, SECOND * 60),
+        ] {
+            assert_eq!(
+                policy.throttle_pause(nth, asked_for),
+                pause,
+                "{asked_for:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn jitter_makes_pauses_shorter_and_not_longer() {
+        let policy = RetryPolicy::default();
+        for (random, pause) in [(0.0, SECOND), (0.5, SECOND * 3 / 4), (1.0, SECOND / 2)] {
+            assert_eq!(policy.jittered(SECOND, random), pause);
+        }
+        let plain = RetryPolicy {
+            jitter: 0.0,
+            ..policy
+        };
+        assert_eq!(plain.jittered(SECOND, 0.9), SECOND);
+    }
+}

@@ -34,6 +34,8 @@ pub struct Politeness {
     good_at: Option<Instant>,
     /// Whether the host has ever answered.
     has_replied: bool,
+    /// The pause that the host has asked for, if the pause is longer than the policy's patience.
+    closed: Option<Duration>,
     /// Consecutive pauses because the host was away.
     absences: u32,
     /// The rules of robots.txt, when they are known.
@@ -65,6 +67,7 @@ impl Politeness {
             allowance: Allowance::default(),
             good_at: None,
             has_replied: false,
+            closed: None,
             absences: 0,
             robots: None,
             robots_asked: false,
@@ -109,6 +112,11 @@ impl Politeness {
     /// Whether the host has answered without a refusal after `before`; with `None`: ever.
     pub fn is_good_since(&self, before: Option<Instant>) -> bool {
         self.good_at > before
+    }
+
+    /// The pause that the host has asked for, if that is longer than anybody waits for a URL.
+    pub fn closed(&self) -> Option<Duration> {
+        self.closed
     }
 
     /// Whether the host has ever answered.
@@ -171,12 +179,17 @@ impl Politeness {
 
     /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that
     /// caused the pause.
+    /// A pause that is longer than the policy's patience closes the host: nothing more is to be asked of it.
     pub fn handle_throttled(&mut self, now: Instant, throttled: Throttled) {
         self.has_replied = true;
         self.absences = 0;
         if throttled.is_telling {
             let is_news = self.is_news(throttled.sent_at);
             self.allowance.handle_refusal(now, is_news, self.under_way);
+        }
+        if throttled.wait > self.policy.retry.patience {
+            self.closed = Some(throttled.wait);
+            return;
         }
         self.pause(now + throttled.wait);
     }
@@ -273,6 +286,9 @@ pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     courser::retry_after(value, now)
 }
 
+/// 503 answers for one URL that count as the host's, although other URLs are answered.
+pub const FREE_THROTTLES: u32 = 4;
+
 /// Absences after which a host that has never replied is given up.
 const MOST_UNANSWERED: u32 = 4;
 
@@ -310,6 +326,24 @@ mod tests {
         assert!(!host.may_send(now + SECOND));
         host.handle_over();
         assert!(host.may_send(now + SECOND));
+    }
+
+    #[test]
+    fn a_pause_beyond_all_patience_closes_the_host() {
+        let (mut host, now) = politeness();
+        let throttled = |wait| Throttled {
+            sent_at: Some(now),
+            wait,
+            is_telling: true,
+        };
+        let patience = HostPolicy::default().retry.patience;
+        host.handle_throttled(now, throttled(patience));
+        assert_eq!(
+            (host.closed(), host.held_until(now)),
+            (None, Some(now + patience))
+        );
+        host.handle_throttled(now, throttled(patience + SECOND));
+        assert_eq!(host.closed(), Some(patience + SECOND));
     }
 
     #[test]

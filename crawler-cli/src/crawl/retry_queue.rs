@@ -1,7 +1,9 @@
 //! The tasks of a host that are not in flight: ready tasks, and postponed tasks that wait for their next attempt. Also
 //! counts the attempts of a task. Pure: time is an argument.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher as _;
 use std::time::{Duration, Instant};
 
 use super::policy::RetryPolicy;
@@ -15,6 +17,8 @@ pub struct RetryQueue<T> {
     /// Tasks that failed, by the time of their next attempt. The number distinguishes tasks with the same time.
     postponed: BTreeMap<(Instant, u64), T>,
     next_number: u64,
+    /// The state of what chance decides.
+    random: u64,
 }
 
 impl<T> Default for RetryQueue<T> {
@@ -23,6 +27,8 @@ impl<T> Default for RetryQueue<T> {
             ready: VecDeque::new(),
             postponed: BTreeMap::new(),
             next_number: 0,
+            // As random as the keys of the standard library's maps.
+            random: RandomState::new().hash_one(0) | 1,
         }
     }
 }
@@ -42,6 +48,16 @@ impl<T> RetryQueue<T> {
     pub fn postpone(&mut self, due: Instant, task: T) {
         self.next_number += 1;
         self.postponed.insert((due, self.next_number), task);
+    }
+
+    /// The pause after attempt number `nth`, which failed: the policy's back-off with its jitter.
+    pub fn back_off(&mut self, nth: u32, policy: &RetryPolicy) -> Duration {
+        // Marsaglia's xorshift.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let random = (self.random >> 11) as f64 / (1u64 << 53) as f64;
+        policy.jittered(policy.back_off(nth), random)
     }
 
     /// The postponed task with the earliest time, if that time has come.
@@ -270,5 +286,19 @@ mod tests {
             let due = Attempts::default().retry_at(now, SECOND, class, &policy);
             assert_eq!(due.is_some(), expected, "{class}");
         }
+    }
+
+    #[test]
+    fn what_fails_together_is_not_asked_for_together() {
+        let policy = RetryPolicy::default();
+        let mut queue = RetryQueue::<u8>::default();
+        let pauses: Vec<Duration> = (0..100).map(|_| queue.back_off(2, &policy)).collect();
+        assert!(
+            pauses
+                .iter()
+                .all(|pause| (SECOND / 2..=SECOND).contains(pause))
+        );
+        assert!(pauses.iter().any(|pause| *pause < SECOND * 6 / 10));
+        assert!(pauses.iter().any(|pause| *pause > SECOND * 9 / 10));
     }
 }

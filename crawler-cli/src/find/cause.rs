@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use courser::ErrorKind;
 
@@ -69,6 +70,8 @@ pub enum Cause {
     BadLocations(usize),
     /// Nothing of what the sitemap names belongs to the search.
     NothingBelow,
+    /// The host asks for this pause, for which nobody waits.
+    LongPause(Duration),
     /// Links lead to more hosts than this.
     TooManyHosts(usize),
     /// A file that was wanted could not be downloaded.
@@ -105,6 +108,7 @@ impl Cause {
             | Self::NothingBelow
             | Self::TooManyHosts(_)
             | Self::TooManyDirectories(_) => Class::Limit,
+            Self::LongPause(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
             Self::Scheme(_) => Class::Other,
@@ -193,6 +197,11 @@ impl fmt::Display for Cause {
                 write!(f, "{count} locations left out: they are no URLs that can be used")
             }
             Self::NothingBelow => f.write_str("nothing of what it names is part of the search"),
+            Self::LongPause(pause) => write!(
+                f,
+                "not read: the host asks for a pause of {} seconds, which is longer than --patience",
+                pause.as_secs()
+            ),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }

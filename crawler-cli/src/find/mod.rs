@@ -277,7 +277,7 @@ impl Find {
         self
     }
 
-    /// The longest pause of a host that asks for fewer requests. Default 60 s.
+    /// The longest pause of a host that asks for fewer requests and does not say for how long. Default 60 s.
     pub fn longest_pause(mut self, pause: Duration) -> Self {
         self.policy.host.retry.longest_pause = pause;
         self

@@ -77,7 +77,10 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
             return Err(reason);
         }
         let wait = wait.unwrap_or_else(|| policy.host.retry.back_off(attempts));
-        thread::sleep(wait.min(policy.host.retry.longest_pause));
+        if wait > policy.host.retry.patience {
+            return Err(reason);
+        }
+        thread::sleep(wait);
     }
 }
 

@@ -83,7 +83,7 @@ impl<'a> Head<'a> {
                 }
             }
             (301 | 302 | 303 | 307 | 308, _) => Answer::Redirect,
-            (429 | 500.., _) => Answer::Later,
+            (410 | 429 | 500.., _) => Answer::Later,
             _ => Answer::Refused,
         }
     }

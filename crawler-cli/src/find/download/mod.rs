@@ -26,7 +26,8 @@ use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
 use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::politeness::{Politeness, Throttled, retry_after};
+use crate::crawl::origin::same_host;
+use crate::crawl::politeness::{FREE_THROTTLES, Politeness, Throttled, retry_after};
 use crate::crawl::retry_queue::{Attempts, RetryQueue};
 use crate::crawl::work::Body;
 
@@ -170,6 +171,14 @@ struct Task {
 }
 
 impl Task {
+    /// Whether redirects have led to another host.
+    fn is_elsewhere(&self) -> bool {
+        let own = Url::parse(&self.wanted.url);
+        self.location
+            .as_ref()
+            .is_some_and(|to| own.is_ok_and(|own| !same_host(&own, to)))
+    }
+
     /// What is asked for.
     fn url(&self) -> &str {
         let location = self.location.as_ref();
@@ -556,12 +565,22 @@ impl Downloads {
             return;
         };
         politeness.handle_over();
+        let (cause, sent_at) = (failure.cause, flight.task.attempts.sent_at());
         match failure.scope {
-            FailureScope::Final | FailureScope::HostFinal => {
-                self.give_up(&flight.task, &failure.cause, visitor)
+            FailureScope::Final => self.give_up(&flight.task, &cause, visitor),
+            FailureScope::Request => self.go_on(now, flight, cause, visitor),
+            // The failure of another host says nothing about this one.
+            FailureScope::Host if flight.task.is_elsewhere() => {
+                self.go_on(now, flight, cause, visitor);
             }
-            FailureScope::Request | FailureScope::Host => {
-                self.go_on(now, flight, failure.cause, visitor)
+            FailureScope::HostFinal if flight.task.is_elsewhere() || !politeness.has_replied() => {
+                self.give_up(&flight.task, &cause, visitor);
+            }
+            FailureScope::Host | FailureScope::HostFinal => {
+                match politeness.handle_absent(now, sent_at) {
+                    true => self.give_up(&flight.task, &cause, visitor),
+                    false => self.retry_after(now, flight.task, cause, Duration::ZERO, visitor),
+                }
             }
         }
     }
@@ -625,9 +644,15 @@ impl Downloads {
         politeness: &mut Politeness,
         visitor: &mut dyn Visitor,
     ) {
-        task.attempts.handle_throttled(now);
-        task.attempts.discount();
+        let cause = Cause::Status(head.status);
+        let before = task.attempts.handle_throttled(now);
         let throttles = task.attempts.throttles();
+        if head.status == 503 && throttles > FREE_THROTTLES && politeness.is_good_since(before) {
+            // Others have been answered all the while: the host has time, and this URL fails.
+            politeness.handle_refused_alone();
+            return self.retry(now, task, cause, visitor);
+        }
+        task.attempts.discount();
         let asked_for = head.retry_after;
         let asked_for = asked_for.and_then(|value| retry_after(value, head.date));
         let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
@@ -637,10 +662,10 @@ impl Downloads {
             is_telling: true,
         };
         politeness.handle_throttled(now, throttled);
-        let cause = Cause::Status(head.status);
-        match throttles {
-            MOST_THROTTLES.. => self.give_up(&task, &cause, visitor),
-            _ => self.retry_after(now, task, cause, wait, visitor),
+        match (politeness.closed(), throttles) {
+            (Some(wait), _) => self.give_up(&task, &Cause::LongPause(wait), visitor),
+            (None, MOST_THROTTLES..) => self.give_up(&task, &cause, visitor),
+            (None, _) => self.retry_after(now, task, cause, wait, visitor),
         }
     }
 
@@ -750,7 +775,8 @@ impl Downloads {
 
     /// Tries again after the usual pause, or gives up when that was the last attempt.
     fn retry(&mut self, now: Instant, task: Task, cause: Cause, visitor: &mut dyn Visitor) {
-        let wait = self.policy.host.retry.back_off(task.attempts.made());
+        let policy = &self.policy.host.retry;
+        let wait = self.queue.back_off(task.attempts.made(), policy);
         self.retry_after(now, task, cause, wait, visitor);
     }
 

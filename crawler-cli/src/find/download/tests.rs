@@ -30,6 +30,8 @@ impl World {
 
     fn with(overwrite: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
+        let mut policy = Policy::default();
+        policy.host.retry.jitter = 0.0;
         let start = Url::parse(START).expect("a URL");
         let mut scope = Scope::new();
         scope.start(&start);
@@ -41,8 +43,8 @@ impl World {
                 Some(Base::of(&start, Follow::Listings)),
                 scope,
             ),
-            downloads: Downloads::new(&Policy::default()),
-            politeness: Politeness::new(&Policy::default().host),
+            downloads: Downloads::new(&policy),
+            politeness: Politeness::new(&policy.host),
             now: Instant::now(),
             log: Log::default(),
             directory,
@@ -306,7 +308,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
     world.want("x");
     let mut pauses = Vec::new();
     while let Some((id, _)) = world.poll() {
-        world.fail(id, FailureScope::Host);
+        world.fail(id, FailureScope::Request);
         if let Some(due) = world.downloads.poll_timeout(None) {
             pauses.push((due - world.now).as_millis());
             world.now = due;
@@ -532,4 +534,54 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     world.downloads.abandon(&Cause::NoLocation, &mut world.log);
     assert_eq!(world.told().len(), 3);
     assert!(world.downloads.is_done());
+}
+
+/// As while directories are read.
+#[test]
+fn a_file_that_is_gone_is_asked_for_again() {
+    let mut world = World::new();
+    world.want("x");
+    let gone = Head {
+        status: 410,
+        ..Head::default()
+    };
+    for attempt in 1..=10 {
+        let id = world.expect("GET http://h/pub/x");
+        assert_eq!(world.head(id, &gone), Body::Unwanted);
+        assert_eq!(world.told().is_empty(), attempt < 10);
+        world.now += Duration::from_secs(2);
+    }
+}
+
+#[test]
+fn a_pause_beyond_the_patience_is_not_waited_for() {
+    let mut world = World::new();
+    world.want("x");
+    let id = world.expect("GET http://h/pub/x");
+    let later = Head {
+        status: 503,
+        retry_after: Some(b"99999"),
+        ..Head::default()
+    };
+    world.head(id, &later);
+    let told = world.told();
+    assert!(told[0].contains("a pause of 99999 seconds"), "{told:?}");
+    assert!(world.politeness.closed().is_some() && world.downloads.is_done());
+}
+
+/// A host that is away is waited for by all requests together.
+#[test]
+fn a_host_that_is_away_gets_its_pauses() {
+    let mut world = World::new();
+    world.want("x");
+    for pause in [500, 1000, 2000] {
+        let id = world.expect("GET http://h/pub/x");
+        world.fail(id, FailureScope::Host);
+        let until = world.now + Duration::from_millis(pause);
+        assert_eq!(world.politeness.held_until(world.now), Some(until));
+        world.now = until;
+    }
+    let id = world.expect("GET http://h/pub/x");
+    world.fail(id, FailureScope::Host);
+    assert_eq!(world.told(), ["x: lost"], "it was never there");
 }

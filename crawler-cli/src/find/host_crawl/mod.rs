@@ -291,8 +291,8 @@ impl HostCrawl {
             }
             (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, visitor),
             (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, visitor),
-            // Gone, and no server confuses that.
-            (410, _) => self.give_up(now, task, &Cause::Status(410), visitor),
+            // Caches answer so for minutes while they are purged.
+            (410, _) => self.retry(now, task, Cause::Status(410), visitor),
             (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
                 self.give_up(now, task, &Cause::Status(status), visitor);
             }

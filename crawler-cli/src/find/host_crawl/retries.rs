@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::politeness::{Politeness, Throttled, retry_after};
+use crate::crawl::politeness::{FREE_THROTTLES, Politeness, Throttled, retry_after};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
@@ -23,7 +23,8 @@ impl HostCrawl {
         cause: Cause,
         visitor: &mut dyn Visitor,
     ) {
-        let wait = self.policy.host.retry.back_off(task.attempts.made());
+        let policy = &self.policy.host.retry;
+        let wait = self.queue.back_off(task.attempts.made(), policy);
         self.retry_after(now, task, cause, wait, visitor);
     }
 
@@ -36,7 +37,8 @@ impl HostCrawl {
         visitor: &mut dyn Visitor,
     ) {
         let retry = &self.policy.host.retry;
-        match task.attempts.retry_at(now, wait, cause.class(), retry) {
+        let due = task.attempts.retry_at(now, wait, cause.class(), retry);
+        match due.filter(|_| self.given_up.is_none()) {
             Some(due) => self.postpone(due, task),
             None => self.give_up(now, task, &cause, visitor),
         }
@@ -78,6 +80,13 @@ impl HostCrawl {
             self.give_up(now, task, &cause, visitor);
         }
         self.give_up_rest(now, cause, visitor);
+    }
+
+    /// Gives up everything that waits, once the host has asked for a pause that nobody waits for.
+    pub fn give_up_if_closed(&mut self, now: Instant, visitor: &mut dyn Visitor) {
+        if let Some(wait) = self.politeness.closed().filter(|_| self.given_up.is_none()) {
+            self.give_up_rest(now, Cause::LongPause(wait), visitor);
+        }
     }
 
     /// Gives up everything that waits, here or on the disk.
@@ -152,6 +161,9 @@ impl HostCrawl {
             is_telling,
         };
         self.politeness.handle_throttled(now, throttled);
+        if self.politeness.closed().is_some() {
+            return self.give_up_all(now, task, Cause::LongPause(wait), visitor);
+        }
         // Others first: whether they are answered tells if it is the host or this URL.
         let wait = wait + self.policy.host.retry.first_pause;
         self.retry_after(now, task, cause, wait, visitor);
@@ -191,6 +203,3 @@ impl HostCrawl {
         &mut self.politeness
     }
 }
-
-/// 503s for one URL that are taken for the host's, although others are answered.
-const FREE_THROTTLES: u32 = 4;

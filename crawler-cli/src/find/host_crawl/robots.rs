@@ -65,9 +65,8 @@ impl HostCrawl {
 
     /// Why a target may not be fetched by a request that is made elsewhere; once robots.txt is known.
     pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
-        // A host that was given up before robots.txt was known allows nothing.
-        let cause = || self.given_up.clone().unwrap_or(Arc::new(Cause::Robots));
-        (!self.is_allowed(target)).then(cause)
+        let robots = || (!self.is_allowed(target)).then(|| Arc::new(Cause::Robots));
+        self.given_up.clone().or_else(robots)
     }
 
     /// The robots.txt is asked for even if there is nothing else to ask for.
