@@ -1,4 +1,4 @@
-//! Directories: the replies that list them, and whether what they list is to be read.
+//! Directories: reading the replies that list them, and deciding which listed directories are read.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::find::path;
 use crate::find::visitor::Visitor;
 
 impl HostCrawl {
-    /// A directory's page, presumably.
+    /// Handles the reply to the request for a directory.
     pub(super) fn page(
         &mut self,
         now: Instant,
@@ -34,7 +34,7 @@ impl HostCrawl {
                 ProbeResult::by(reply, FetchKind::List),
                 visitor,
             ),
-            // What was cut may come whole next time.
+            // An incomplete page may arrive complete next time.
             Err(cause @ Cause::CutShort(_)) => {
                 self.retry(now, task, cause, visitor);
             }
@@ -70,7 +70,7 @@ impl HostCrawl {
             let next = std::str::from_utf8(reply.next?).ok()?;
             listing::next_page(&page.join(next).ok()?, &page)
         });
-        // A known server always ends its page; of an unknown one only the framing tells.
+        // Known servers end every page with a marker. For an unknown server, only the framing shows the end.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
         if whole {
@@ -80,7 +80,7 @@ impl HostCrawl {
         }
     }
 
-    /// A directory was read.
+    /// Handles the listing of a directory.
     pub(super) fn listed(
         &mut self,
         now: Instant,
@@ -108,7 +108,7 @@ impl HostCrawl {
             self.unread(&task.target, &Cause::Nameless(listing.nameless), visitor);
         }
         if let Some(path) = &listing.directory {
-            // What is listed is there, and not where it was asked for.
+            // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
         if let Some(next) = &listing.next {
@@ -117,7 +117,7 @@ impl HostCrawl {
         if !listing.entries.is_empty() {
             let own = self.seen.listing(&listing);
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
-            // Names alone may well be the same.
+            // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
             let most = match listing.entries.iter().any(dated) {
                 true => self.policy.limits.same_listings,
@@ -144,7 +144,7 @@ impl HostCrawl {
         self.entries(now, held, visitor);
     }
 
-    /// A page that says where more of its directory's entries are.
+    /// Queues a further page of the same directory, named by a page.
     pub(super) fn next_page(&mut self, task: &Task, target: &str, visitor: &mut dyn Visitor) {
         let cause = if !self.is_allowed(target) {
             Cause::Robots
@@ -162,7 +162,7 @@ impl HostCrawl {
         self.unread(target, &cause, visitor);
     }
 
-    /// A directory that its parent lists: reported, and queued if it is to be read and was not before.
+    /// Handles a listed directory: reports it, and queues it if it should be read and is new.
     pub(super) fn directory(
         &mut self,
         now: Instant,
@@ -186,13 +186,13 @@ impl HostCrawl {
             ..Item::of(task.directory(), Kind::Directory, task.start)
         };
         match self.look(item, &mut open.memo, visitor) {
-            // No redirect shall lead there, either.
+            // Marks it as known, so that no redirect leads there either.
             Verdict::Prune | Verdict::Quit => {
                 self.know(&canonical);
                 return;
             }
             Verdict::Go => {}
-            // A directory is not asked about, but read: that costs its server no more, and tells all there is to know.
+            // Reading a directory costs the server no more than a HEAD, and answers all questions.
             Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
         }
         self.enqueue(now, task, &canonical, visitor);
@@ -234,9 +234,9 @@ impl HostCrawl {
         self.close(now, task, visitor);
     }
 
-    /// It will not be asked for; what the expression has left open is decided as it is.
+    /// The task will not be requested: the expression decides with what is known.
     pub(super) fn close(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
-        // A link alone is no sign that there is something.
+        // A link does not prove that its target exists.
         if task.open.is_some() && task.kind != TaskKind::Link {
             let kind = match task.kind {
                 TaskKind::File => Kind::File,
@@ -254,7 +254,7 @@ impl HostCrawl {
     }
 }
 
-/// How often the most frequent segment of a path occurs in it.
+/// The number of occurrences of the most frequent segment in a path.
 pub(super) fn repeats(path: &str) -> usize {
     let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     segments.sort_unstable();

@@ -1,5 +1,5 @@
-//! The entries of listings. The server is asked by `HEAD` about files that their listing leaves undecided, and such
-//! directories are read.
+//! The entries of listings. If the expression cannot decide about a file, the server is asked with `HEAD`; such a
+//! directory is read.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use crate::find::path;
 use crate::find::range::{SizeRange, TimeRange};
 use crate::find::visitor::Visitor;
 
-/// What a server said about one URL, beyond its listing.
+/// What a server said about one URL, in addition to the listing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeResult {
     pub(super) status: Option<u16>,
@@ -24,14 +24,14 @@ pub(super) struct ProbeResult {
 }
 
 impl ProbeResult {
-    /// By the answer to a request of that kind.
+    /// The facts in the reply to a request of this kind.
     pub(super) fn by(reply: &Reply<'_>, fetch: FetchKind) -> Self {
         let text = |value: Option<&'_ [u8]>| {
             value.and_then(|value| str::from_utf8(value).ok().map(str::to_owned))
         };
         let number = |text: &str| text.trim().parse::<u64>().ok();
         let size = match (fetch, reply.status) {
-            // A coding changes the length.
+            // The length of an encoded body is not the size of the file.
             _ if reply.content_encoding.is_some() => None,
             (FetchKind::First, 206) => {
                 text(reply.content_range).and_then(|range| number(range.rsplit_once('/')?.1))
@@ -51,7 +51,7 @@ impl ProbeResult {
         }
     }
 
-    /// By an answer that is about something else.
+    /// A reply about something else: only its status counts.
     pub(super) fn nothing(reply: &Reply<'_>) -> Self {
         Self {
             status: Some(reply.status),
@@ -68,7 +68,7 @@ fn seconds(time: SystemTime) -> i64 {
 }
 
 impl HostCrawl {
-    /// Looks at the entries of a directory until one of them must wait for an answer.
+    /// Handles the entries of a directory until one of them has to wait for a reply.
     pub(super) fn entries(
         &mut self,
         now: Instant,
@@ -126,13 +126,13 @@ impl HostCrawl {
         self.hold(held);
     }
 
-    /// A listing of which a part was looked at.
+    /// Stores a listing whose remaining entries have to wait.
     fn hold(&mut self, mut held: PartialListing) {
         self.journal.note_listing(&mut held);
         self.probes.hold(held);
     }
 
-    /// A listed file; gives it back if it has to wait until the clock of the listings is known.
+    /// Handles a listed file. Returns the file if it has to wait until the time zone of the listings is known.
     fn file(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl HostCrawl {
         told: Answered,
         visitor: &mut dyn Visitor,
     ) -> Option<(Entry, Memo)> {
-        // Without a task: most files are decided at once.
+        // No task is created here: most files are decided at once.
         let mut target = self.spelling.take_buffer();
         target.push_str(held.task.directory());
         target.push_str(&entry.segment);
@@ -162,7 +162,7 @@ impl HostCrawl {
         };
         let local = entry.modified.is_some_and(|time| !time.utc);
         let verdict = match local && self.policy.clock && self.probes.is_zone_open() {
-            // The first one tells it to all.
+            // One HEAD finds the time zone of the listings for all files.
             true => Verdict::Head,
             false => self.look(item, &mut memo, visitor),
         };
@@ -186,7 +186,7 @@ impl HostCrawl {
         None
     }
 
-    /// The server is to tell more about a file.
+    /// Asks the server about a file.
     pub(super) fn ask_about(&mut self, now: Instant, task: Task, visitor: &mut dyn Visitor) {
         self.probes.add_undecided();
         match self.is_allowed(&task.target) {
@@ -195,7 +195,7 @@ impl HostCrawl {
         }
     }
 
-    /// The server was asked about a file, and this is what it said.
+    /// Handles the server's reply about a file.
     pub(super) fn inspected(
         &mut self,
         now: Instant,
@@ -212,7 +212,7 @@ impl HostCrawl {
         self.decide(now, &mut task, Kind::File, told, None, visitor);
     }
 
-    /// Nothing more will be known of what the expression has left open, or of a start: it looks for the last time.
+    /// Nothing more will become known about an undecided entry or a start: the expression makes its final decision.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -250,7 +250,7 @@ impl HostCrawl {
         self.look(item, &mut memo, visitor)
     }
 
-    /// Goes on with the listings that waited, if they can go on.
+    /// Continues the listings that waited, if possible.
     pub(super) fn resume(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         for _ in 0..self.probes.waiting() {
             let Some(held) = self.probes.take_resumable() else {
@@ -264,7 +264,7 @@ impl HostCrawl {
         }
     }
 
-    /// Decides the entries that no answer will come for any more as their listings have them.
+    /// Decides entries whose reply will not come, from their listings.
     pub(super) fn give_up_held(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         self.probes.handle_no_zone();
         self.resume(now, visitor);

@@ -1,8 +1,8 @@
-//! What changes in a host crawl, for whoever keeps it on disk: the URLs to ask for, the directories known, and the
-//! listings of which only a part was looked at. A host crawl that is made again from it goes on where the other one was.
+//! The journal of a host crawl, for a state on disk: tasks, known directories, and partly handled listings. A host
+//! crawl that is restored from it continues where the other one stopped.
 //!
-//! A URL that is being asked for stays in the journal until everything that its answer brings is there too, so that a
-//! crawl that is cut off at any moment asks for it again and loses nothing.
+//! A task stays in the journal until everything that its reply leads to is in the journal too. So a crawl that is
+//! interrupted at any moment requests the URL again and loses nothing.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,72 +17,73 @@ use crate::find::link::Ancestors;
 use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
-/// One change. Numbers name what is to be done, each once in the life of a crawl.
+/// One change. Tasks have numbers, each used once in a crawl.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
     /// The crawl begins.
     Begun,
-    /// This is to be asked for.
+    /// The task with this number and text was queued.
     Queued(u64, String),
-    /// It is done, or given up.
+    /// The task is done or given up.
     Done(u64),
-    /// Of the listing that this URL brought, so much was looked at: the rest, as text, and the place in it.
+    /// A listing of this task was handled up to this place. The text of the listing is given with the first such
+    /// change.
     Held(u64, Option<String>, Place),
-    /// A directory was seen.
+    /// A directory became known.
     Known(u128),
 }
 
-/// How far a listing was looked at.
+/// How far a listing was handled.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Place {
-    /// Entries that are done with.
+    /// The number of entries that are done.
     at: usize,
-    /// How far the expression has come with the next one, if it waits for an answer.
+    /// The state of the expression for the next entry, if that entry waits for a reply.
     memo: Option<Vec<u8>>,
 }
 
-/// What a host crawl needs to go on beside its URLs.
+/// What is kept of a host crawl beside its tasks.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Snapshot {
-    /// Keys of the fingerprints.
+    /// The keys of the fingerprints.
     pub(super) seeds: [u64; 2],
     pub(super) next_number: u64,
     pub(super) clock: Option<i64>,
     pub(super) heads: bool,
     pub(super) counts: Counts,
     pub(super) sitemaps: bool,
-    /// The directories that were added to what is searched by links, and whether each is one of the things to be found.
+    /// The directories that links added to the starts, and whether each is itself a finding.
     pub(super) starts: Vec<(String, bool)>,
 }
 
-/// What was written down.
+/// What was kept of a host crawl.
 #[derive(Clone, Debug, Default)]
 pub struct KeptCrawl {
-    /// What stood beside the URLs.
+    /// The state beside the tasks.
     pub snapshot: Snapshot,
-    /// What [`Change::Held`] had: number, text and place.
+    /// Listings, as in [`Change::Held`]: number, text and place.
     pub held: Vec<(u64, String, Place)>,
-    /// What was seen.
+    /// Fingerprints of what is known.
     pub known: Vec<u128>,
-    /// How many URLs are to be asked for, which come when `HostCrawl::wants_back` says so.
+    /// The number of tasks on disk. They are read when `HostCrawl::wants_back` says so.
     pub spilled: u64,
 }
 
 /// The journal of a host crawl.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Whether it is kept at all.
+    /// Whether the crawl is kept at all.
     on: bool,
     changes: Vec<Change>,
-    /// The URL whose answer is being looked at, and whether it was put back somewhere.
+    /// The task whose reply is being handled, and whether the task was queued again.
     current: Option<(u64, bool)>,
-    /// URLs that are on disk only.
+    /// The number of tasks that are on disk only.
     spilled: u64,
-    /// The last number that was given to a URL or a request.
+    /// The last number given to a task or a request.
     last_number: u64,
 }
 
-/// A [`Task`], written down.
+/// A [`Task`] in the journal.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Written {
     target: String,
@@ -104,7 +105,7 @@ struct WrittenEntry {
     modified: Option<ListedTime>,
 }
 
-/// A [`Held`], written down.
+/// A [`PartialListing`] in the journal.
 #[derive(Deserialize, Serialize)]
 struct WrittenListing {
     task: Written,
@@ -114,15 +115,15 @@ struct WrittenListing {
 }
 
 impl Written {
-    /// Reads what a journal has.
+    /// Parses a task of the journal.
     ///
     /// # Errors
-    /// The text, if it is none of a host crawl's.
+    /// The text, if it is not a task.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|_| text.to_owned())
     }
 
-    /// The start that it is below.
+    /// Index of the task's start.
     pub(super) fn start(&self) -> usize {
         self.start
     }
@@ -146,7 +147,7 @@ impl Written {
         }
     }
 
-    /// The task of this number.
+    /// The task with this number.
     pub(super) fn task(self, number: u64) -> Task {
         let above = self.above.into_iter().rev().fold(None, |next, listing| {
             Some(Arc::new(Ancestors { listing, next }))
@@ -170,20 +171,20 @@ impl Written {
     }
 }
 
-/// URLs and listings.
+/// Tasks and listings.
 impl Journal {
-    /// A number that none had before.
+    /// A number that was not used before.
     pub(super) fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
     }
 
-    /// The last one of them.
+    /// The last number that was used.
     pub(super) fn last_number(&self) -> u64 {
         self.last_number
     }
 
-    /// Writes down that this is to be asked for, unless that is written already.
+    /// Writes the task to the journal and gives it a number, unless it has one.
     pub(super) fn written(&mut self, mut task: Task) -> Task {
         self.keep(task.number);
         if task.number == 0 {
@@ -196,7 +197,7 @@ impl Journal {
         task
     }
 
-    /// Writes down a listing of which a part was looked at.
+    /// Writes the progress of a partly handled listing.
     pub(super) fn note_listing(&mut self, held: &mut PartialListing) {
         self.keep(held.task.number);
         if !self.on {
@@ -225,10 +226,10 @@ impl Journal {
         self.changes.push(change);
     }
 
-    /// Reads a listing that was written down.
+    /// Parses a listing of the journal.
     ///
     /// # Errors
-    /// The text, if it is none of a host crawl's.
+    /// The text, if it is not a listing.
     pub(super) fn listing(number: u64, text: &str, place: Place) -> Result<PartialListing, String> {
         let held: WrittenListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
         let entries_len = held.entries.len();
@@ -249,17 +250,17 @@ impl Journal {
         })
     }
 
-    /// The answer to this is being looked at.
+    /// Begins to handle the reply to this task.
     pub(super) fn begin(&mut self, number: u64) {
         self.current = Some((number, false));
     }
 
-    /// Another answer is looked at in between.
+    /// Another reply is handled in between.
     pub(super) fn set_aside(&mut self) -> Option<(u64, bool)> {
         self.current.take()
     }
 
-    /// The answer that was set aside is looked at again.
+    /// Continues the reply that was set aside.
     pub(super) fn take_up(&mut self, current: Option<(u64, bool)>) {
         self.current = current;
     }
@@ -270,21 +271,21 @@ impl Journal {
         }
     }
 
-    /// All that the answer brought is written down.
+    /// Everything that the reply leads to is in the journal. The task is done, unless it was queued again.
     pub(super) fn end(&mut self) {
         if let Some((number, false)) = self.current.take() {
             self.forget(number);
         }
     }
 
-    /// This is done.
+    /// The task is done.
     pub(super) fn forget(&mut self, number: u64) {
         if self.on && number != 0 {
             self.changes.push(Change::Done(number));
         }
     }
 
-    /// This was seen.
+    /// A fingerprint became known.
     pub(super) fn note_known(&mut self, fingerprint: u128) {
         if self.on {
             self.changes.push(Change::Known(fingerprint));
@@ -292,15 +293,15 @@ impl Journal {
     }
 }
 
-/// Changes, and URLs that are on disk only.
+/// Changes, and tasks that are on disk only.
 impl Journal {
-    /// Is kept from now on.
+    /// Starts to keep the journal.
     pub(super) fn start(&mut self) {
         self.on = true;
         self.changes.push(Change::Begun);
     }
 
-    /// Is kept from now on, and goes on where another one was.
+    /// Starts to keep the journal, after an earlier run.
     pub(super) fn restore(&mut self, last_number: u64, spilled: u64) {
         self.on = true;
         self.last_number = last_number;
@@ -311,22 +312,22 @@ impl Journal {
         self.on
     }
 
-    /// What has changed since the last time.
+    /// The changes since the last call.
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
         mem::take(&mut self.changes)
     }
 
-    /// Whether some URLs are on disk only.
+    /// Whether some tasks are on disk only.
     pub(super) fn is_spilled(&self) -> bool {
         self.spilled > 0
     }
 
-    /// So many more URLs are on disk only.
+    /// Counts further tasks that are on disk only.
     pub(super) fn add_spilled(&mut self, count: usize) {
         self.spilled += count as u64;
     }
 
-    /// So many URLs came back; none: there are no more.
+    /// Counts tasks that came back from disk; 0 means that there are no more.
     pub(super) fn take_spilled(&mut self, count: usize) {
         self.spilled = match count {
             0 => 0,
@@ -336,6 +337,6 @@ impl Journal {
 }
 
 fn text(value: &impl Serialize) -> String {
-    // Nothing in it can fail: no maps, no foreign types.
+    // Serialisation cannot fail: there are no maps with other keys than strings.
     serde_json::to_string(value).unwrap_or_default()
 }

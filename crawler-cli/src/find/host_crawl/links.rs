@@ -1,5 +1,5 @@
-//! Links that can lead anywhere on the host, and to others: those of web pages, for a search that follows pages and not
-//! only listings; the locations of sitemaps; redirects to other hosts.
+//! Links that may lead anywhere on the host and to other hosts: links of web pages when pages are followed, the
+//! locations of sitemaps, and redirects to other hosts.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::find::policy::Follow;
 use crate::find::range::SizeRange;
 use crate::find::visitor::{LinkVerdict, Visitor};
 
-/// A URL on this host.
+/// The target of a link on this host.
 struct Place {
     /// The request target.
     target: String,
     /// The path, canonical.
     canonical: String,
-    /// What is the same for all spellings of the URL.
+    /// A key that all spellings of the URL share.
     key: String,
 }
 
 impl Place {
-    /// Without a query that only sorts a listing.
+    /// The target of `url`, without a query that only sorts a listing.
     fn of(url: &Url, follow: Follow) -> Self {
         let segments = url.path().split('/').map(path::normalise_segment);
         let segments: Vec<String> = segments.collect();
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// That something was done with it, or will be: a page that was found is not yet one that is read.
+    /// The key under which this kind of link is known. To have found a page is not to have read it, so the keys differ.
     fn mark(&self, kind: LinkKind) -> String {
         match kind {
             LinkKind::Start | LinkKind::Page => format!("page:{}", self.key),
@@ -68,14 +68,14 @@ impl Place {
     }
 }
 
-/// That a directory was found; its path alone says that it will be read.
+/// The key of a directory that was found. The plain path is the key of a directory that will be read.
 pub(super) fn found(directory: &str) -> String {
     format!("found:{directory}")
 }
 
-/// Starts that are no listings.
+/// Starts that are not listings.
 impl HostCrawl {
-    /// Adds a sitemap: what it names at or below its directory belongs to the crawl.
+    /// Adds a sitemap. URLs at or below its directory belong to the crawl.
     pub fn add_sitemap(&mut self, target: &str) {
         self.add_root(target);
         if let Some(url) = self.absolute(target) {
@@ -83,7 +83,7 @@ impl HostCrawl {
         }
     }
 
-    /// The same, named by another one or at the end of redirects.
+    /// Adds a sitemap that another sitemap names, or at the end of redirects.
     fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Ancestors>>) {
         self.has_sitemaps = true;
         let start = self.starts.innermost(&place.canonical);
@@ -94,8 +94,7 @@ impl HostCrawl {
         }
     }
 
-    /// Adds what is at or below the directory of a target, but asks for nothing there by itself. Returns the number of
-    /// that start.
+    /// Adds the directory of a target to the starts, without a request for it. Returns the index of the start.
     pub fn add_root(&mut self, target: &str) -> usize {
         let path = target.split('?').next().unwrap_or(target);
         let mut directory = path::canonical(path);
@@ -103,13 +102,13 @@ impl HostCrawl {
         self.starts.add(&directory)
     }
 
-    /// A start of a crawl that follows pages: the page itself.
+    /// Adds a start of a crawl that follows pages: the page itself.
     pub(super) fn add_page(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
         let Some(url) = self.absolute(target) else {
             return;
         };
         let place = Place::of(&url, self.policy.follow);
-        // After a redirect, what belongs to the search stays what it was.
+        // After a redirect, the scope of the search does not change.
         let start = match self.starts.innermost(&place.canonical) {
             Some(start) if chain.is_some() => start,
             _ => self.add_root(&place.target),
@@ -124,16 +123,16 @@ impl HostCrawl {
         }
     }
 
-    /// Before what was queued so far: the queue is last in, first out, and the first start given goes first.
+    /// Queues a task after all others. The queue is last in, first out, so the first start given is requested first.
     pub(super) fn queue_first(&mut self, task: Task) {
         let task = self.journal.written(task);
         self.queue.push_last(task);
     }
 }
 
-/// Where links lead to.
+/// Links from pages, sitemaps and redirects.
 impl HostCrawl {
-    /// A page, a sitemap or a redirect somewhere leads to this host.
+    /// Handles a link from a page, a sitemap or a redirect on any host to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, visitor: &mut dyn Visitor) {
         let place = Place::of(&link.url, self.policy.follow);
         if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
@@ -166,7 +165,7 @@ impl HostCrawl {
         }
     }
 
-    /// A start or a sitemap that something leads to while the crawl goes on.
+    /// Adds a start or a sitemap that is found during the crawl.
     fn add_late(&mut self, place: &Place, link: &Link, visitor: &mut dyn Visitor) {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone();
@@ -186,7 +185,8 @@ impl HostCrawl {
         self.leave_out_once(&self.url(&place.target), cause, visitor);
     }
 
-    /// Reports a URL that will not be read, once however often something leads there, as long as that can be remembered.
+    /// Reports once that a URL will not be read, however many links lead there. Without room to remember it, reports
+    /// each.
     pub fn leave_out_once(&mut self, url: &str, cause: &Cause, visitor: &mut dyn Visitor) {
         let is_full = self.seen.len() >= self.policy.limits.directories;
         if is_full || self.know(&format!("left:{url}")) {
@@ -194,7 +194,7 @@ impl HostCrawl {
         }
     }
 
-    /// A page or a file that is found by a link.
+    /// Handles a page or a file found by a link.
     fn linked(
         &mut self,
         now: Instant,
@@ -247,7 +247,7 @@ impl HostCrawl {
         self.leave_out_once(&self.url(&task.target), cause, visitor);
     }
 
-    /// Goes where something leads to, if that belongs to the search.
+    /// Handles a link that was found, if its target belongs to the search. Returns the visitor's decision.
     fn lead(&mut self, now: Instant, mut link: Link, visitor: &mut dyn Visitor) -> LinkVerdict {
         link.elsewhere = !same_host(&link.url, self.origin());
         let place = Place::of(&link.url, self.policy.follow);
@@ -264,7 +264,7 @@ impl HostCrawl {
 
 /// Replies.
 impl HostCrawl {
-    /// What a link leads to.
+    /// Handles the reply for the target of a link.
     pub(super) fn linked_page(
         &mut self,
         now: Instant,
@@ -304,7 +304,7 @@ impl HostCrawl {
         }
     }
 
-    /// A link leads to something without links, or that has been read.
+    /// Handles the target of a link: one without links, or whose links were read.
     pub(super) fn linked_file(
         &mut self,
         now: Instant,
@@ -325,7 +325,7 @@ impl HostCrawl {
         self.decide(now, &mut task, kind, told, empty, visitor)
     }
 
-    /// The links of a reply, if it is a page.
+    /// The links of a reply; none if it is not a web page.
     fn read_links(&self, task: &Task, reply: &Reply<'_>) -> Result<Links, Cause> {
         if !is_web_page(reply) {
             return Ok(Links::default());
@@ -346,7 +346,7 @@ impl HostCrawl {
         })
     }
 
-    /// What a link leads to was moved.
+    /// Handles a redirect of the target of a link.
     pub(super) fn linked_redirect(
         &mut self,
         now: Instant,
@@ -379,13 +379,13 @@ impl HostCrawl {
         } else if is_start {
             self.give_up(now, task, &Cause::Elsewhere(to.into()), visitor);
         } else {
-            // It leads out of the search, but it is there.
+            // The target is outside the search, but it exists.
             self.linked_file(now, task, ProbeResult::nothing(reply), visitor);
         }
     }
 
-    /// Hands a start or a directory that was moved to another host to whoever searches that one, if it belongs to the
-    /// search.
+    /// Passes a start or a directory that redirects to another host to the visitor. Returns whether it belongs to the
+    /// search there.
     pub(super) fn moves_elsewhere(
         &self,
         task: &Task,
@@ -410,7 +410,7 @@ impl HostCrawl {
         Ok(visitor.link(&link) == LinkVerdict::Follow)
     }
 
-    /// Where a redirect leads to.
+    /// The URL to which a redirect leads.
     fn moved_to(&self, task: &Task, location: Option<&[u8]>) -> Result<Url, Cause> {
         let limit = self.policy.limits.redirects;
         if task.redirects >= limit {
@@ -427,7 +427,8 @@ impl HostCrawl {
         Ok(to)
     }
 
-    /// Two pages that redirect to each other are both known, and so is neither ever found.
+    /// Records a redirect. Two pages that redirect to each other are an error: both are known, so neither would be
+    /// reported.
     fn note_move(&mut self, task: &Task, to: &Url) -> Result<(), Cause> {
         let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let most = self.policy.limits.redirects;
@@ -437,7 +438,7 @@ impl HostCrawl {
         }
     }
 
-    /// The redirects up to this URL, and this one.
+    /// The chain of redirects up to and including this URL.
     fn chain_of(&self, task: &Task) -> Option<Arc<Ancestors>> {
         let url = self.absolute(&task.target)?;
         let redirected = task.above.clone().filter(|_| task.redirects > 0);
@@ -447,7 +448,7 @@ impl HostCrawl {
         }))
     }
 
-    /// What a sitemap names.
+    /// Handles a sitemap.
     pub(super) fn sitemap(
         &mut self,
         now: Instant,
@@ -461,7 +462,7 @@ impl HostCrawl {
             Err(error) if is_framed => {
                 return self.give_up(now, task, &Cause::Sitemap(error), visitor);
             }
-            // It may come whole next time.
+            // It may arrive complete next time.
             Ok(_) | Err(_) => {
                 return self.retry(now, task, Cause::CutShort(Shape::Sitemap), visitor);
             }
@@ -505,7 +506,7 @@ impl HostCrawl {
     }
 }
 
-/// Whether a reply is a page with links.
+/// Whether a reply is a web page.
 pub(super) fn is_web_page(reply: &Reply<'_>) -> bool {
     match reply.content_type {
         Some(content_type) => listing::is_html_type(content_type),
@@ -513,7 +514,7 @@ pub(super) fn is_web_page(reply: &Reply<'_>) -> bool {
     }
 }
 
-/// Whether what ends every page is at the end.
+/// Whether the end tag of a page is near the end.
 fn ends_as_a_page(body: &[u8]) -> bool {
     let end = &body[body.len().saturating_sub(PAGE_END)..];
     end.to_ascii_lowercase()
@@ -521,15 +522,15 @@ fn ends_as_a_page(body: &[u8]) -> bool {
         .any(|window| window == b"</html")
 }
 
-/// The same for all hosts.
+/// A hash with the same keys for all hosts.
 fn hash(url: &Url) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.as_str().hash(&mut hasher);
     hasher.finish()
 }
 
-/// How deep sitemaps may name each other; by the protocol, one level.
+/// The largest depth of sitemaps that name sitemaps. The protocol allows one level.
 const MOST_NESTED: u32 = 3;
 
-/// How far from the end of a page its end tag may be.
+/// The largest distance in bytes between the end tag and the end of a page.
 const PAGE_END: usize = 1024;

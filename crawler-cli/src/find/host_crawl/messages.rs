@@ -1,4 +1,4 @@
-//! What passes between a [`HostCrawl`](super::HostCrawl) and its driver: requests and replies, findings and counts.
+//! The messages between a [`HostCrawl`](super::HostCrawl) and its driver: requests, replies and counts.
 
 use std::ops::Add;
 
@@ -10,15 +10,15 @@ use crate::find::listing::next_link;
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fetch<'a> {
-    /// Names the request in the answer to the host crawl.
+    /// Identifies the request in the reply.
     pub id: FetchId,
-    /// What is asked.
+    /// What is requested.
     pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
 }
 
-/// Names a request that is under way.
+/// Identifies a request in flight.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct FetchId(pub u64);
 
@@ -27,12 +27,12 @@ pub struct FetchId(pub u64);
 pub enum FetchKind {
     /// `GET`: the listing of a directory.
     List,
-    /// `PROPFIND` with `Depth: 1` (RFC 4918 §9.1): the same.
+    /// `PROPFIND` with `Depth: 1` (RFC 4918 §9.1): the listing of a directory by WebDAV.
     Properties,
-    /// `HEAD`: what a name without a final `/` is. A redirect to the name with `/` proves a directory; of a file, the
-    /// size and the time are told.
+    /// `HEAD`: whether a name without a final `/` is a file or a directory. A redirect to the name with `/` proves a
+    /// directory. For a file, the reply has size and time.
     Probe,
-    /// `GET` with `Range: bytes=0-0`: the same of a server that does not answer `HEAD` as it should.
+    /// `GET` with `Range: bytes=0-0`: replaces the probe if the server does not support `HEAD`.
     First,
     /// `GET`: a web page, for its links.
     Page,
@@ -42,7 +42,7 @@ pub enum FetchKind {
     Robots,
 }
 
-/// The parts of a response that matter.
+/// The parts of a response that the crawl uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reply<'a> {
     /// The status code.
@@ -51,7 +51,7 @@ pub struct Reply<'a> {
     pub location: Option<&'a [u8]>,
     /// `Retry-After`
     pub retry_after: Option<&'a [u8]>,
-    /// `Date`, which a `Retry-After` in date form is measured against.
+    /// `Date`: a `Retry-After` with a date is relative to it.
     pub date: Option<&'a [u8]>,
     /// `Content-Type`
     pub content_type: Option<&'a [u8]>,
@@ -63,16 +63,16 @@ pub struct Reply<'a> {
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
     pub content_encoding: Option<&'a [u8]>,
-    /// Where `Link` says that the next page is; see [`next_link`](crate::find::listing::next_link).
+    /// The URL of the next page in `Link`; see [`next_link`](crate::find::listing::next_link).
     pub next: Option<&'a [u8]>,
-    /// How the end of the body showed.
+    /// How the end of the body was detected.
     pub end: BodyEnd,
     /// The whole body.
     pub body: &'a [u8],
 }
 
 impl<'a> Reply<'a> {
-    /// Of a response that came whole.
+    /// The parts of a complete response.
     pub fn of(response: &'a Response) -> Self {
         let framed = ["Content-Length", "Transfer-Encoding"]
             .iter()
@@ -99,28 +99,28 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// How the end of a body showed.
+/// How the end of a body was detected.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum BodyEnd {
-    /// By its length or its last chunk: nothing is missing.
+    /// By its length or its last chunk: the body is complete.
     #[default]
     Framed,
-    /// The server closed the connection, which a dying server does too.
+    /// By the end of the connection: the body may be incomplete.
     Closed,
 }
 
-/// How far the crawl is.
+/// The progress of a crawl.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Counts {
     /// Directories known so far, read or not.
     pub directories: u64,
-    /// Directories that are done with: read, given up, an alias of another, or too deep to be wanted.
+    /// Directories that are done: read, given up, an alias of another, or below the depth limit.
     pub directories_done: u64,
     /// Files found, matching or not.
     pub files: u64,
     /// Requests handed out.
     pub requests: u64,
-    /// Those among them that were repetitions.
+    /// Requests that were repetitions.
     pub retries: u64,
     /// URLs reported as unread.
     pub unread: u64,

@@ -1,9 +1,9 @@
-//! The state of a crawl of one host: which directories are known, which request is next, what a reply means, when to
-//! try again, when all is done. Pure: no socket, no clock; time is an argument and results go to a [`Visitor`].
+//! The crawl of one host: which directories are known, which request is next, what a reply means, when to retry, and
+//! when the crawl is done. Pure: no socket, no clock; time is an argument and results go to a [`Visitor`].
 //!
-//! Invariants: a directory is marked as known when it is queued, so that it is asked for once however many links or
-//! redirects lead to it; every request handed out by [`HostCrawl::poll_request`] is answered by one `handle_*` call;
-//! every URL that is given up is reported once. What is found does not depend on the order of replies.
+//! Invariants: a directory is marked as known when it is queued, so it is requested once, however many links or
+//! redirects lead to it. Every request from [`HostCrawl::poll_request`] is answered by one `handle_*` call. Every URL
+//! that is given up is reported once. The results do not depend on the order of replies.
 
 use std::collections::HashMap;
 use std::mem;
@@ -60,22 +60,22 @@ pub struct HostCrawl {
     policy: Policy,
     starts: Starts,
     seen: Seen,
-    /// What is ready goes last in, first out: the queue stays as small as the tree is deep times wide.
+    /// Ready tasks are taken last in, first out: the queue holds at most about depth times width of the tree.
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
     politeness: Politeness,
     probes: Probes,
     journal: Journal,
     counts: Counts,
-    /// Sitemaps name what listings show, too, so that it has to be known what was found.
+    /// Whether there are sitemaps. They may name what listings show too, so the crawl has to remember what was found.
     has_sitemaps: bool,
-    /// Requests that are made elsewhere wait for robots.txt.
+    /// Whether requests of another part, such as downloads, wait for robots.txt.
     robots_wanted: bool,
-    /// Why the host was given up, and with it what comes back from the disk.
+    /// Why the host was given up. Tasks that come back from the disk later are given up for the same cause.
     given_up: Option<Arc<Cause>>,
 }
 
-/// Something found, before its URL is spelled out.
+/// A finding whose URL is not spelled out yet.
 #[derive(Clone, Copy)]
 struct Item<'a> {
     target: &'a str,
@@ -92,7 +92,7 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Of which nothing more is known.
+    /// A finding of which only kind and start are known.
     fn of(target: &'a str, kind: Kind, start: usize) -> Self {
         Self {
             target,
@@ -109,7 +109,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The request that told of something.
+/// Facts about the request that led to a finding.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answered {
     status: Option<u16>,
@@ -128,7 +128,7 @@ impl Answered {
 }
 
 impl HostCrawl {
-    /// The crawl of the host of `origin`; only its scheme, host and port matter.
+    /// The crawl of the host of `origin`. Path and query of `origin` do not matter.
     pub fn new(origin: &Url, policy: Policy) -> Self {
         Self {
             spelling: Spelling::of(origin),
@@ -147,16 +147,16 @@ impl HostCrawl {
         }
     }
 
-    /// Adds a start. One that is already there is not added again.
+    /// Adds a start, unless it was added before.
     ///
-    /// A start inside the tree of another one keeps its own depth 0, and what is below it belongs to it alone.
+    /// A start inside the tree of another start keeps depth 0, and everything below belongs to it alone.
     ///
-    /// With a query, it is the listing of the directory of its path.
+    /// A start with a query is the listing of the directory in its path.
     pub fn add_start(&mut self, target: &str) {
         self.add_start_at(target, None);
     }
 
-    /// The same at the end of a chain of redirects.
+    /// Adds a start at the end of a chain of redirects.
     fn add_start_at(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
         if self.policy.follow == Follow::Pages {
             return self.add_page(target, chain);
@@ -187,7 +187,7 @@ impl HostCrawl {
         self.queue_first(task);
     }
 
-    /// The next request, if one may be sent at `now`.
+    /// The next request; `None` if none may be sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Fetch<'_>> {
         if !self.politeness.may_send(now) {
             return None;
@@ -211,7 +211,7 @@ impl HostCrawl {
         })
     }
 
-    /// When to call [`poll_request`](Self::poll_request), which has just had nothing, again although no reply came.
+    /// When to call [`poll_request`](Self::poll_request) again after it returned `None`, if no reply comes before.
     /// `None`: only a reply can change anything.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         if !self.politeness.has_room() {
@@ -224,7 +224,7 @@ impl HostCrawl {
         self.politeness.next_at(now).into_iter().chain(due).max()
     }
 
-    /// Whether nothing is left to ask or to wait for.
+    /// Whether there is nothing left to request or to wait for.
     pub fn is_done(&self) -> bool {
         self.queue.is_empty()
             && self.in_flight.is_empty()
@@ -232,17 +232,17 @@ impl HostCrawl {
             && !self.journal.is_spilled()
     }
 
-    /// Whose crawl it is: a URL with the path `/`.
+    /// The URL of the host, with the path `/`.
     pub fn origin(&self) -> &Url {
         self.spelling.origin()
     }
 
-    /// How far the crawl is.
+    /// The progress of the crawl.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// A response arrived whole.
+    /// A complete response arrived.
     pub fn handle_reply(
         &mut self,
         now: Instant,
@@ -272,7 +272,7 @@ impl HostCrawl {
                 self.retry(now, task, Cause::Status(reply.status), visitor);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, visitor),
-            // There are links in it.
+            // The response is a page with links, which GET will read.
             (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>
             {
@@ -291,17 +291,17 @@ impl HostCrawl {
             }
             (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, visitor),
             (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, visitor),
-            // Caches answer so for minutes while they are purged.
+            // Caches answer 410 for minutes while they are purged.
             (410, _) => self.retry(now, task, Cause::Status(410), visitor),
             (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
                 self.give_up(now, task, &Cause::Status(status), visitor);
             }
-            // Many a server knows no `HEAD`, and says so in all kinds of ways.
+            // Many servers do not support `HEAD`, and answer it with various statuses.
             (_, FetchKind::Probe) => self.queue(Task {
                 by_get: true,
                 ..task
             }),
-            // Nothing to take a part of.
+            // An empty file has no first byte.
             (416, FetchKind::First) => self.exists(now, task, ProbeResult::nothing(reply), visitor),
             (status, _) => self.give_up(now, task, &Cause::Status(status), visitor),
         }
@@ -309,7 +309,7 @@ impl HostCrawl {
         self.resume(now, visitor);
     }
 
-    /// Nothing can be fetched any more: everything that is known and not yet read is given up for this cause.
+    /// Nothing more can be fetched: gives up everything that is known and not yet read, for this cause.
     pub fn abandon(&mut self, now: Instant, cause: &Cause, visitor: &mut dyn Visitor) {
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
             self.politeness.handle_over();
@@ -319,7 +319,7 @@ impl HostCrawl {
         self.give_up_waiting(now, cause, visitor);
     }
 
-    /// A request failed without a whole response.
+    /// A request failed without a complete response.
     pub fn handle_failure(
         &mut self,
         now: Instant,
@@ -349,9 +349,9 @@ impl HostCrawl {
     }
 }
 
-/// What is next.
+/// The choice of the next task.
 impl HostCrawl {
-    /// Whether [`next_task`](Self::next_task) has something although nothing that was postponed is due.
+    /// Whether [`next_task`](Self::next_task) would return a ready task, apart from postponed ones.
     fn has_ready(&self) -> bool {
         match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
@@ -364,18 +364,18 @@ impl HostCrawl {
         self.queue.ready().len() > 0
     }
 
-    /// Whether nothing may be asked for but what waits to be asked for again.
+    /// Whether only postponed tasks may be requested.
     fn asks_nothing_new(&self) -> bool {
         self.awaits_robots() || self.queue.postponed().len() >= MOST_POSTPONED
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
         let wants_robots = self.robots_wanted || !self.is_done();
-        // Nothing else was asked for yet, so that nothing else is postponed.
+        // robots.txt is the first request, so there are no postponed tasks yet.
         if wants_robots && self.politeness.take_robots_request() {
             return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
         }
-        // What has waited long enough goes first: its time runs.
+        // Postponed tasks go first: the time for their retries is limited.
         if let Some(task) = self.queue.pop_due(now) {
             return Some(task);
         }
@@ -391,13 +391,13 @@ impl HostCrawl {
 
 /// Reports and bookkeeping.
 impl HostCrawl {
-    /// To be asked for, as soon as may be.
+    /// Queues a task as the next one.
     fn queue(&mut self, task: Task) {
         let task = self.journal.written(task);
         self.queue.push_next(task);
     }
 
-    /// Has the expression look at something.
+    /// Passes a finding to the expression.
     fn look(&mut self, item: Item<'_>, memo: &mut Memo, visitor: &mut dyn Visitor) -> Verdict {
         let start = self.starts.path(item.start);
         visitor.found(&self.spelling.found(&item, start), memo)
@@ -437,14 +437,14 @@ impl HostCrawl {
         self.spelling.url(target)
     }
 
-    /// Adds one to the directories, or pages, to read. Tells whether it is new.
+    /// Counts a directory (or page) to read. Returns whether it is new.
     fn mark(&mut self, canonical: &str) -> bool {
         let is_new = self.know(canonical);
         self.counts.directories += u64::from(is_new);
         is_new
     }
 
-    /// Notes that this was seen. Returns whether it is new.
+    /// Marks a key as known. Returns whether it is new.
     fn know(&mut self, key: &str) -> bool {
         let fingerprint = self.seen.insert(key);
         if let Some(fingerprint) = fingerprint {
@@ -458,11 +458,11 @@ impl HostCrawl {
     }
 }
 
-/// URLs that may wait to be asked for again before no further ones are asked for: where all fail, they would all end up
-/// in memory.
+/// The largest number of postponed tasks before no new URLs are requested. Otherwise, if all requests fail, all tasks
+/// would gather in memory.
 const MOST_POSTPONED: usize = 10_000;
 
-/// A header's value for a message.
+/// A header value, escaped for a message.
 fn printable(value: &[u8]) -> String {
     value.escape_ascii().to_string()
 }

@@ -1,5 +1,5 @@
-//! What has to be known before entries can be decided: whether the server answers `HEAD`, what time zone its listings are
-//! in, and which listings wait for answers about their files.
+//! What entries wait for before they can be decided: whether the server supports `HEAD`, the time zone of its listings,
+//! and replies about files. Holds the listings that wait.
 
 use std::collections::VecDeque;
 use std::vec;
@@ -10,45 +10,45 @@ use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, TimeRange};
 
-/// The probes of a host, and what waits for them.
+/// The probes of a host, and the listings that wait for them.
 #[derive(Debug)]
 pub(super) struct Probes {
-    /// Whether the server answers `HEAD` as it does `GET`, as far as that is known.
+    /// Whether the server supports `HEAD`; true until a reply shows the contrary.
     heads: bool,
-    /// It has answered a `HEAD` request well.
+    /// Whether a `HEAD` was answered successfully.
     heads_proven: bool,
     clock: Clock,
-    /// Listings that wait for answers about their files.
+    /// Listings that wait for replies about their files.
     partial: VecDeque<PartialListing>,
-    /// Files that wait for answers.
+    /// Files that wait for replies.
     undecided: usize,
 }
 
-/// A listing that was read, with the entries that were not looked at yet.
+/// A listing with the entries that are not handled yet.
 #[derive(Debug)]
 pub(super) struct PartialListing {
     pub(super) task: Task,
     pub(super) shape: Shape,
-    /// How its directories are asked for.
+    /// How to request its directories.
     pub(super) directories: Directories,
     pub(super) entries: vec::IntoIter<Entry>,
-    /// As many as there were in the journal.
+    /// The number of entries in the journal.
     pub(super) entries_len: usize,
     pub(super) is_written: bool,
-    /// The entry before them, which waits for the time zone, and how far the expression has come with it.
+    /// The entry before `entries`, which waits for the time zone, and the state of the expression for it.
     pub(super) first: Option<(Entry, Memo)>,
 }
 
-/// What is known about the clock of a server's listings.
+/// What is known about the time zone of the listings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Clock {
-    /// Nothing, and nobody wanted to know.
+    /// Unknown, and not needed so far.
     Unknown,
-    /// A request is under way that will tell.
+    /// A request is in flight that will show it.
     Asked,
-    /// It is so many seconds ahead of UTC.
+    /// The listings are this many seconds ahead of UTC.
     Ahead(i64),
-    /// The server does not tell.
+    /// The server's replies do not show it.
     Silent,
 }
 
@@ -66,28 +66,28 @@ impl Probes {
 
 /// `HEAD`.
 impl Probes {
-    /// Whether the server can be trusted with `HEAD`.
+    /// Whether `HEAD` may be used.
     pub(super) fn uses_head(&self) -> bool {
         self.heads
     }
 
-    /// Whether the server has answered a `HEAD` request well, so that its refusals of others are believed.
+    /// Whether refusals of `HEAD` are believed, because another `HEAD` was answered successfully.
     pub(super) fn trusts_refusals(&self) -> bool {
         self.heads_proven
     }
 
-    /// The server has told what this URL is. A server of which `HEAD` cannot be had is asked no more of them.
+    /// The server answered what this URL is. If only GET worked, `HEAD` is not used any more.
     pub(super) fn handle_answer(&mut self, task: &Task, fetch: FetchKind) {
         self.heads &= !task.by_get;
         self.note_head(fetch);
     }
 
-    /// The request was answered well, if it was one of `HEAD`.
+    /// Notes that a request was answered successfully, if it was a `HEAD`.
     pub(super) fn note_head(&mut self, fetch: FetchKind) {
         self.heads_proven |= fetch == FetchKind::Probe;
     }
 
-    /// What the next run is to know.
+    /// Takes over what an earlier run knew.
     pub(super) fn restore(&mut self, heads: bool, clock: Option<i64>) {
         self.heads = heads;
         self.clock = clock.map_or(Clock::Unknown, Clock::Ahead);
@@ -96,7 +96,7 @@ impl Probes {
 
 /// The time zone of listings.
 impl Probes {
-    /// How many seconds it is ahead of UTC.
+    /// How many seconds the listings are ahead of UTC, if known.
     pub(super) fn ahead(&self) -> Option<i64> {
         match self.clock {
             Clock::Ahead(seconds) => Some(seconds),
@@ -104,36 +104,36 @@ impl Probes {
         }
     }
 
-    /// The moments that a listed time can stand for.
+    /// The moments that a listed time can mean.
     pub(super) fn placed(&self, time: Option<ListedTime>) -> Option<TimeRange> {
         time.map(|time| time.range(self.ahead()))
     }
 
-    /// Whether the zone may still become known.
+    /// Whether the time zone may still become known.
     pub(super) fn is_zone_open(&self) -> bool {
         matches!(self.clock, Clock::Unknown | Clock::Asked)
     }
 
-    /// Whether a request is under way that will tell the zone.
+    /// Whether a request is in flight that will show the time zone.
     pub(super) fn is_zone_asked(&self) -> bool {
         self.clock == Clock::Asked
     }
 
-    /// A file is about to be asked about whose answer tells the zone.
+    /// A file is about to be requested whose reply shows the time zone.
     pub(super) fn ask_zone(&mut self) {
         if self.clock == Clock::Unknown {
             self.clock = Clock::Asked;
         }
     }
 
-    /// The server has told when a file was changed that a listing shows with this time.
+    /// A file with this time in a listing was modified at this time, by the server's reply.
     pub(super) fn learn_zone(&mut self, listed: ListedTime, modified: i64) {
         if self.ahead().is_none() {
             self.clock = ahead(listed, modified).map_or(Clock::Silent, Clock::Ahead);
         }
     }
 
-    /// An answer that was to tell the zone did not.
+    /// The reply that should show the time zone did not.
     pub(super) fn handle_no_zone(&mut self) {
         if self.clock == Clock::Asked {
             self.clock = Clock::Silent;
@@ -143,23 +143,23 @@ impl Probes {
 
 /// Files and listings that wait.
 impl Probes {
-    /// The server is asked about one more file.
+    /// One more file waits for a reply.
     pub(super) fn add_undecided(&mut self) {
         self.undecided += 1;
     }
 
-    /// A file is decided, or is none.
+    /// A file was decided, or turned out to be a directory.
     pub(super) fn handle_decided(&mut self) {
         self.undecided = self.undecided.saturating_sub(1);
         self.handle_no_zone();
     }
 
-    /// Whether more files may wait for an answer.
+    /// Whether more files may wait for a reply.
     pub(super) fn has_room(&self) -> bool {
         self.undecided < MOST_UNDECIDED
     }
 
-    /// Whether so many listings wait for answers about their files that no more are asked for.
+    /// Whether so many listings wait that no further listings are requested.
     pub(super) fn is_clogged(&self) -> bool {
         self.partial.len() >= MOST_PARTIAL
     }
@@ -169,22 +169,22 @@ impl Probes {
         self.partial.is_empty()
     }
 
-    /// A listing has to wait.
+    /// Adds a listing that has to wait.
     pub(super) fn hold(&mut self, listing: PartialListing) {
         self.partial.push_back(listing);
     }
 
-    /// How many listings wait.
+    /// The number of listings that wait.
     pub(super) fn waiting(&self) -> usize {
         self.partial.len()
     }
 
-    /// Whether listings that wait can go on.
+    /// Whether waiting listings can continue.
     pub(super) fn can_resume(&self) -> bool {
         !self.is_zone_asked() && self.undecided < MOST_UNDECIDED / 2
     }
 
-    /// A listing that can go on, if one waits.
+    /// The next waiting listing that can continue.
     pub(super) fn take_resumable(&mut self) -> Option<PartialListing> {
         match self.can_resume() {
             true => self.partial.pop_front(),
@@ -193,8 +193,8 @@ impl Probes {
     }
 }
 
-/// What the clock of a listing is ahead of UTC, by a file's time in both: a quarter of an hour more or less, as zones
-/// are. `None` if that cannot be: then the file has changed meanwhile.
+/// How many seconds the listings are ahead of UTC, by the time of one file in both; a multiple of a quarter of an hour,
+/// as time zones are. `None` if no time zone fits: then the file was modified between both replies.
 fn ahead(listed: ListedTime, modified: i64) -> Option<i64> {
     let ahead = listed.seconds.checked_sub(modified)?;
     let zone = (ahead + QUARTER / 2).div_euclid(QUARTER) * QUARTER;
@@ -205,10 +205,10 @@ fn ahead(listed: ListedTime, modified: i64) -> Option<i64> {
 const HOUR: i64 = 60 * 60;
 const QUARTER: i64 = 15 * 60;
 
-/// Files that may wait for an answer before no more listings are looked at.
+/// The largest number of files that wait before no further entries are handled.
 const MOST_UNDECIDED: usize = 4096;
 
-/// Listings that may wait for answers about their files. Each may be as large as a page.
+/// The largest number of listings that wait. Each may be as large as a page.
 pub(super) const MOST_PARTIAL: usize = 64;
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The trap: a file that nothing is told of keeps the others waiting for good.
+    /// The trap: a file whose reply does not show the time zone keeps the others waiting for ever.
     #[test]
     fn a_zone_that_is_not_told_is_waited_for_no_longer() {
         let mut probes = Probes::new();

@@ -1,4 +1,4 @@
-//! Names that turn out to be files, and redirects of what is found by listings.
+//! Names that turn out to be files, and redirects of tasks from listings.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::find::visitor::Visitor;
 
 /// Names and redirects.
 impl HostCrawl {
-    /// The server has answered for what is no directory.
+    /// The server answered a request for something that is not a directory.
     pub(super) fn exists(
         &mut self,
         now: Instant,
@@ -33,7 +33,7 @@ impl HostCrawl {
         }
     }
 
-    /// A name of unknown type that answered by itself.
+    /// Handles a name of unknown type that turned out to be a file.
     pub(super) fn name(
         &mut self,
         now: Instant,
@@ -62,7 +62,7 @@ impl HostCrawl {
         let told = ProbeResult::nothing(reply);
         let target = match self.redirect_target(&task, reply.location) {
             Ok(target) => target,
-            // A name that leads elsewhere is no directory here, but it is there.
+            // The name redirects elsewhere: it exists, but is not a directory here.
             Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, told, visitor),
             Err(cause @ Cause::Elsewhere(_)) => {
                 return match self.moves_elsewhere(&task, reply.location, visitor) {
@@ -81,7 +81,7 @@ impl HostCrawl {
             }
             let open = task.open.take();
             if task.kind == TaskKind::File {
-                // Its listing was wrong about it.
+                // The listing named it as a file.
                 self.probes.handle_decided();
                 self.counts.files -= 1;
             }
@@ -100,7 +100,7 @@ impl HostCrawl {
             return self.directory(now, directory, open, answered, visitor);
         }
         if task.kind == TaskKind::Start && canonical == self.starts.directory(task.start) {
-            // The start was given without its final slash.
+            // The start was given without its final `/`.
             let start = Task {
                 redirects: task.redirects + 1,
                 ..Task::new(target, TaskKind::Start, task.start, 0)
@@ -129,7 +129,7 @@ impl HostCrawl {
         self.enqueue(now, next, &canonical, visitor);
     }
 
-    /// A start or a directory is searched elsewhere.
+    /// A start or a directory was redirected to another host, which is searched there.
     pub(super) fn moved(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
         self.counts.directories_done += 1;
         if task.open.is_some() {
@@ -138,7 +138,7 @@ impl HostCrawl {
         }
     }
 
-    /// Where a redirect leads, as a path, if the crawl may go there.
+    /// The path to which a redirect leads, if the crawl may go there.
     pub(super) fn redirect_target(
         &self,
         task: &Task,

@@ -1,5 +1,5 @@
-//! Keeping a host crawl on disk, and going on with one that was kept: its journal is taken out, and all that a new crawl
-//! needs comes back. URLs that wait in great number are left on the disk for a while.
+//! Saves and restores a host crawl: hands out its journal, and takes back what an earlier run saved. If very many tasks
+//! are ready, most of them are left on disk for a while.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
 
 impl HostCrawl {
-    /// Keeps a journal from now on; what is there already is in it.
+    /// Starts to keep the journal, with everything that is known now.
     pub fn keep_journal(&mut self) {
         self.journal.start();
         self.starts.note_given();
@@ -23,12 +23,12 @@ impl HostCrawl {
         }
     }
 
-    /// What has changed since the last time.
+    /// The changes since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.journal.take_changes()
     }
 
-    /// What the crawl needs to go on beside its URLs.
+    /// The state of the crawl beside its tasks.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             seeds: self.seen.seeds(),
@@ -41,10 +41,10 @@ impl HostCrawl {
         }
     }
 
-    /// Goes on where another host crawl with the same starts was.
+    /// Continues an earlier host crawl with the same starts.
     ///
     /// # Errors
-    /// The text that is none of a host crawl's.
+    /// A text in the saved state that is not of a host crawl.
     pub fn restore(&mut self, saved: KeptCrawl) -> Result<(), String> {
         let KeptCrawl {
             snapshot,
@@ -67,11 +67,11 @@ impl HostCrawl {
         Ok(())
     }
 
-    /// Takes back URLs that were spilled, or saved; none: there are no more. What may not be asked for by what is known
-    /// meanwhile of the host is given up.
+    /// Takes back tasks that were spilled or saved; an empty list means that there are no more. Gives up tasks that
+    /// robots.txt forbids, or whose host was given up meanwhile.
     ///
     /// # Errors
-    /// The text that is none of a host crawl's.
+    /// A text that is not a task of a host crawl.
     pub fn add_back(
         &mut self,
         now: Instant,
@@ -94,7 +94,7 @@ impl HostCrawl {
                 None => self.queue.push_next(task),
             }
         }
-        // No answer may come that would.
+        // There may be no further reply that would resume the waiting listings.
         self.resume(now, visitor);
         Ok(())
     }
@@ -106,21 +106,22 @@ impl HostCrawl {
         }
     }
 
-    /// Once all changes are on disk: the URLs that are better left there, because there are so many.
+    /// To be called when all changes are on disk. Returns the numbers of tasks to leave there, because there are too
+    /// many.
     pub fn spill(&mut self) -> Vec<u64> {
         if !self.journal.is_kept() || self.queue.ready().len() <= MOST_READY {
             return Vec::new();
         }
-        // The oldest ones: it takes long until they are next.
+        // The oldest tasks: they would be requested last.
         let is_light = |task: &Task| task.kind != TaskKind::File;
         let spilled = self.queue.take_last(MOST_READY / 2, is_light);
         self.journal.add_spilled(spilled.len());
         spilled.iter().map(|task| task.number).collect()
     }
 
-    /// How many of the spilled URLs the crawl can do with now.
+    /// How many spilled tasks the crawl can take back now.
     pub fn wants_back(&self) -> usize {
-        // What waits for its time is in memory, too. Before robots.txt is known, nothing can be asked for.
+        // Postponed tasks count too. Until robots.txt is known, no task could be requested.
         let has_few = self.queue.len() < FEW_READY;
         match self.journal.is_spilled() && has_few && !self.awaits_robots() {
             true => MOST_READY / 2,
@@ -129,7 +130,7 @@ impl HostCrawl {
     }
 }
 
-/// URLs in memory before some are left on disk.
+/// The number of ready tasks in memory above which some are left on disk.
 pub(super) const MOST_READY: usize = 100_000;
-/// URLs in memory before some come back.
+/// The number of tasks in memory below which some come back.
 const FEW_READY: usize = 1000;

@@ -1,4 +1,4 @@
-//! The robots.txt of the host: asked for before anything else, if the policy says so.
+//! The request for the host's robots.txt, and its reply. If the policy obeys robots.txt, it is requested first.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
 
 impl HostCrawl {
-    /// What came instead of, or as, the robots.txt.
+    /// Handles the reply to the request for robots.txt.
     pub(super) fn robots_reply(
         &mut self,
         now: Instant,
@@ -39,7 +39,7 @@ impl HostCrawl {
         self.drop_disallowed(now, visitor);
     }
 
-    /// Another place for it on this host. One on another host would be about that host.
+    /// The target of a redirect of robots.txt on this host. Redirects to other hosts are not followed.
     fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
         let mut at = self.origin().clone();
         at.set_path(&task.target);
@@ -48,7 +48,7 @@ impl HostCrawl {
         (to.origin() == self.origin().origin() && target != task.target).then(|| target.to_owned())
     }
 
-    /// Looks again at the starts, which were added before robots.txt was known.
+    /// Drops the ready tasks that robots.txt forbids. They are starts, added before robots.txt was known.
     fn drop_disallowed(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         for task in self.queue.take_ready() {
             match self.is_allowed(&task.target) {
@@ -58,23 +58,24 @@ impl HostCrawl {
         }
     }
 
-    /// Whether robots.txt lets it be fetched.
+    /// Whether robots.txt allows this target.
     pub fn is_allowed(&self, target: &str) -> bool {
         self.politeness.is_allowed(target)
     }
 
-    /// Why a target may not be fetched by a request that is made elsewhere; once robots.txt is known.
+    /// Why a request of another part, such as a download, may not be sent: the host was given up, or robots.txt forbids
+    /// the target. Valid once robots.txt is known.
     pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
         let robots = || (!self.is_allowed(target)).then(|| Arc::new(Cause::Robots));
         self.given_up.clone().or_else(robots)
     }
 
-    /// The robots.txt is asked for even if there is nothing else to ask for.
+    /// Requests robots.txt even if there is nothing else to request.
     pub fn want_robots(&mut self) {
         self.robots_wanted = true;
     }
 
-    /// Whether nothing but the robots.txt may be asked for.
+    /// Whether only robots.txt may be requested for now.
     pub fn awaits_robots(&self) -> bool {
         self.politeness.awaits_robots()
     }

@@ -1,4 +1,4 @@
-//! What a crawl has seen of its host: URLs, by fingerprints that take less memory than their text.
+//! The set of URLs that a crawl knows of its host. Fingerprints take less memory than the URLs.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::{HashMap, HashSet};
@@ -6,38 +6,38 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use crate::find::listing::Listing;
 
-/// The URLs of a host that were seen. Each is named by a key that all its spellings share.
+/// The known URLs of a host. All spellings of a URL share one key.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Everything that was ever queued, found or left out.
+    /// Everything that was queued, found or left out.
     known: HashSet<u128>,
-    /// The further pages of directories.
+    /// Further pages of directories.
     pages: HashSet<u128>,
-    /// Pages that were moved, and where to. As many as there are pages at the most.
+    /// Redirects of pages and their targets. At most one for each page.
     moves: HashMap<u128, u128>,
     /// Keys of the fingerprints.
     seeds: [u64; 2],
 }
 
 impl Seen {
-    /// Nothing was seen yet.
+    /// An empty set.
     pub(super) fn new() -> Self {
         Self {
             known: HashSet::new(),
             pages: HashSet::new(),
             moves: HashMap::new(),
-            // As random as the keys of the standard library's maps.
+            // Random in the same way as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
         }
     }
 
-    /// What an earlier crawl had seen.
+    /// Takes over the set of an earlier run.
     pub(super) fn restore(&mut self, seeds: [u64; 2], known: Vec<u128>) {
         self.seeds = seeds;
         self.known = known.into_iter().collect();
     }
 
-    /// Notes that this was seen. Returns its fingerprint if it is new.
+    /// Adds a key. Returns its fingerprint if it is new.
     pub(super) fn insert(&mut self, key: &str) -> Option<u128> {
         let fingerprint = self.fingerprint(key);
         self.known.insert(fingerprint).then_some(fingerprint)
@@ -59,7 +59,7 @@ impl Seen {
         self.seeds
     }
 
-    /// Notes a further page of a directory. Returns whether it is new.
+    /// Adds a further page of a directory. Returns whether it is new.
     pub(super) fn insert_page(&mut self, target: &str) -> bool {
         let fingerprint = self.fingerprint(target);
         self.pages.insert(fingerprint)
@@ -69,8 +69,8 @@ impl Seen {
         self.pages.len()
     }
 
-    /// Notes that a page was moved. Returns whether the moves that are known, of which it follows so many, lead back to
-    /// this page.
+    /// Records a redirect. Returns whether the known redirects, of which at most `most` are followed, lead back to
+    /// `from`.
     pub(super) fn insert_move(&mut self, from: &str, to: &str, most: u32) -> bool {
         let [from, to] = [from, to].map(|url| self.fingerprint(url));
         self.moves.insert(from, to);
@@ -85,7 +85,7 @@ impl Seen {
         false
     }
 
-    /// A fingerprint of everything that a listing shows.
+    /// A fingerprint of all entries of a listing.
     pub(super) fn listing(&self, listing: &Listing) -> u64 {
         let mut hasher = self.hasher(0);
         for entry in &listing.entries {
@@ -94,7 +94,7 @@ impl Seen {
         hasher.finish()
     }
 
-    /// 128 bits of two keyed hashes: no two of even 10^9 keys will ever share one.
+    /// A fingerprint of 128 bits, from two keyed hashes: a collision is improbable even among 10^9 keys.
     fn fingerprint(&self, key: &str) -> u128 {
         let hash = |seed| {
             let mut hasher = self.hasher(seed);
@@ -104,7 +104,7 @@ impl Seen {
         (hash(0) << 64) | hash(1)
     }
 
-    /// With one of the seeds.
+    /// A hasher keyed with one of the seeds.
     fn hasher(&self, seed: usize) -> DefaultHasher {
         let mut hasher = DefaultHasher::new();
         self.seeds[seed].hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Spells out URLs and paths of the host, without new memory for each.
+//! Builds the URLs and paths of the host in reused buffers.
 
 use url::Url;
 
@@ -6,7 +6,7 @@ use super::Item;
 use crate::find::found::Found;
 use crate::find::path;
 
-/// The host's URL, and buffers for the others.
+/// The URL of the host, and the buffers.
 #[derive(Debug)]
 pub(super) struct Spelling {
     /// Scheme and authority; the path is `/`.
@@ -44,7 +44,7 @@ impl Spelling {
         format!("{}{}", self.base(), target)
     }
 
-    /// The same, parsed. Joined to the origin, a target that begins with `//` would be that of another host.
+    /// The URL of a target, parsed. Not joined to the origin: a target that begins with `//` would name another host.
     pub(super) fn parsed(&self, target: &str) -> Option<Url> {
         Url::parse(&self.url(target)).ok()
     }
@@ -60,7 +60,7 @@ impl Spelling {
         self.target = target;
     }
 
-    /// Something found, with its URL and its path, below a start at `start`.
+    /// A finding with its URL and path. `start` is the path of its start.
     pub(super) fn found<'a>(&'a mut self, item: &Item<'_>, start: &'a [u8]) -> Found<'a> {
         let target = item.target;
         let path = target.split('?').next().unwrap_or(target);
@@ -69,7 +69,7 @@ impl Spelling {
             Some(trimmed) => trimmed,
         };
         path::decode_into(trimmed, &mut self.path);
-        // A `/` within a segment stays escaped in the target, and is one more here.
+        // A decoded segment may contain a `/`, so the name is found by its decoded length.
         let name = match path::split_last(trimmed) {
             Some((_, segment, _)) => path::decoded_len(segment),
             None => 1,

@@ -1,4 +1,4 @@
-//! The directories of a host that the crawl may go below.
+//! The directories of a host below which the crawl may go.
 
 use std::collections::HashMap;
 use std::mem;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use crate::find::path;
 
-/// The starts of a crawl, each named by a number.
+/// The starts of a host crawl, identified by their index.
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     all: Vec<Start>,
     by_directory: HashMap<Arc<str>, usize>,
-    /// How many were given, and not added by links.
+    /// The number of starts that were given; further starts were added by links.
     given: usize,
 }
 
 #[derive(Debug)]
 struct Start {
-    /// The directory's canonical path, ending in `/`.
+    /// The canonical path of the directory, ending in `/`.
     directory: Arc<str>,
-    /// The same, decoded.
+    /// The directory, decoded.
     path: Vec<u8>,
-    /// It is one of the things to be found; and not only the place that links may lead to.
+    /// Whether the start is itself a finding, and not only a directory that links may lead to.
     is_found: bool,
 }
 
 impl Starts {
-    /// The start at this directory, which may be new: a canonical path that ends in `/`.
+    /// Returns the start at this directory (a canonical path that ends in `/`), and adds it if necessary.
     pub(super) fn add(&mut self, directory: &str) -> usize {
         if let Some(number) = self.at(directory) {
             return number;
@@ -42,7 +42,7 @@ impl Starts {
         number
     }
 
-    /// Makes the start one of the things to be found. Returns whether it was one before.
+    /// Makes the start a finding. Returns whether it was one before.
     pub(super) fn mark_found(&mut self, number: usize) -> bool {
         mem::replace(&mut self.all[number].is_found, true)
     }
@@ -52,13 +52,13 @@ impl Starts {
         self.by_directory.get(directory).copied()
     }
 
-    /// Whether there is a start at this directory that is found by itself.
+    /// Whether there is a start at this directory that is itself a finding.
     pub(super) fn is_found_at(&self, directory: &str) -> bool {
         self.at(directory)
             .is_some_and(|start| self.all[start].is_found)
     }
 
-    /// The start that holds this path and no further start that does.
+    /// The innermost start that contains this path.
     pub(super) fn innermost(&self, canonical: &str) -> Option<usize> {
         path::directories(canonical).find_map(|directory| self.at(directory))
     }
@@ -76,19 +76,19 @@ impl Starts {
         number < self.all.len()
     }
 
-    /// All that are there by now were given, and another run of the crawl is given them as well.
+    /// Counts all present starts as given: a later run is given them again.
     pub(super) fn note_given(&mut self) {
         self.given = self.all.len();
     }
 
-    /// The directories that were added since then, and whether each is found.
+    /// The starts that were added later, and whether each is itself a finding.
     pub(super) fn added(&self) -> Vec<(String, bool)> {
         let added = self.all[self.given..].iter();
         let added = added.map(|start| (start.directory.to_string(), start.is_found));
         added.collect()
     }
 
-    /// Adds those that an earlier run had added.
+    /// Adds the starts that an earlier run had added.
     pub(super) fn restore(&mut self, added: Vec<(String, bool)>) {
         self.note_given();
         for (directory, is_found) in added {

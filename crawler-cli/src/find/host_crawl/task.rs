@@ -1,4 +1,4 @@
-//! What is known of a URL that is still to be asked for.
+//! The tasks of a host crawl: URLs to request, with what is known about each.
 
 use std::sync::Arc;
 
@@ -11,30 +11,32 @@ use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
-/// One URL to ask for.
+/// One URL to request.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    /// Names it in the journal; 0 before it is there.
+    /// Identifies the task in the journal; 0 until it is written there.
     pub(super) number: u64,
-    /// The path, percent-encoded, and of a further page the query. The path ends in `/` when it is a directory.
+    /// The request target: the percent-encoded path, for a further page with the query. The path of a directory ends in
+    /// `/`.
     pub(super) target: String,
-    /// The directory that it lists, where that is not its own path: a bucket's listings are told apart by queries.
+    /// The directory that the URL lists, if that differs from its path: the listings of a bucket differ in their
+    /// queries.
     pub(super) path: Option<String>,
     pub(super) kind: TaskKind,
-    /// Index of the innermost start that holds it.
+    /// Index of the innermost start that contains the URL.
     pub(super) start: usize,
     pub(super) depth: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
-    /// `HEAD` has failed; see [`FetchKind::First`].
+    /// Whether `HEAD` failed; see [`FetchKind::First`].
     pub(super) by_get: bool,
-    /// Of a link: it leads to a page, by its name or by what the server said.
+    /// For a link: whether it leads to a page, by its name or by the server's reply.
     pub(super) is_page: bool,
-    /// Of a link: it was found by what embeds it, and only the links in it are wanted.
+    /// For a link: whether its target was already reported, and only the links in it are needed.
     pub(super) is_found: bool,
-    /// What its listing said, if the expression wants to know more.
+    /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
-    /// What the directories above it list; after redirects from elsewhere, the URLs that led here.
+    /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
     pub(super) above: Option<Arc<Ancestors>>,
 }
 
@@ -57,8 +59,7 @@ impl Task {
         }
     }
 
-    /// How it is asked for next; `heads` tells whether the server can be trusted with `HEAD`, `dav` whether directories
-    /// are listed by WebDAV.
+    /// The kind of the next request. `heads`: the server supports `HEAD`. `dav`: directories are listed by WebDAV.
     pub(super) fn fetch_kind(&self, heads: bool, dav: bool) -> FetchKind {
         match self.kind {
             TaskKind::Robots => FetchKind::Robots,
@@ -80,12 +81,12 @@ impl Task {
         self.path.is_some() || self.target.ends_with('/')
     }
 
-    /// The path of a directory.
+    /// The path of the directory.
     pub(super) fn directory(&self) -> &str {
         self.path.as_deref().unwrap_or(&self.target)
     }
 
-    /// The same, at the end of a chain of redirects.
+    /// The task at the end of a chain of redirects.
     pub(super) fn redirected(mut self, chain: Option<Arc<Ancestors>>) -> Self {
         let redirects = Ancestors::listings(chain.as_ref()).count();
         self.redirects = u32::try_from(redirects).unwrap_or(u32::MAX);
@@ -93,7 +94,7 @@ impl Task {
         self
     }
 
-    /// What is listed in this directory.
+    /// A task for an entry of this directory.
     pub(super) fn below(&self, segment: &str, kind: TaskKind) -> Self {
         let target = format!("{}{segment}", self.directory());
         let mut task = Self::new(target, kind, self.start, self.depth + 1);
@@ -101,7 +102,7 @@ impl Task {
         task
     }
 
-    /// By what page it was listed, if only the kind of task remembers.
+    /// The shape of the page that listed it, if the kind of task has it.
     pub(super) fn shape(&self) -> Option<Shape> {
         match self.kind {
             TaskKind::Unknown(shape) => Some(shape),
@@ -112,17 +113,17 @@ impl Task {
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum TaskKind {
-    /// robots.txt, which comes first.
+    /// robots.txt, which is requested first.
     Robots,
-    /// A start, whose existence nothing has shown yet. As it was given, with or without a final `/`.
+    /// A start as it was given, with or without a final `/`. Nothing has shown yet that it exists.
     Start,
     /// A directory.
     Directory,
     /// A further page of a directory.
     Page,
-    /// A name that may be one, listed by a page of this shape.
+    /// A name that may be a directory, listed by a page of this shape.
     Unknown(Shape),
-    /// A file of which the expression wants to know more than its listing says.
+    /// A file about which the expression is undecided after its listing.
     File,
     /// A start or a link of a crawl that follows pages.
     Link,
@@ -130,10 +131,10 @@ pub(super) enum TaskKind {
     Sitemap,
 }
 
-/// What a listing said of an entry about which the expression has not decided.
+/// What a listing said about an entry about which the expression is undecided.
 #[derive(Clone, Debug)]
 pub(super) struct UndecidedEntry {
-    /// How far the expression has come.
+    /// The state of the expression.
     pub(super) memo: Memo,
     pub(super) listing: Option<Shape>,
     pub(super) size: Option<SizeRange>,
@@ -141,7 +142,7 @@ pub(super) struct UndecidedEntry {
 }
 
 impl UndecidedEntry {
-    /// As the listing has it.
+    /// The entry as listed.
     pub(super) fn of(entry: &Entry, memo: Memo, shape: Shape) -> Self {
         Self {
             memo,

@@ -14,25 +14,25 @@ use crate::find::visitor::LinkVerdict;
 mod kept;
 mod regression;
 
-/// What the scripted host does with a request.
+/// How the scripted host answers a request.
 #[derive(Clone)]
 enum Answer {
     /// An nginx page with these hrefs.
     Page(Vec<String>),
-    /// A page of an unknown server, exactly so.
+    /// A page of an unknown server, exactly as given.
     Html(&'static str, BodyEnd),
     Status(u16),
     /// Status and `Retry-After`.
     Later(u16, &'static str),
     Redirect(u16, &'static str),
     Fail(FailureScope),
-    /// A page with this next one, by `Link`, and this href.
+    /// A page with this next page in `Link`, and this href.
     Linked(&'static str, &'static str),
     /// Status 200 with this content type.
     Typed(&'static str),
 }
 
-/// Without robots.txt, which has its own tests.
+/// A policy without robots.txt, which has its own tests.
 fn plain() -> Policy {
     let mut policy = Policy::default();
     policy.host.robots = false;
@@ -52,7 +52,7 @@ fn nginx(hrefs: &[String]) -> String {
     body + "</pre><hr></body>\r\n</html>\r\n"
 }
 
-/// What came out of a crawl.
+/// The results of a crawl.
 #[derive(Debug, Default)]
 struct Outcome {
     found: Vec<(String, Kind, u32)>,
@@ -63,7 +63,7 @@ struct Outcome {
     judge: Option<Judge>,
 }
 
-/// What the expression says of something found.
+/// Decides about a finding like an expression.
 type Judge = fn(&Found<'_>) -> Verdict;
 
 impl Outcome {
@@ -112,7 +112,7 @@ impl Visitor for Outcome {
     fn not_downloaded(&mut self, _: &str, _: &Cause) {}
 }
 
-/// Judges what is found, and counts what is unread.
+/// Decides about findings with a closure, and counts unread URLs.
 struct Looking<F> {
     look: F,
     unread: usize,
@@ -146,7 +146,7 @@ impl<F: FnMut(&Found<'_>) -> Verdict> Visitor for Looking<F> {
     fn not_downloaded(&mut self, _: &str, _: &Cause) {}
 }
 
-/// A crawl with `slots` requests under way at most; `pick` chooses which of them is answered next.
+/// A crawl with at most `slots` requests in flight; `pick` chooses which of them is answered next.
 struct Crawl<'a> {
     starts: &'a [&'a str],
     policy: Policy,
@@ -302,7 +302,7 @@ fn names_and_paths_are_decoded_for_matching() {
     assert_eq!(seen, expected.map(|(p, n, l)| (p.to_vec(), n.to_vec(), l)));
 }
 
-/// The trap: a black-holed URL asked for again at once and for ever.
+/// The trap: a URL that never answers is requested again at once and for ever.
 #[test]
 fn attempts_back_off_and_end() {
     for failing in [
@@ -352,7 +352,7 @@ fn a_passing_failure_costs_nothing_but_time() {
 fn retry_after_pauses_the_whole_host_and_is_never_cut() {
     for (value, pause) in [
         ("7", 7_000),
-        // No less than without.
+        // Not shorter than without `Retry-After`.
         ("0", 500),
         ("Sun, 06 Nov 1994 08:49:40 GMT", 3_000),
         ("Sun, 06 Nov 1994 08:00:00 GMT", 500),
@@ -375,7 +375,7 @@ fn retry_after_pauses_the_whole_host_and_is_never_cut() {
             _ => page(&[]),
         });
         assert_eq!(outcome.unread, [], "{value}");
-        // The first is at 1 ms and answered at 2; then nobody is asked until the pause is over.
+        // The first request is sent at 1 ms and answered at 2 ms; then nothing is sent until the pause ends.
         assert_eq!(outcome.times("/a/"), [2 + pause], "{value}");
         assert_eq!(outcome.times("/b/"), [1, 502 + pause], "{value}");
     }
@@ -416,11 +416,11 @@ fn what_is_gone_is_asked_for_again_before_it_is_reported() {
     }
 }
 
-/// The trap: a server that refuses what is too much at a time is asked for as much again, until URLs are lost.
+/// The trap: a host that refuses requests gets as many again, until URLs are given up.
 #[test]
 fn a_host_that_asks_for_less_gets_less() {
     let names: Vec<String> = (0..500).map(|i| format!("d{i}/")).collect();
-    // Three requests at a time are served; while there are more, all are refused.
+    // Three requests at a time are served; if there are more, all are refused.
     let under_way = std::cell::Cell::new(0);
     let mut crawl = Crawl::of(&["/"]);
     crawl.slots = 64;
@@ -443,7 +443,7 @@ fn a_host_that_asks_for_less_gets_less() {
     assert!(last < 60_000, "{last}");
 }
 
-/// The trap: a host that went away is asked for each of its directories, one patient cycle after the other.
+/// The trap: a host that went away gets requests for each of its directories, with all retries for each.
 #[test]
 fn a_host_that_stays_away_is_given_up_with_every_url_named() {
     let names: Vec<String> = (0..1000).map(|i| format!("d{i}/")).collect();
@@ -465,7 +465,7 @@ fn a_host_that_stays_away_is_given_up_with_every_url_named() {
     }
 }
 
-/// The trap: listings that wait for requests under way are waited for while nothing is done about these.
+/// The trap: listings wait for requests in flight for ever.
 #[test]
 fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     let origin = Url::parse("http://h/").expect("valid");
@@ -481,7 +481,7 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
         body: body.as_bytes(),
         ..Reply::default()
     };
-    // Each file is asked about.
+    // The expression is undecided about each file.
     let mut visitor = Looking::by(|found| match found.kind {
         Kind::File if !found.asked => Verdict::Head,
         _ => Verdict::Go,
@@ -502,7 +502,7 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     assert_eq!(visitor.unread, names.len());
 }
 
-/// The trap: where every URL fails once, they all wait in memory, and make room for more from the disk.
+/// The trap: if every URL fails once, all tasks wait in memory, and further ones come back from disk.
 #[test]
 fn what_waits_to_be_asked_for_again_is_bounded() {
     let names: Vec<String> = (0..30_000).map(|i| format!("d{i}/")).collect();
@@ -531,7 +531,7 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
     assert_eq!((outcome.unread.len(), outcome.found.len()), (0, 30_001));
 }
 
-/// The trap: the patience that a host has earned by replies is spent on an address where nobody listens.
+/// The trap: an address that never replied gets as many attempts as a host that replied before.
 #[test]
 fn a_host_that_was_never_there_is_given_up_soon() {
     let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Fail(FailureScope::Host));
@@ -539,7 +539,7 @@ fn a_host_that_was_never_there_is_given_up_soon() {
     assert_eq!(outcome.unread.len(), 1);
 }
 
-/// The trap: seconds of pauses for a name that is misspelt, or a certificate that will not get better.
+/// The trap: seconds of pauses for a misspelt name, or for a certificate that stays invalid.
 #[test]
 fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
     let outcome = Crawl::of(&["/a/", "/b/"]).run(|_, _, _| Answer::Fail(FailureScope::HostFinal));
@@ -547,7 +547,7 @@ fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
     let urls: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
     assert_eq!(urls, ["http://h:8080/a/", "http://h:8080/b/"]);
 
-    // One that has been of use is away.
+    // A host that has replied counts as away instead.
     let mut failures = 3;
     let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
         "/" => page(&["a/"]),
@@ -560,7 +560,7 @@ fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
     assert_eq!((outcome.urls().len(), outcome.unread), (3, vec![]));
 }
 
-/// The trap: any status but 200 drops a subtree without a word.
+/// The trap: any status but 200 drops a subtree without a message.
 #[test]
 fn every_url_that_cannot_be_read_is_named_with_its_cause() {
     for (answer, cause) in [
@@ -617,7 +617,7 @@ fn every_url_that_cannot_be_read_is_named_with_its_cause() {
     }
 }
 
-/// The trap: a listing that was cut is taken for a short one.
+/// The trap: an incomplete listing is taken for a complete one.
 #[test]
 fn a_cut_listing_is_retried_and_then_an_error() {
     let cut = "<html><h1>Index of /d/</h1><hr><pre><a href=\"../\">../</a>\r\n<a href=\"x\">x</a>";
@@ -642,13 +642,13 @@ fn a_cut_listing_is_retried_and_then_an_error() {
             outcome.unread[0].1
         );
     }
-    // An unknown server need not write end tags when the framing shows the end.
+    // The page of an unknown server is complete if its framing is, even without end tags.
     let outcome = Crawl::of(&["/"])
         .run(|_, _, _| Answer::Html("<a href=\"../\">up</a><a href=x>x</a>", BodyEnd::Framed));
     assert_eq!(outcome.urls(), ["http://h:8080/", "http://h:8080/x"]);
 }
 
-/// The trap: Apache's absolute parent link, a sort link, and a link elsewhere.
+/// The trap: Apache's absolute parent link, a sort link, and a link elsewhere are followed.
 #[test]
 fn a_crawl_never_leaves_its_start() {
     let outcome = Crawl::of(&["/pub/deb/"]).run(|_, _, target| match target {
@@ -676,7 +676,7 @@ fn a_crawl_never_leaves_its_start() {
     );
 }
 
-/// By `Link`, what is elsewhere is no part of the listing.
+/// A `Link` to another place is not part of the listing.
 #[test]
 fn further_pages_are_read_by_their_link() {
     let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
@@ -871,7 +871,7 @@ fn a_redirect_leads_into_the_innermost_start() {
     assert_eq!(outcome.unread.len(), 10_000);
 }
 
-/// Of a host where nothing is to be asked, not even robots.txt is.
+/// A host without tasks gets no request, not even for robots.txt.
 #[test]
 fn a_crawl_that_is_done_asks_for_nothing() {
     let origin = Url::parse("ftp://h/").expect("valid");
@@ -884,13 +884,13 @@ fn a_crawl_that_is_done_asks_for_nothing() {
     assert!(crawl.is_done());
 }
 
-/// A complaint about the rate is no failure of the URL's; but no host is waited for without end.
+/// A refusal for its rate is not a failed attempt of the URL; but the patience for a URL is limited.
 #[test]
 fn a_host_that_never_has_time_is_given_up_by_the_clock() {
     for answer in [
         Answer::Status(429),
         Answer::Status(503),
-        // Again and again, which is no leave to ask at once.
+        // Each time without a pause; the crawl pauses nevertheless.
         Answer::Later(429, "0"),
         Answer::Later(503, "0"),
     ] {
@@ -907,7 +907,7 @@ fn a_host_that_never_has_time_is_given_up_by_the_clock() {
     }
 }
 
-/// Nor is one URL that always answers so taken for the host, when others are answered.
+/// A single URL that is always refused does not pause the host for ever, if others are answered.
 #[test]
 fn one_url_without_time_keeps_nobody_waiting_for_long() {
     let lively: Vec<String> = (0..90).map(|n| format!("live{n}/")).collect();
@@ -921,7 +921,7 @@ fn one_url_without_time_keeps_nobody_waiting_for_long() {
     let times = outcome.times("/dead/");
     assert_eq!(times.len(), 15, "{times:?}");
     assert_eq!(outcome.unread.len(), 1, "{:?}", outcome.unread);
-    // Nor when all others are done.
+    // Nor when all other URLs are done.
     let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
         "/" => page(&["dead/", "x"]),
         _ => Answer::Status(503),
@@ -948,7 +948,7 @@ fn robots_txt_comes_first_and_is_obeyed() {
     let allowed = crawl(Policy::default(), || Answer::Status(404));
     assert_eq!(allowed.targets()[0], "/robots.txt");
     assert_eq!((allowed.log.len(), allowed.unread.len()), (5, 0));
-    // Nothing else goes out before it is there.
+    // Nothing else is sent before the reply.
     assert!(allowed.log[1].0 >= 1);
 
     let obeyed = crawl(Policy::default(), move || {
@@ -965,7 +965,7 @@ fn robots_txt_comes_first_and_is_obeyed() {
             ("http://h:8080/pub/b/".to_owned(), why),
         ]
     );
-    // It is named, and what it is in was read.
+    // The file is reported, and its directory was read.
     assert!(obeyed.urls().contains(&"http://h:8080/pub/b/"));
     let at: Vec<u64> = obeyed.log.iter().map(|(at, ..)| *at).collect();
     assert!(at[2] - at[1] >= 2000, "{at:?}");
@@ -983,7 +983,7 @@ fn robots_txt_comes_first_and_is_obeyed() {
     );
 }
 
-/// What a listing leaves undecided is asked for once, and the clock of its times is found out by one file.
+/// What a listing leaves undecided is requested once, and one file shows the time zone of the listings.
 #[test]
 fn the_server_is_asked_about_what_its_listing_leaves_open() {
     let listed = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
@@ -995,7 +995,7 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
     let mut crawl = HostCrawl::new(&origin, plain());
     crawl.add_start("/");
     let now = Instant::now();
-    // As `-newermt '1994-11-06 09:00 UTC'` has it.
+    // The time of `-newermt '1994-11-06 09:00 UTC'`.
     const BOUND: i64 = 784_112_400;
     let mut seen: Vec<(String, bool, Option<TimeRange>)> = Vec::new();
     let mut visitor = Looking::by(|found| {
@@ -1019,7 +1019,7 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
         };
         match kind {
             FetchKind::List => reply.body = listed.as_bytes(),
-            // The listing's clock is two hours ahead.
+            // The listing is two hours ahead of UTC.
             _ => {
                 reply.content_length = Some(b"3");
                 reply.last_modified = Some(b"Sun, 06 Nov 1994 08:49:37 GMT");
@@ -1074,7 +1074,7 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
     );
     assert_eq!(outcome.unread.len(), 1);
 
-    // What one page marks says nothing about the others, whichever is read first.
+    // The marks of one page say nothing about other pages, in whatever order they are read.
     let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
         (FetchKind::List, "/") => Answer::Html("<a href=a/>a</a><a href=b/>b</a>", BodyEnd::Framed),
         (FetchKind::List, "/a/") => {
@@ -1100,7 +1100,7 @@ fn a_very_long_listing_is_read_to_its_end() {
     assert_eq!(outcome.counts.files, 50_000);
 }
 
-/// A tree of up to some dozens of directories: each node's index picks its parent among those before it.
+/// A tree of up to some dozens of directories: the index of each node picks its parent among the nodes before it.
 fn tree() -> impl Strategy<Value = Vec<(usize, bool)>> {
     prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60).prop_map(|nodes| {
         let mut directories = vec![0];
@@ -1116,7 +1116,7 @@ fn tree() -> impl Strategy<Value = Vec<(usize, bool)>> {
 }
 
 proptest! {
-    /// Any order of replies, any concurrency, any failures that pass: the same results, each once, and one
+    /// With any order of replies, any concurrency and any temporary failures: the same results, each once, and one
     /// successful request per directory.
     #[test]
     fn results_do_not_depend_on_the_order_of_replies(

@@ -1,19 +1,19 @@
-//! Crawls that are kept on a disk, which is a map here, cut off, and gone on with.
+//! Host crawls that are saved (to a map), interrupted, and restored.
 
 use super::*;
 
-/// What a crawl has left.
+/// What is saved of a crawl.
 #[derive(Default)]
 struct Disk {
     snapshot: Snapshot,
-    /// Texts, and whether they are here alone.
+    /// The texts of the tasks, and whether each is on disk only.
     queued: BTreeMap<u64, (String, bool)>,
     held: BTreeMap<u64, (String, Place)>,
     known: BTreeSet<u128>,
 }
 
 impl Disk {
-    /// At the end of a turn.
+    /// To be called after each step.
     fn keep(&mut self, crawl: &mut HostCrawl) {
         for change in crawl.take_changes() {
             match change {
@@ -42,7 +42,7 @@ impl Disk {
         self.snapshot = crawl.snapshot();
     }
 
-    /// At the beginning of a turn.
+    /// To be called before each step.
     fn give_back(&mut self, now: Instant, crawl: &mut HostCrawl, outcome: &mut Outcome) {
         let wanted = crawl.wants_back();
         if wanted == 0 {
@@ -76,8 +76,8 @@ impl Disk {
         }
     }
 
-    /// Crawls from `/`, or goes on, until so many requests were made or nothing is left. One request at a time, each
-    /// answered at once.
+    /// Crawls from `/`, or continues, until this number of requests were made or nothing is left. One request at a
+    /// time, each answered at once.
     fn crawl(
         &mut self,
         policy: Policy,
@@ -116,7 +116,7 @@ fn many() -> Vec<String> {
     (0..60_000).map(|i| format!("d{i}/")).collect()
 }
 
-/// All those of [`many`] were given up for this cause, and each was named once.
+/// Asserts that all directories of [`many`] were given up for this cause, each reported once.
 fn all_given_up(outcome: &Outcome, cause: &str) {
     let urls: BTreeSet<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
     assert_eq!((urls.len(), outcome.unread.len()), (60_000, 60_000));
@@ -129,7 +129,7 @@ fn robots(text: &'static str) -> Answer {
     Answer::Html(text, BodyEnd::Framed)
 }
 
-/// The trap: what comes back from the disk later than robots.txt is asked for, whatever that says.
+/// The trap: a task that comes back from disk after robots.txt is requested although robots.txt forbids it.
 #[test]
 fn robots_txt_holds_for_what_comes_back() {
     for (answer, cause) in [
@@ -158,7 +158,7 @@ fn robots_txt_holds_for_what_comes_back() {
     }
 }
 
-/// The trap: a search that goes on while its host is away asks for one batch after the other.
+/// The trap: a resumed search whose host is away requests one batch of tasks after the other.
 #[test]
 fn a_host_that_is_away_is_given_up_with_all_that_comes_back() {
     let mut disk = Disk::default();
@@ -169,7 +169,7 @@ fn a_host_that_is_away_is_given_up_with_all_that_comes_back() {
     assert_eq!(disk.queued.len(), 0);
 }
 
-/// The trap: the entries of a listing that was cut off in the middle are waited for without end.
+/// The trap: the entries of an interrupted listing are waited for without end.
 #[test]
 fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
     let policy = Policy {
@@ -194,7 +194,7 @@ fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
     assert_eq!((disk.held.len(), disk.queued.len()), (0, 0));
 }
 
-/// The trap: the file whose answer all listings wait for does not come back, since there are so many directories.
+/// The trap: the file whose reply all listings wait for does not come back, because there are so many directories.
 #[test]
 fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
     let policy = Policy {

@@ -1,4 +1,4 @@
-//! What once went wrong.
+//! Errors that were corrected once.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn robots_txt_holds_for_names_that_may_be_directories_and_for_redirected_starts(
     );
 }
 
-/// What is listed last is asked about first.
+/// The entry listed last is requested first.
 #[test]
 fn a_server_that_answers_head_is_believed_when_it_says_404() {
     let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
@@ -76,7 +76,7 @@ pub(super) const TWO_FILES: &str = "<html><h1>Index of /</h1><hr><pre><a href=\"
     <a href=\"b\">b</a>  06-Nov-1994 10:49     3\r\n\
     </pre><hr></body>\r\n</html>\r\n";
 
-/// A crawl of a hundred directories of [`TWO_FILES`] of which all listings wait for the answer to one request.
+/// A crawl of a hundred directories of [`TWO_FILES`], all of whose listings wait for the reply to one request.
 fn clogged(now: Instant) -> (HostCrawl, FetchId, Outcome) {
     let policy = Policy {
         clock: true,
@@ -104,7 +104,7 @@ fn clogged(now: Instant) -> (HostCrawl, FetchId, Outcome) {
     (crawl, probe.expect("a file"), outcome)
 }
 
-/// The trap: the memory fills with listings that all wait for one answer.
+/// The trap: the memory fills with listings that all wait for one reply.
 #[test]
 fn listings_that_wait_keep_others_from_being_asked_for() {
     let now = Instant::now();
@@ -132,10 +132,10 @@ fn a_crawl_is_abandoned_with_the_listings_that_wait() {
     let cause = Cause::Transfer("out of memory".into());
     crawl.abandon(now, &cause, &mut outcome);
     assert!(crawl.is_done());
-    // What was read is reported as it is listed.
+    // What was read is reported as listed.
     assert_eq!(outcome.urls().len(), 1 + 100 + 2 * MOST_PARTIAL);
     let unread: BTreeSet<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
     assert_eq!(unread.len(), outcome.unread.len());
-    // Those that were not read, and the file that was being asked about.
+    // The directories that were not read, and the file whose reply was awaited.
     assert_eq!(unread.len(), 100 - MOST_PARTIAL + 1);
 }
