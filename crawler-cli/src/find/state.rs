@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use url::Url;
 
 use super::download::{self, Downloads, Wanted};
-use super::host_crawl::{Change, HostCrawl, KeptCrawl, Place, Snapshot};
+use super::host_crawl::{Change, HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
 
@@ -193,7 +193,7 @@ impl State {
             .prepare("SELECT number, listing, place FROM held WHERE host = ?1 ORDER BY number")?;
         let held = held.query_map([host], |row| {
             let place: String = row.get(2)?;
-            let place: Place = serde_json::from_str(&place).unwrap_or_default();
+            let place: ListingProgress = serde_json::from_str(&place).unwrap_or_default();
             Ok((number(row.get(0)?), row.get(1)?, place))
         })?;
         let held = held.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -278,7 +278,7 @@ impl State {
                             .execute(params![host, signed(number)])?;
                     }
                 }
-                Change::Held(number, Some(listing), place) => {
+                Change::Listing(number, Some(listing), place) => {
                     let insert =
                         "INSERT INTO held (host, number, listing, place) VALUES (?1, ?2, ?3, ?4)";
                     db.prepare_cached(insert)?.execute(params![
@@ -288,7 +288,7 @@ impl State {
                         text(&place)
                     ])?;
                 }
-                Change::Held(number, None, place) => {
+                Change::Listing(number, None, place) => {
                     let update = "UPDATE held SET place = ?3 WHERE host = ?1 AND number = ?2";
                     db.prepare_cached(update)?.execute(params![
                         host,

@@ -8,7 +8,7 @@ use super::links::found;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{Answered, HostCrawl, Item, printable};
+use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::Kind;
@@ -86,12 +86,19 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         listing: Listing,
-        told: ProbeResult,
+        probed: ProbeResult,
         visitor: &mut dyn Visitor,
     ) {
         if task.kind == TaskKind::Start || task.open.is_some() {
             let empty = listing.entries.is_empty() && listing.overlong == 0;
-            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(empty), visitor);
+            let verdict = self.decide(
+                now,
+                &mut task,
+                Kind::Directory,
+                probed,
+                Some(empty),
+                visitor,
+            );
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
@@ -168,7 +175,7 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         mut open: UndecidedEntry,
-        answered: Answered,
+        facts: FetchFacts,
         visitor: &mut dyn Visitor,
     ) {
         let canonical = path::canonical(task.directory());
@@ -178,12 +185,12 @@ impl HostCrawl {
         if self.has_sitemaps && !self.know(&found(&canonical)) {
             return self.enqueue(now, task, &canonical, visitor);
         }
-        let item = Item {
+        let item = Finding {
             depth: task.depth,
             listing: open.listing,
             modified: self.probes.placed(open.modified),
-            answered,
-            ..Item::of(task.directory(), Kind::Directory, task.start)
+            facts,
+            ..Finding::of(task.directory(), Kind::Directory, task.start)
         };
         match self.look(item, &mut open.memo, visitor) {
             // Marks it as known, so that no redirect leads there either.

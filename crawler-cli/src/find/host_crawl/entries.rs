@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::messages::{FetchKind, Reply};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{Answered, HostCrawl, Item};
+use super::{FetchFacts, Finding, HostCrawl};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
@@ -75,9 +75,9 @@ impl HostCrawl {
         mut held: PartialListing,
         visitor: &mut dyn Visitor,
     ) {
-        let told = Answered::of(now, &held.task);
+        let facts = FetchFacts::of(now, &held.task);
         if let Some((entry, memo)) = held.first.take()
-            && let Some(waiting) = self.file(now, &held, entry, memo, told, visitor)
+            && let Some(waiting) = self.file(now, &held, entry, memo, facts, visitor)
         {
             held.first = Some(waiting);
             return self.hold(held);
@@ -95,7 +95,7 @@ impl HostCrawl {
                         task.path = Some(std::mem::replace(&mut task.target, query));
                     }
                     let open = UndecidedEntry::of(&entry, Memo::new(), held.shape);
-                    self.directory(now, task, open, told, visitor);
+                    self.directory(now, task, open, facts, visitor);
                 }
                 EntryKind::Unknown => {
                     let task = held
@@ -115,7 +115,7 @@ impl HostCrawl {
                 }
                 EntryKind::File => {
                     self.counts.files += 1;
-                    if let Some(waiting) = self.file(now, &held, entry, Memo::new(), told, visitor)
+                    if let Some(waiting) = self.file(now, &held, entry, Memo::new(), facts, visitor)
                     {
                         held.first = Some(waiting);
                         break;
@@ -139,7 +139,7 @@ impl HostCrawl {
         held: &PartialListing,
         entry: Entry,
         mut memo: Memo,
-        told: Answered,
+        facts: FetchFacts,
         visitor: &mut dyn Visitor,
     ) -> Option<(Entry, Memo)> {
         // No task is created here: most files are decided at once.
@@ -152,13 +152,13 @@ impl HostCrawl {
             self.counts.files -= 1;
             return None;
         }
-        let item = Item {
+        let item = Finding {
             depth: held.task.depth + 1,
             listing: Some(held.shape),
             size: entry.size,
             modified: self.probes.placed(entry.modified),
-            answered: told,
-            ..Item::of(&target, Kind::File, held.task.start)
+            facts,
+            ..Finding::of(&target, Kind::File, held.task.start)
         };
         let local = entry.modified.is_some_and(|time| !time.utc);
         let verdict = match local && self.policy.clock && self.probes.is_zone_open() {
@@ -200,16 +200,16 @@ impl HostCrawl {
         &mut self,
         now: Instant,
         mut task: Task,
-        told: ProbeResult,
+        probed: ProbeResult,
         visitor: &mut dyn Visitor,
     ) {
         if let Some(open) = &task.open
             && let Some(listed) = open.modified.filter(|time| !time.utc)
-            && let Some(modified) = told.modified
+            && let Some(modified) = probed.modified
         {
             self.probes.learn_zone(listed, modified);
         }
-        self.decide(now, &mut task, Kind::File, told, None, visitor);
+        self.decide(now, &mut task, Kind::File, probed, None, visitor);
     }
 
     /// Nothing more will become known about an undecided entry or a start: the expression makes its final decision.
@@ -218,7 +218,7 @@ impl HostCrawl {
         now: Instant,
         task: &mut Task,
         kind: Kind,
-        told: ProbeResult,
+        probed: ProbeResult,
         empty: Option<bool>,
         visitor: &mut dyn Visitor,
     ) -> Verdict {
@@ -230,22 +230,22 @@ impl HostCrawl {
             Some(open) => (open.memo, open.listing, open.size, open.modified),
             None => (Memo::new(), task.shape(), None, None),
         };
-        let answered = Answered {
-            status: told.status,
-            ..Answered::of(now, task)
+        let facts = FetchFacts {
+            status: probed.status,
+            ..FetchFacts::of(now, task)
         };
-        let item = Item {
+        let item = Finding {
             depth: task.depth,
             listing,
-            size: told.size.or(size).filter(|_| kind == Kind::File),
-            modified: told
+            size: probed.size.or(size).filter(|_| kind == Kind::File),
+            modified: probed
                 .modified
                 .map(TimeRange::exact)
                 .or(self.probes.placed(modified)),
             asked: true,
             empty,
-            answered,
-            ..Item::of(&task.target, kind, task.start)
+            facts,
+            ..Finding::of(&task.target, kind, task.start)
         };
         self.look(item, &mut memo, visitor)
     }

@@ -28,14 +28,14 @@ pub enum Change {
     Done(u64),
     /// A listing of this task was handled up to this place. The text of the listing is given with the first such
     /// change.
-    Held(u64, Option<String>, Place),
+    Listing(u64, Option<String>, ListingProgress),
     /// A directory became known.
     Known(u128),
 }
 
 /// How far a listing was handled.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Place {
+pub struct ListingProgress {
     /// The number of entries that are done.
     at: usize,
     /// The state of the expression for the next entry, if that entry waits for a reply.
@@ -61,8 +61,8 @@ pub struct Snapshot {
 pub struct KeptCrawl {
     /// The state beside the tasks.
     pub snapshot: Snapshot,
-    /// Listings, as in [`Change::Held`]: number, text and place.
-    pub held: Vec<(u64, String, Place)>,
+    /// Listings, as in [`Change::Listing`]: number, text and place.
+    pub held: Vec<(u64, String, ListingProgress)>,
     /// Fingerprints of what is known.
     pub known: Vec<u128>,
     /// The number of tasks on disk. They are read when `HostCrawl::wants_back` says so.
@@ -85,7 +85,7 @@ pub(super) struct Journal {
 
 /// A [`Task`] in the journal.
 #[derive(Deserialize, Serialize)]
-pub(super) struct Written {
+pub(super) struct JournaledTask {
     target: String,
     path: Option<String>,
     kind: TaskKind,
@@ -94,11 +94,11 @@ pub(super) struct Written {
     redirects: u32,
     is_found: bool,
     above: Vec<u64>,
-    open: Option<WrittenEntry>,
+    open: Option<JournaledEntry>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct WrittenEntry {
+struct JournaledEntry {
     memo: Vec<u8>,
     listing: Option<Shape>,
     size: Option<SizeRange>,
@@ -107,14 +107,14 @@ struct WrittenEntry {
 
 /// A [`PartialListing`] in the journal.
 #[derive(Deserialize, Serialize)]
-struct WrittenListing {
-    task: Written,
+struct JournaledListing {
+    task: JournaledTask,
     shape: Shape,
     directories: Directories,
     entries: Vec<Entry>,
 }
 
-impl Written {
+impl JournaledTask {
     /// Parses a task of the journal.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Written {
             redirects: task.redirects,
             is_found: task.is_found,
             above: Ancestors::listings(task.above.as_ref()).collect(),
-            open: task.open.as_ref().map(|open| WrittenEntry {
+            open: task.open.as_ref().map(|open| JournaledEntry {
                 memo: open.memo.as_bytes().to_vec(),
                 listing: open.listing,
                 size: open.size,
@@ -190,7 +190,7 @@ impl Journal {
         if task.number == 0 {
             task.number = self.number();
             if self.on {
-                let change = Change::Queued(task.number, text(&Written::of(&task)));
+                let change = Change::Queued(task.number, text(&JournaledTask::of(&task)));
                 self.changes.push(change);
             }
         }
@@ -210,18 +210,18 @@ impl Journal {
             let first = held.first.iter().map(|(entry, _)| entry);
             let rest = held.entries.as_slice();
             held.entries_len = rest.len() + usize::from(held.first.is_some());
-            let listing = text(&WrittenListing {
-                task: Written::of(&held.task),
+            let listing = text(&JournaledListing {
+                task: JournaledTask::of(&held.task),
                 shape: held.shape,
                 directories: held.directories.clone(),
                 entries: first.chain(rest).cloned().collect(),
             });
-            let place = Place { at: 0, memo };
-            Change::Held(held.task.number, Some(listing), place)
+            let place = ListingProgress { at: 0, memo };
+            Change::Listing(held.task.number, Some(listing), place)
         } else {
             let left = held.entries.len() + usize::from(held.first.is_some());
             let at = held.entries_len - left;
-            Change::Held(held.task.number, None, Place { at, memo })
+            Change::Listing(held.task.number, None, ListingProgress { at, memo })
         };
         self.changes.push(change);
     }
@@ -230,8 +230,12 @@ impl Journal {
     ///
     /// # Errors
     /// The text, if it is not a listing.
-    pub(super) fn listing(number: u64, text: &str, place: Place) -> Result<PartialListing, String> {
-        let held: WrittenListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
+    pub(super) fn listing(
+        number: u64,
+        text: &str,
+        place: ListingProgress,
+    ) -> Result<PartialListing, String> {
+        let held: JournaledListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
         let entries_len = held.entries.len();
         let mut entries = held.entries.into_iter();
         if place.at > 0 {

@@ -11,7 +11,7 @@ use super::directories::repeats;
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{Answered, HostCrawl, Item, printable};
+use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::crawl::origin::same_host;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
@@ -24,7 +24,7 @@ use crate::find::range::SizeRange;
 use crate::find::visitor::{LinkVerdict, Visitor};
 
 /// The target of a link on this host.
-struct Place {
+struct LinkTarget {
     /// The request target.
     target: String,
     /// The path, canonical.
@@ -33,7 +33,7 @@ struct Place {
     key: String,
 }
 
-impl Place {
+impl LinkTarget {
     /// The target of `url`, without a query that only sorts a listing.
     fn of(url: &Url, follow: Follow) -> Self {
         let segments = url.path().split('/').map(path::normalise_segment);
@@ -79,12 +79,12 @@ impl HostCrawl {
     pub fn add_sitemap(&mut self, target: &str) {
         self.add_root(target);
         if let Some(url) = self.absolute(target) {
-            self.add_sitemap_at(&Place::of(&url, Follow::Pages), 0, None);
+            self.add_sitemap_at(&LinkTarget::of(&url, Follow::Pages), 0, None);
         }
     }
 
     /// Adds a sitemap that another sitemap names, or at the end of redirects.
-    fn add_sitemap_at(&mut self, place: &Place, depth: u32, chain: Option<Arc<Ancestors>>) {
+    fn add_sitemap_at(&mut self, place: &LinkTarget, depth: u32, chain: Option<Arc<Ancestors>>) {
         self.has_sitemaps = true;
         let start = self.starts.innermost(&place.canonical);
         if self.know(&place.mark(LinkKind::Sitemap)) {
@@ -107,7 +107,7 @@ impl HostCrawl {
         let Some(url) = self.absolute(target) else {
             return;
         };
-        let place = Place::of(&url, self.policy.follow);
+        let place = LinkTarget::of(&url, self.policy.follow);
         // After a redirect, the scope of the search does not change.
         let start = match self.starts.innermost(&place.canonical) {
             Some(start) if chain.is_some() => start,
@@ -134,7 +134,7 @@ impl HostCrawl {
 impl HostCrawl {
     /// Handles a link from a page, a sitemap or a redirect on any host to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, visitor: &mut dyn Visitor) {
-        let place = Place::of(&link.url, self.policy.follow);
+        let place = LinkTarget::of(&link.url, self.policy.follow);
         if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
             return self.add_late(&place, link, visitor);
         }
@@ -160,13 +160,13 @@ impl HostCrawl {
         };
         match link.kind {
             LinkKind::Moved => self.enqueue(now, task, &place.canonical, visitor),
-            LinkKind::Directory => self.directory(now, task, open, Answered::default(), visitor),
+            LinkKind::Directory => self.directory(now, task, open, FetchFacts::default(), visitor),
             _ => self.linked(now, task, open, &place, visitor),
         }
     }
 
     /// Adds a start or a sitemap that is found during the crawl.
-    fn add_late(&mut self, place: &Place, link: &Link, visitor: &mut dyn Visitor) {
+    fn add_late(&mut self, place: &LinkTarget, link: &Link, visitor: &mut dyn Visitor) {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone();
         let cause = if let Some(cause) = &given_up {
@@ -200,7 +200,7 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         mut open: UndecidedEntry,
-        place: &Place,
+        place: &LinkTarget,
         visitor: &mut dyn Visitor,
     ) {
         let is_page = task.kind == TaskKind::Link;
@@ -232,11 +232,11 @@ impl HostCrawl {
         } else {
             self.know(&mark);
             self.counts.files += 1;
-            let item = Item {
+            let item = Finding {
                 depth: task.depth,
                 listing: open.listing,
                 modified: self.probes.placed(open.modified),
-                ..Item::of(&task.target, Kind::File, task.start)
+                ..Finding::of(&task.target, Kind::File, task.start)
             };
             if self.look(item, &mut open.memo, visitor) == Verdict::Head {
                 task.open = Some(Box::new(open));
@@ -250,7 +250,7 @@ impl HostCrawl {
     /// Handles a link that was found, if its target belongs to the search. Returns the visitor's decision.
     fn lead(&mut self, now: Instant, mut link: Link, visitor: &mut dyn Visitor) -> LinkVerdict {
         link.elsewhere = !same_host(&link.url, self.origin());
-        let place = Place::of(&link.url, self.policy.follow);
+        let place = LinkTarget::of(&link.url, self.policy.follow);
         if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
             return LinkVerdict::Follow;
         }
@@ -280,9 +280,9 @@ impl HostCrawl {
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
         let target = task.target.clone();
-        let mut told = ProbeResult::by(reply, FetchKind::Page);
-        told.size = Some(SizeRange::exact(reply.body.len() as u64));
-        let verdict = self.linked_file(now, task, told, visitor);
+        let mut probed = ProbeResult::by(reply, FetchKind::Page);
+        probed.size = Some(SizeRange::exact(reply.body.len() as u64));
+        let verdict = self.linked_file(now, task, probed, visitor);
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
@@ -309,7 +309,7 @@ impl HostCrawl {
         &mut self,
         now: Instant,
         mut task: Task,
-        told: ProbeResult,
+        probed: ProbeResult,
         visitor: &mut dyn Visitor,
     ) -> Verdict {
         let kind = match task.target.ends_with('/') && !task.target.contains('?') {
@@ -322,7 +322,7 @@ impl HostCrawl {
         }
         self.counts.files += u64::from(kind == Kind::File);
         let empty = (kind == Kind::Directory).then_some(false);
-        self.decide(now, &mut task, kind, told, empty, visitor)
+        self.decide(now, &mut task, kind, probed, empty, visitor)
     }
 
     /// The links of a reply; none if it is not a web page.
@@ -472,7 +472,7 @@ impl HostCrawl {
             let kind = match self.policy.follow {
                 Follow::Pages => LinkKind::Page,
                 Follow::Listings => {
-                    let place = Place::of(&located.url, self.policy.follow);
+                    let place = LinkTarget::of(&located.url, self.policy.follow);
                     match place.target.ends_with('/') && !place.target.contains('?') {
                         true => LinkKind::Directory,
                         false => LinkKind::File,

@@ -44,7 +44,7 @@ mod tests;
 
 use entries::ProbeResult;
 use journal::Journal;
-pub use journal::{Change, KeptCrawl, Place, Snapshot};
+pub use journal::{Change, KeptCrawl, ListingProgress, Snapshot};
 use links::is_web_page;
 pub use messages::{BodyEnd, Counts, Fetch, FetchId, FetchKind, Reply};
 use probes::Probes;
@@ -77,7 +77,7 @@ pub struct HostCrawl {
 
 /// A finding whose URL is not spelled out yet.
 #[derive(Clone, Copy)]
-struct Item<'a> {
+struct Finding<'a> {
     target: &'a str,
     kind: Kind,
     /// Index of the start.
@@ -88,10 +88,10 @@ struct Item<'a> {
     modified: Option<TimeRange>,
     asked: bool,
     empty: Option<bool>,
-    answered: Answered,
+    facts: FetchFacts,
 }
 
-impl<'a> Item<'a> {
+impl<'a> Finding<'a> {
     /// A finding of which only kind and start are known.
     fn of(target: &'a str, kind: Kind, start: usize) -> Self {
         Self {
@@ -104,20 +104,20 @@ impl<'a> Item<'a> {
             modified: None,
             asked: false,
             empty: None,
-            answered: Answered::default(),
+            facts: FetchFacts::default(),
         }
     }
 }
 
 /// Facts about the request that led to a finding.
 #[derive(Clone, Copy, Debug, Default)]
-struct Answered {
+struct FetchFacts {
     status: Option<u16>,
     attempts: u32,
     took: Duration,
 }
 
-impl Answered {
+impl FetchFacts {
     fn of(now: Instant, task: &Task) -> Self {
         Self {
             status: None,
@@ -398,7 +398,7 @@ impl HostCrawl {
     }
 
     /// Passes a finding to the expression.
-    fn look(&mut self, item: Item<'_>, memo: &mut Memo, visitor: &mut dyn Visitor) -> Verdict {
+    fn look(&mut self, item: Finding<'_>, memo: &mut Memo, visitor: &mut dyn Visitor) -> Verdict {
         let start = self.starts.path(item.start);
         visitor.found(&self.spelling.found(&item, start), memo)
     }

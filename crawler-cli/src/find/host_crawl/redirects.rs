@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::entries::ProbeResult;
 use super::messages::Reply;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{Answered, HostCrawl};
+use super::{FetchFacts, HostCrawl};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
@@ -21,15 +21,15 @@ impl HostCrawl {
         &mut self,
         now: Instant,
         task: Task,
-        told: ProbeResult,
+        probed: ProbeResult,
         visitor: &mut dyn Visitor,
     ) {
         match task.kind {
-            TaskKind::File => self.inspected(now, task, told, visitor),
+            TaskKind::File => self.inspected(now, task, probed, visitor),
             TaskKind::Link => {
-                self.linked_file(now, task, told, visitor);
+                self.linked_file(now, task, probed, visitor);
             }
-            _ => self.name(now, task, told, visitor),
+            _ => self.name(now, task, probed, visitor),
         }
     }
 
@@ -38,11 +38,11 @@ impl HostCrawl {
         &mut self,
         now: Instant,
         mut task: Task,
-        told: ProbeResult,
+        probed: ProbeResult,
         visitor: &mut dyn Visitor,
     ) {
         self.counts.files += 1;
-        self.decide(now, &mut task, Kind::File, told, None, visitor);
+        self.decide(now, &mut task, Kind::File, probed, None, visitor);
         if task.kind == TaskKind::Start {
             self.counts.directories_done += 1;
         }
@@ -59,11 +59,11 @@ impl HostCrawl {
             return self.linked_redirect(now, task, reply, visitor);
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
-        let told = ProbeResult::nothing(reply);
+        let probed = ProbeResult::nothing(reply);
         let target = match self.redirect_target(&task, reply.location) {
             Ok(target) => target,
             // The name redirects elsewhere: it exists, but is not a directory here.
-            Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, told, visitor),
+            Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, probed, visitor),
             Err(cause @ Cause::Elsewhere(_)) => {
                 return match self.moves_elsewhere(&task, reply.location, visitor) {
                     Ok(true) => self.moved(now, task, visitor),
@@ -77,7 +77,7 @@ impl HostCrawl {
         if named {
             let is_same = canonical == format!("{}/", path::canonical(&task.target));
             if !is_same || self.policy.follow == Follow::Pages {
-                return self.exists(now, task, told, visitor);
+                return self.exists(now, task, probed, visitor);
             }
             let open = task.open.take();
             if task.kind == TaskKind::File {
@@ -94,10 +94,10 @@ impl HostCrawl {
                     modified: None,
                 },
             };
-            let answered = Answered::of(now, &task);
+            let facts = FetchFacts::of(now, &task);
             let mut directory = Task::new(target, TaskKind::Directory, task.start, task.depth);
             directory.above = task.above;
-            return self.directory(now, directory, open, answered, visitor);
+            return self.directory(now, directory, open, facts, visitor);
         }
         if task.kind == TaskKind::Start && canonical == self.starts.directory(task.start) {
             // The start was given without its final `/`.
@@ -111,8 +111,15 @@ impl HostCrawl {
             };
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
-            let told = ProbeResult::default();
-            let verdict = self.decide(now, &mut task, Kind::Directory, told, Some(false), visitor);
+            let probed = ProbeResult::default();
+            let verdict = self.decide(
+                now,
+                &mut task,
+                Kind::Directory,
+                probed,
+                Some(false),
+                visitor,
+            );
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
@@ -133,8 +140,15 @@ impl HostCrawl {
     pub(super) fn moved(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
         self.counts.directories_done += 1;
         if task.open.is_some() {
-            let told = ProbeResult::default();
-            self.decide(now, &mut task, Kind::Directory, told, Some(false), visitor);
+            let probed = ProbeResult::default();
+            self.decide(
+                now,
+                &mut task,
+                Kind::Directory,
+                probed,
+                Some(false),
+                visitor,
+            );
         }
     }
 

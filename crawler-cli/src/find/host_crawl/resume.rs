@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::HostCrawl;
-use super::journal::{Change, Journal, KeptCrawl, Snapshot, Written};
+use super::journal::{Change, Journal, JournaledTask, KeptCrawl, Snapshot};
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
@@ -80,7 +80,7 @@ impl HostCrawl {
     ) -> Result<(), String> {
         self.journal.take_spilled(queued.len());
         for (number, text) in queued {
-            let written = Written::parse(&text)?;
+            let written = JournaledTask::parse(&text)?;
             self.check(written.start(), &text)?;
             let task = written.task(number);
             if task.kind == TaskKind::File {

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::Item;
+use super::Finding;
 use crate::find::found::Found;
 use crate::find::path;
 
@@ -61,7 +61,7 @@ impl Spelling {
     }
 
     /// A finding with its URL and path. `start` is the path of its start.
-    pub(super) fn found<'a>(&'a mut self, item: &Item<'_>, start: &'a [u8]) -> Found<'a> {
+    pub(super) fn found<'a>(&'a mut self, item: &Finding<'_>, start: &'a [u8]) -> Found<'a> {
         let target = item.target;
         let path = target.split('?').next().unwrap_or(target);
         let trimmed = match path.strip_suffix('/') {
@@ -91,9 +91,9 @@ impl Spelling {
             asked: item.asked,
             empty: item.empty,
             listing: item.listing,
-            status: item.answered.status,
-            attempts: item.answered.attempts,
-            took: item.answered.took,
+            status: item.facts.status,
+            attempts: item.facts.attempts,
+            took: item.facts.took,
         }
     }
 }

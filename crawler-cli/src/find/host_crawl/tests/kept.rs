@@ -8,7 +8,7 @@ struct Disk {
     snapshot: Snapshot,
     /// The texts of the tasks, and whether each is on disk only.
     queued: BTreeMap<u64, (String, bool)>,
-    held: BTreeMap<u64, (String, Place)>,
+    held: BTreeMap<u64, (String, ListingProgress)>,
     known: BTreeSet<u128>,
 }
 
@@ -25,10 +25,10 @@ impl Disk {
                     self.queued.remove(&number);
                     self.held.remove(&number);
                 }
-                Change::Held(number, Some(text), place) => {
+                Change::Listing(number, Some(text), place) => {
                     self.held.insert(number, (text, place));
                 }
-                Change::Held(number, None, place) => {
+                Change::Listing(number, None, place) => {
                     self.held.get_mut(&number).expect("it was held").1 = place;
                 }
                 Change::Known(fingerprint) => {
