@@ -1,4 +1,4 @@
-//! Why a URL could not be read.
+//! The causes for which a URL could not be read, as reported to users, and failures of requests.
 
 use std::error::Error;
 use std::fmt;
@@ -16,27 +16,27 @@ use crate::crawl::stats::Class;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The exchange failed: connection, protocol, limit or time. What the engine says.
+    /// The exchange failed: connection, protocol, limit or timeout. Holds the error of the engine.
     Transfer(Box<dyn Error + Send + Sync>),
-    /// The proxy of this name, or what is behind it, could not be reached. What the engine says.
+    /// The proxy with this name could not be reached, or could not reach the host. Holds the error of the engine.
     Proxy(String, Box<dyn Error + Send + Sync>),
     /// The server answered with this status.
     Status(u16),
-    /// The page ended before what ends each page of this shape.
+    /// The page ended before the marker that ends every page of this shape.
     CutShort(Shape),
-    /// The page is of this content type.
+    /// The page has this content type.
     NotHtml(String),
-    /// The page came in this content coding, which was not asked for.
+    /// The page has this content coding, which was not requested.
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
-    /// The URLs that the page leads to have more bytes together than this.
+    /// The URLs in the page have more than this number of bytes together.
     TooLongLinks(usize),
-    /// So many entries of the page were left out because their URLs are longer than so many bytes.
+    /// This many entries of the page were left out because their URLs are longer than the limit in bytes.
     OverlongLinks(usize, usize),
     /// A redirect to this URL, which is not a directory below the start.
     Elsewhere(String),
-    /// A redirect that does not say where to, or not in a URL.
+    /// A redirect without a `Location`, or with one that is not a URL.
     NoLocation,
     /// A redirect to the URL itself.
     RedirectLoop,
@@ -46,13 +46,13 @@ pub enum Cause {
     TooDeep(u32),
     /// One name occurs more often in the path than this: a loop of symbolic links.
     Loop(usize),
-    /// The page lists exactly what a directory above it lists: a loop of symbolic links.
+    /// The page lists exactly what one of its ancestors lists: a loop of symbolic links.
     SameListing,
-    /// The host's robots.txt does not want it to be read.
+    /// Disallowed by the host's robots.txt.
     Robots,
-    /// Nor what it says could be found out, for this cause.
+    /// Robots.txt could not be read, for this cause, so nothing may be requested.
     RobotsUnread(String),
-    /// So many entries of the page were left out because no segment of a URL can be their name.
+    /// This many entries of the page were left out because their names cannot be a segment of a URL.
     Nameless(usize),
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
@@ -60,26 +60,26 @@ pub enum Cause {
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
-    /// The host is at this address, which is not public, nor one of a host that was given.
+    /// The host has this address, which is private and belongs to no given host.
     Private(IpAddr),
-    /// What came is no sitemap that can be read.
+    /// The response is not a readable sitemap.
     Sitemap(SitemapError),
-    /// The sitemap names this one, which is not below it.
+    /// The sitemap names this other sitemap, which is not below its directory.
     SitemapElsewhere(String),
-    /// So many of the sitemap's locations are no URLs that can be used.
+    /// This many locations of the sitemap are not usable URLs.
     BadLocations(usize),
-    /// Nothing of what the sitemap names belongs to the search.
+    /// None of the locations in the sitemap belongs to the search.
     NothingBelow,
     /// The host asks for this pause, for which nobody waits.
     LongPause(Duration),
     /// Links lead to more hosts than this.
     TooManyHosts(usize),
-    /// A file that was wanted could not be downloaded.
+    /// A wanted file could not be downloaded.
     Download(Fault),
 }
 
 impl Cause {
-    /// What kind of failure it is, for statistics.
+    /// The class of the failure, for statistics.
     pub fn class(&self) -> Class {
         match self {
             Self::Transfer(error) => match error.downcast_ref() {
@@ -211,7 +211,7 @@ impl fmt::Display for Cause {
 impl Error for Cause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // `Display` says what the engine's error says, so its source is next.
+            // `Display` already shows the error of the engine.
             Self::Transfer(error) | Self::Proxy(_, error) => error.source(),
             Self::Download(fault) => fault.source(),
             _ => None,
@@ -219,17 +219,17 @@ impl Error for Cause {
     }
 }
 
-/// Why a request has no reply.
+/// A failed request.
 #[derive(Debug)]
 pub struct Failure {
-    /// What happened.
+    /// The error.
     pub cause: Cause,
-    /// What it says about the next attempt.
+    /// What the error says about further attempts.
     pub scope: FailureScope,
 }
 
 impl Failure {
-    /// By what the engine says of a request that went through this proxy, if any.
+    /// The failure of a request that went through `proxy`, if any.
     pub fn of(error: courser::Error, proxy: Option<&str>) -> Self {
         let scope = FailureScope::of(&error);
         if let ErrorKind::Denied(ip) = error.kind() {

@@ -1,31 +1,31 @@
-//! What a search reports.
+//! The events of a search.
 
 use super::expr::ActError;
 use super::found::{Found, Saved, Unread};
 use super::state::StateError;
 use super::summary::Summary;
 
-/// What [`Find::run`](super::Find::run)(super::Find::run) reports.
+/// The events that [`Find::run`](super::Find::run) reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A wanted file or directory: `-print`.
+    /// A file or directory that matched: `-print`.
     Found(Found<'a>),
-    /// What another action writes to where results go, as it is: `-printf`, `-ls`.
+    /// Output of another action, to be written unchanged: `-printf`, `-ls`.
     Output {
-        /// What it is written about.
+        /// The entry that the output is about.
         found: Found<'a>,
-        /// The text.
+        /// The output.
         bytes: &'a [u8],
     },
-    /// An action could not be performed.
+    /// An action failed.
     Failed(&'a ActError),
-    /// The search cannot be kept in its file, and ends.
+    /// The state of the search could not be saved. The search ends.
     Unkept(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
-    /// A wanted file is on the disk.
+    /// A wanted file is complete on disk.
     Downloaded(Saved<'a>),
-    /// The search has done what there was to do and will wait now: the time to show progress and to write out what
-    /// was gathered. Comes at least ten times a second, and once at the end.
+    /// The search has no more work for now and is about to wait: the time to show progress and to write out what was
+    /// gathered. Comes at least ten times a second, and once at the end.
     Turn(&'a Summary),
 }

@@ -1,4 +1,4 @@
-//! What a search finds, what it downloads, and what it cannot read.
+//! What a search finds, downloads, and cannot read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,33 +10,33 @@ use super::range::{SizeRange, TimeRange};
 /// A file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Found<'a> {
-    /// The URL, percent-encoded: only printable ASCII. A directory's ends in `/`.
+    /// The URL, percent-encoded: only printable ASCII. The URL of a directory ends in `/`.
     pub url: &'a str,
     /// The URL's path, percent-decoded, without a final `/` except for the root.
     pub path: &'a [u8],
-    /// The last segment of [`path`](Self::path); the root's is `/`.
+    /// The last segment of [`path`](Self::path); `/` for the root.
     pub name: &'a [u8],
     /// File or directory.
     pub kind: Kind,
     /// Segments below the start, which has depth 0.
     pub depth: u32,
-    /// The path of the start that it was reached from, percent-decoded; of a directory, with the final `/`.
+    /// The path of the start that led here, percent-decoded; with the final `/` of a directory.
     pub start: &'a [u8],
-    /// The size, as far as it is known. Directories have none.
+    /// The size in bytes, as far as it is known; `None` for directories.
     pub size: Option<SizeRange>,
     /// The time of the last change, as far as it is known.
     pub modified: Option<TimeRange>,
-    /// Whether nothing more will be known of it: the server itself was asked, and not only its listing.
+    /// Whether everything is known that can become known: the server itself was asked.
     pub asked: bool,
-    /// Of a directory that was read, whether it has no entries.
+    /// For a directory that was read: whether it has no entries.
     pub empty: Option<bool>,
-    /// Whose page listed it; `None` for a start.
+    /// The shape of the page that listed it; `None` for a start.
     pub listing: Option<Shape>,
-    /// The status of the server's answer about it, if it was asked.
+    /// The status of the server's response for it, if it was requested.
     pub status: Option<u16>,
-    /// Requests until there was an answer that told of it: about itself, or for its listing.
+    /// Attempts of the request that led to it: its own, or that for its listing.
     pub attempts: u32,
-    /// How long the last of them took.
+    /// How long the last of these attempts took.
     pub took: Duration,
 }
 
@@ -54,30 +54,30 @@ pub enum Kind {
 pub struct Unread<'a> {
     /// The URL, percent-encoded.
     pub url: &'a str,
-    /// Why.
+    /// The cause.
     pub cause: &'a Cause,
 }
 
-/// A file that is on the disk as it is on the server.
+/// A file that was downloaded, or was already complete on disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Saved<'a> {
-    /// Its URL.
+    /// The URL of the file.
     pub url: &'a str,
-    /// Where it is.
+    /// The path on disk.
     pub file: &'a Path,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub length: u64,
-    /// How it got there.
+    /// How the file got there.
     pub how: How,
 }
 
-/// How a file got to the disk.
+/// How a file got to disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum How {
-    /// It was fetched in one piece.
+    /// Fetched in one piece.
     Fetched,
-    /// So many bytes of it were there from before.
+    /// Resumed: this many bytes existed already.
     Resumed(u64),
-    /// It was there already.
+    /// Existed already.
     Kept,
 }

@@ -1,4 +1,4 @@
-//! One host of a search: its crawl and its downloads, which share what the host takes.
+//! One host of a search: its crawl and its downloads, which share one politeness and the connections to the host.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use crate::crawl::politeness::Politeness;
 use crate::crawl::stats::Stats;
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 
-/// A host, and what is to be done there.
+/// A host and its work.
 pub(super) struct Host {
     pub(super) crawl: HostCrawl,
     pub(super) downloads: Downloads,
-    /// What stands before a path in its URLs.
+    /// Scheme and authority: the part of its URLs before the path.
     base: String,
-    /// The proxy that it is reached through, without credentials.
+    /// The proxy for the host, without credentials.
     proxy: Option<String>,
-    /// Requests that may be under way.
+    /// The largest number of requests in flight.
     connections: usize,
-    /// The last request was for a file: under a limit on their rate, pages and files take turns.
+    /// Whether a page is tried before a file. Alternates, so that pages and files share a rate limit equally.
     pages_first: bool,
 }
 
@@ -36,19 +36,19 @@ pub(super) struct Shared<'r> {
     pub(super) files: Option<Files>,
 }
 
-/// What is downloaded, from all hosts.
+/// The downloads of all hosts.
 pub(super) struct Files {
     pub(super) store: Store,
-    /// Longest time without a byte.
+    /// The longest time without a byte.
     pub(super) patience: Duration,
-    /// Files that are under way.
+    /// Files being downloaded.
     pub(super) under_way: usize,
     /// Hosts that have files to download.
     pub(super) hosts: usize,
 }
 
 impl Host {
-    /// The host of `origin`, with nothing to search yet.
+    /// The host of `origin`, without tasks.
     pub(super) fn new(
         origin: &Url,
         proxy: Option<String>,
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// What was done, pages and files together.
+    /// The counts of pages and files together.
     pub(super) fn counts(&self) -> Counts {
         let (requests, retries) = self.downloads.requests();
         let of_downloads = Counts {
@@ -77,25 +77,26 @@ impl Host {
         self.crawl.counts() + of_downloads
     }
 
-    /// Nothing can be fetched any more.
+    /// Gives up everything, because nothing more can be fetched.
     pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, run: &mut Run<'_>) {
         let visitor = &mut run.visitor(None);
         self.crawl.abandon(now, cause, visitor);
         self.downloads.abandon(cause, visitor);
     }
 
-    /// Whether nothing but the robots.txt may be asked for, and that for the sake of files at least.
+    /// Whether files wait for robots.txt.
     fn files_await_robots(&self) -> bool {
         self.crawl.awaits_robots() && !self.downloads.is_done()
     }
 
-    /// Not while so many files wait that more of them would only take memory, unless they wait for the robots.txt.
+    /// Whether a page may be requested. Not while many files wait, because pages would add more; but robots.txt may
+    /// always be requested for the sake of the files.
     fn has_room_for_page(&self) -> bool {
         self.crawl.has_room() && (!self.downloads.is_full() || self.files_await_robots())
     }
 
-    /// While directories are read, half of the connections are left for them. Nothing is fetched before the robots.txt
-    /// is known.
+    /// Whether a file may be requested. While directories are read, half of the connections are left for them. Not
+    /// before robots.txt is known.
     fn has_room_for_download(&self, files: &Files) -> bool {
         let goes_on = !self.crawl.is_done() && !self.downloads.is_full();
         let most = match goes_on {
@@ -155,7 +156,7 @@ impl Host {
         request.set_method(get.method);
         request.set_target(get.url);
         request.header("Accept", "*/*");
-        // The file as it is, of which a part can be asked for.
+        // A coding would make ranges of the file impossible.
         request.header("Accept-Encoding", "identity");
         request.decode(Codings::none());
         if let Some((at, validator)) = get.rest {
@@ -179,7 +180,7 @@ impl Host {
         Some(submission)
     }
 
-    /// Has the downloads do something, after which fewer files may be under way.
+    /// Runs `act` on the downloads, and counts the files that ended.
     fn download<T>(
         &mut self,
         shared: &mut Shared<'_>,
@@ -310,7 +311,7 @@ impl HostWork for Host {
     }
 }
 
-/// The method, fields and body of a request of the crawl.
+/// Writes the method, header fields and body of a request of the crawl.
 fn write_head(request: &mut Request, kind: FetchKind) {
     request.set_method(match kind {
         FetchKind::Properties => "PROPFIND",
@@ -328,7 +329,7 @@ fn write_head(request: &mut Request, kind: FetchKind) {
             .body(PROPERTIES),
         FetchKind::Probe => request,
     };
-    // What is asked for is the length of the file, not that of a coding of it.
+    // The length to find out is that of the file, not of an encoded body.
     request.decode(match kind {
         FetchKind::Probe | FetchKind::First => Codings::none(),
         _ => Codings::all(),
@@ -339,15 +340,15 @@ fn download_id(id: RequestId) -> FetchId {
     FetchId(id.0 & !DOWNLOAD)
 }
 
-/// Marks the requests of downloads.
+/// Distinguishes the requests of downloads from those of the crawl.
 const DOWNLOAD: u64 = 1 << 39;
 
-/// Files that are written at a time, over all hosts.
+/// The largest number of files that are downloaded at a time, over all hosts.
 const MOST_FILES: usize = 128;
 
-/// Descriptors of these files, beside those of their connections.
+/// The file descriptors of these files, two for each, in addition to those of their connections.
 pub(super) const FILE_DESCRIPTORS: usize = 2 * MOST_FILES;
 
-/// What is asked of a WebDAV server about each member of a directory.
+/// The properties that a WebDAV server is asked for, for each member of a directory.
 const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
     <propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>\n";

@@ -1,4 +1,4 @@
-//! What leads from one URL to another one.
+//! Links from one URL to another: by a page, a sitemap or a redirect.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use url::Url;
 use super::listing::Shape;
 use super::range::ListedTime;
 
-/// A URL that something leads to.
+/// A link to a URL.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where.
+    /// The target.
     pub url: Url,
-    /// What is to be done there.
+    /// What to do with the target.
     pub kind: LinkKind,
-    /// Whether it is on another host, so that the crawl of that host is to be told.
+    /// Whether the target is on another host, whose crawl has to handle it.
     pub elsewhere: bool,
-    /// What named it, if it is to be found by that.
+    /// The shape of the page or sitemap that named the target, if the target is to be reported.
     pub(super) listing: Option<Shape>,
-    /// When it changed last, if that was said.
+    /// The time of the target's last change, if given.
     pub(super) modified: Option<ListedTime>,
-    /// Of a sitemap, how many others name it, one the other.
+    /// For a sitemap: the length of the chain of sitemaps that led to it.
     pub(super) depth: u32,
-    /// The URLs that redirected to it, one to the other.
+    /// The chain of URLs that redirected to it.
     pub(super) chain: Option<Arc<Ancestors>>,
 }
 
-/// What is to be done with a [`Link`].
+/// What to do with the target of a [`Link`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkKind {
-    /// A start was moved there.
+    /// A start that was redirected.
     Start,
-    /// A directory was moved there: it is read, and not found once more.
+    /// A directory that was redirected: read, but not reported again.
     Moved,
-    /// A directory to find and to read.
+    /// A directory to report and read.
     Directory,
-    /// Something to find, which may be a page with links of its own.
+    /// A URL to report, which may be a page with links.
     Page,
-    /// A file to find.
+    /// A file to report.
     File,
-    /// A list of pages, which is not found itself.
+    /// A sitemap: read, but not reported.
     Sitemap,
 }
 
@@ -57,7 +57,7 @@ impl Link {
     }
 }
 
-/// What a directory lists, and those above it, or URLs that redirect one to the other: by their fingerprints.
+/// A linked list of fingerprints: of the listings of a directory and its ancestors, or of a chain of redirects.
 #[derive(Debug)]
 pub struct Ancestors {
     pub(super) listing: u64,
@@ -65,7 +65,7 @@ pub struct Ancestors {
 }
 
 impl Ancestors {
-    /// From the innermost one outwards.
+    /// The fingerprints, the innermost first.
     pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
         std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)
     }

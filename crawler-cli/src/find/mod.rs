@@ -1,4 +1,4 @@
-//! find(1) for web directory hierarchies: walks the index pages below a URL and reports what matches.
+//! find(1) for web directory trees: reads the index pages below a URL and reports the entries that match.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -27,8 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts, each usable alone: [`listing`] reads a page, [`host_crawl`] decides what to ask next, [`expr`] and
-//! [`glob`] say what is wanted; none of these knows a socket or a clock. [`Find`] joins them to the engine.
+//! The parts can be used on their own: [`listing`] reads a page, [`host_crawl`] decides what to request next, [`expr`]
+//! and [`glob`] decide what matches. None of these uses a socket or a clock. [`Find`] connects them to the engine.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -90,7 +90,7 @@ pub use state::{State, StateError};
 pub use summary::{Ending, Summary};
 pub use visitor::{LinkVerdict, Visitor};
 
-/// A search to be made: where to start, what is wanted, how to go about it.
+/// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]
 pub struct Find {
     starts: Vec<Url>,
@@ -110,7 +110,7 @@ impl Default for Find {
 }
 
 impl Find {
-    /// A search that wants everything and starts nowhere yet.
+    /// A search that matches everything, without starts.
     pub fn new() -> Self {
         Self {
             starts: Vec::new(),
@@ -124,18 +124,19 @@ impl Find {
         }
     }
 
-    /// Adds a start. A final `/` says that it is a directory; without one, the server is asked by a `HEAD` request.
+    /// Adds a start. A final `/` marks a directory; without it, a `HEAD` request finds out.
     ///
     /// # Errors
-    /// `url` is not an absolute URL with a host, or has a query or credentials. Whether it can be reached shows later.
+    /// `url` is not an absolute URL with a host, or has a query or credentials. Whether the host can be reached is not
+    /// checked here.
     pub fn start(mut self, url: &str) -> Result<Self, StartError> {
         self.starts.push(check_start(url)?);
         Ok(self)
     }
 
-    /// Adds a sitemap (sitemaps.org): XML or plain text, also compressed by gzip, or an index of such. What it names at or
-    /// below its directory is found; directories are read, and so are pages, if [links](Self::follow) of pages are
-    /// followed.
+    /// Adds a sitemap (sitemaps.org): XML or plain text, also compressed with gzip, or an index of sitemaps. Its URLs
+    /// at or below its directory are reported. Directories are read, and so are pages if [links](Self::follow) of pages
+    /// are followed.
     ///
     /// # Errors
     /// `url` is not an absolute URL with a host, or has credentials.
@@ -144,14 +145,13 @@ impl Find {
         Ok(self)
     }
 
-    /// What leads from one URL to the next. Default: [`Follow::Listings`].
+    /// Which links lead from one URL to the next. Default: [`Follow::Listings`].
     pub fn follow(mut self, follow: Follow) -> Self {
         self.policy.follow = follow;
         self
     }
 
-    /// Wants what the expression says, and does what it says. Replaces what was wanted before; the methods below add
-    /// to it, so that both must hold.
+    /// Sets the tests and actions. Replaces earlier tests; the methods below add tests that must hold as well.
     pub fn expression(mut self, expression: Expression) -> Self {
         if let Some(depth) = expression.max_depth() {
             self.policy.max_depth = Some(depth);
@@ -160,20 +160,20 @@ impl Find {
         self
     }
 
-    /// Wants only names that fit the shell pattern; see [`glob`].
+    /// Matches only names that fit the shell pattern; see [`glob`].
     pub fn name(mut self, pattern: &str) -> Self {
         self.expression.and_name(pattern, Case::Sensitive);
         self
     }
 
-    /// As [`name`](Self::name), without regard to case.
+    /// Like [`name`](Self::name), without regard to case.
     pub fn iname(mut self, pattern: &str) -> Self {
         self.expression.and_name(pattern, Case::Ignored);
         self
     }
 
-    /// Wants only paths that fit the regular expression as a whole, in the syntax of the `regex` crate. The path is
-    /// the URL's, percent-decoded, without a final `/`.
+    /// Matches only paths that fit the whole regular expression, in the syntax of the `regex` crate. The path is that
+    /// of the URL, percent-decoded, without a final `/`.
     ///
     /// # Errors
     /// The regular expression is not valid, or too large.
@@ -182,8 +182,8 @@ impl Find {
         Ok(self)
     }
 
-    /// Wants only names that have a match of the regular expression, in the syntax of the `regex` crate; a directory's
-    /// name has a final `/` here, as in a link to it.
+    /// Matches only names in which the regular expression has a match, in the syntax of the `regex` crate. The name of
+    /// a directory has a final `/` here, as in a link.
     ///
     /// # Errors
     /// The regular expression is not valid, or too large.
@@ -192,80 +192,80 @@ impl Find {
         Ok(self)
     }
 
-    /// Wants only files, or only directories.
+    /// Matches only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
         self
     }
 
-    /// Wants only what is at least so many levels below its start.
+    /// Matches only entries at least this many levels below their start.
     pub fn min_depth(mut self, depth: u32) -> Self {
         self.expression.set_min_depth(depth);
         self
     }
 
-    /// Goes no more than so many levels below a start. Default: no limit but [`Limits::depth`].
+    /// The largest depth below a start. Default: no limit but [`Limits::depth`].
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.policy.max_depth = Some(depth);
         self
     }
 
-    /// Takes hosts of one address for one, as the limits on connections and requests and the pauses that a host asks
-    /// for are concerned. Default: no. What is reached through a proxy stays alone.
+    /// Treats hosts with the same address as one for limits on connections and requests, and for pauses. Default: no.
+    /// Does not apply to hosts behind a proxy.
     pub fn per_address(mut self) -> Self {
         self.transfer.per_address = true;
         self
     }
 
-    /// Connections to one host, and requests to it under way at a time. Default 8.
+    /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
         self
     }
 
-    /// As [`connections`](Self::connections), unless there are fewer.
+    /// Lowers [`connections`](Self::connections) to this number if it is higher.
     pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
         let fewer = self.transfer.connections.min(connections);
         self.connections(fewer)
     }
 
-    /// How long connecting may take. Default 10 s.
+    /// The limit for connecting. Default 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.transfer.connect = timeout;
         self
     }
 
-    /// How long the TLS handshake may take. Default 10 s.
+    /// The limit for the TLS handshake. Default 10 s.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.transfer.handshake = timeout;
         self
     }
 
-    /// How long a connection that is not in use is kept. Default: as the engine has it.
+    /// How long an idle connection is kept. Default: the engine's.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.transfer.idle = Some(timeout);
         self
     }
 
-    /// The time between TCP keep-alive probes. Default: as the engine has it.
+    /// The interval of TCP keep-alive probes. Default: the engine's.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.transfer.keep_alive = Some(interval);
         self
     }
 
-    /// How long one request may take in all. Default 30 s.
+    /// The limit for one request in all. Default 30 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.transfer.timeout = timeout;
         self
     }
 
-    /// Further attempts after a transport error, a cut listing or 5xx. Default 9.
+    /// The largest number of retries after a transport error, an incomplete listing or a 5xx status. Default 9.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
         self
     }
 
-    /// The failures after which a URL is asked for again. Default: all classes.
+    /// The failures after which a URL is requested again. Default: all classes.
     pub fn retry_on(mut self, classes: BTreeSet<RetryClass>) -> Self {
         self.policy.host.retry.classes = classes;
         self
@@ -283,32 +283,32 @@ impl Find {
         self
     }
 
-    /// Whether robots.txt is asked for first and obeyed. Default: yes.
+    /// Whether robots.txt is requested first and obeyed. Default: yes.
     pub fn robots(mut self, robots: bool) -> Self {
         self.policy.host.robots = robots;
         self
     }
 
-    /// Requests to one host in a time. Default: no limit.
+    /// The largest rate of requests to one host. Default: no limit.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.policy.host.rate = Some(rate);
         self
     }
 
-    /// The least time between two requests to one host. Default: none.
+    /// The shortest time between two requests to one host. Default: none.
     pub fn min_delay(mut self, delay: Duration) -> Self {
         self.policy.host.min_delay = delay;
         self
     }
 
-    /// How long after its first request a URL is asked for again. Default 15 min.
+    /// The longest time between the first request for a URL and a retry. Default 15 min.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.policy.host.retry.patience = patience;
         self
     }
 
-    /// What requests say of who asks. What comes before its first `/` or blank is the product token that robots.txt
-    /// knows the crawler by. Default: [`USER_AGENT`].
+    /// The `User-Agent` of requests. Its part before the first `/` or blank is the product token in robots.txt.
+    /// Default: [`USER_AGENT`].
     pub fn user_agent(mut self, text: &str) -> Self {
         let token = text.split(['/', ' ']).next().unwrap_or(text);
         self.policy.host.agent = token.to_owned();
@@ -316,101 +316,100 @@ impl Find {
         self
     }
 
-    /// What is trusted behind `https`. Default: the authorities that are compiled in.
+    /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
         self
     }
 
-    /// Which hosts are reached through which proxy. Default: none; the environment is not read.
+    /// The proxies. Default: none; the environment is not read.
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.transfer.proxies = proxies;
         self
     }
 
-    /// Largest page in bytes, as sent and without its content codings; a larger one is reported as unread. Default
-    /// 64 MiB.
+    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.transfer.max_body = bytes;
         self
     }
 
-    /// Lists directories by WebDAV's `PROPFIND` (RFC 4918), and not by their pages. Default: no.
+    /// Lists directories by WebDAV's `PROPFIND` (RFC 4918) instead of their pages. Default: no.
     pub fn dav(mut self) -> Self {
         self.policy.dav = true;
         self
     }
 
-    /// Lets private addresses be connected to that are no start's: redirects can lead there. Default: they are not; see
+    /// Allows connections to private addresses that belong to no start; redirects can lead there. Default: denied; see
     /// [`addresses`](crate::crawl::addresses).
     pub fn allow_private(mut self) -> Self {
         self.transfer.allow_private = true;
         self
     }
 
-    /// Lets links of pages, locations of sitemaps and redirects lead to other hosts; to those of
-    /// [`domain`](Self::domain) alone, if there is one.
+    /// Follows links, sitemap locations and redirects to other hosts; if there are [domains](Self::domain), only to
+    /// hosts in them.
     pub fn span_hosts(mut self) -> Self {
         self.scope.span_hosts();
         self
     }
 
-    /// Lets links of pages, locations of sitemaps and redirects lead to this host, and to those below it.
+    /// Follows links, sitemap locations and redirects to this host and its subdomains.
     ///
     /// # Errors
-    /// It is no host name and no address.
+    /// `domain` is neither a host name nor an address.
     pub fn domain(mut self, domain: &str) -> Result<Self, url::ParseError> {
         self.scope.domain(domain)?;
         Ok(self)
     }
 
-    /// Leaves out files whose URL fits none of the patterns that are included.
+    /// Leaves out files whose URL fits no included pattern.
     pub fn include(mut self, pattern: Pattern) -> Self {
         self.scope.include(pattern);
         self
     }
 
-    /// Leaves out what fits the pattern; a directory with everything below it, which is not asked for.
+    /// Leaves out URLs that fit the pattern. An excluded directory is not read, so everything below is left out too.
     pub fn exclude(mut self, pattern: Pattern) -> Self {
         self.scope.exclude(pattern);
         self
     }
 
-    /// Downloads the files that are wanted into this directory, which is created if it is not there; with several
-    /// starts, and from elsewhere than below the start's directory, below directories for host and path. See
-    /// [`download`].
+    /// Downloads matching files into this directory, which is created if necessary. With several starts, or for files
+    /// outside the directory of the start, files go to subdirectories for host and path. See [`download`].
     ///
     /// # Errors
-    /// The directory cannot be created, or no file in it.
+    /// The directory, or a file in it, cannot be created.
     pub fn download(mut self, directory: &Path) -> io::Result<Self> {
         self.download = Some(Destination::open(directory)?);
         self.transfer.reserved = FILE_DESCRIPTORS;
         Ok(self)
     }
 
-    /// Lets downloads replace files that differ from those of the server. Default: they are left, and reported.
+    /// Allows downloads to replace files that differ from the server's. Default: such files stay and are reported.
     pub fn overwrite(mut self) -> Self {
         self.overwrite = true;
         self
     }
 
-    /// Replaces the whole policy, the depth and the attempts included.
+    /// Replaces the whole policy, including depth and attempts.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Makes the search on this thread. `on_event` hears of each result as soon as it is known; when it breaks, the
-    /// search stops and nothing more is reported.
+    /// Runs the search on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns
+    /// `Break`, the search stops and reports nothing more.
     ///
-    /// All starts are searched at the same time, but that all hosts together have no more than 900 requests under way,
-    /// unless [`connections`](Self::connections) says more.
+    /// All starts are searched concurrently. All hosts together have at most 900 requests in flight (644 with downloads),
+    /// or [`connections`](Self::connections) if that is more.
     pub fn run(self, on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         self.run_kept(None, &mut Callback(on_event)).0
     }
 
-    /// Makes the search on this thread, tells `reporter` of it, and keeps it in `state`, from where it goes on. Returns the
-    /// state again: it is to be [removed](State::remove) unless another search is to go on from it.
+    /// Runs the search on this thread, reports to `reporter`, saves the progress to `state`, and continues from there
+    /// if `state` has an interrupted search. Returns the state: [remove](State::remove) it unless another run is to
+    /// continue.
     pub fn run_kept(
         self,
         state: Option<State>,
@@ -453,15 +452,15 @@ impl Find {
     }
 }
 
-/// Why a URL cannot be a start.
+/// Why a URL is refused as a start.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Not an absolute URL with a host.
+    /// It is not an absolute URL with a host.
     NotAbsolute(String),
-    /// It has a query that does more than sort: the directory is not named by the path alone.
+    /// It has a query other than for sorting: the path alone does not name the directory.
     Query(String),
-    /// It has a user name or a password. These are not in the text here.
+    /// It has a user name or a password. The text here does not contain them.
     Credentials(String),
 }
 

@@ -1,5 +1,5 @@
-//! When the pages that `-newer` names were changed: the servers are asked once, before the search begins, since no
-//! entry can be looked at before that is known.
+//! Finds out the modification times of the URLs in `-newer`. Asks the servers once, before the search begins, because
+//! entries cannot be tested without them.
 
 use std::error::Error;
 use std::thread;
@@ -13,10 +13,10 @@ use super::expr::{ActError, Expression, Reference};
 use super::policy::Policy;
 use crate::crawl::transfer::Transfer;
 
-/// Finds out all that `-newer` names.
+/// Finds out the times of all references of `-newer`.
 ///
 /// # Errors
-/// The first of them that is not to be found out.
+/// The error of the first reference whose time cannot be found out.
 pub(super) fn resolve(
     expression: &mut Expression,
     transfer: &Transfer,
@@ -51,7 +51,7 @@ pub(super) fn resolve(
 
 type Reason = Box<dyn Error + Send + Sync>;
 
-/// Asks as often as the policy allows.
+/// Asks the server, with the retries and redirects that the policy allows.
 fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, Reason> {
     let mut question = Question {
         url,
@@ -92,16 +92,16 @@ struct Question {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Method {
     Head,
-    /// `GET` of the first byte, for servers that do not know `HEAD` well.
+    /// `GET` of the first byte, for servers that do not support `HEAD`.
     First,
 }
 
 enum Answer {
-    /// Seconds since 1970.
+    /// The modification time, in seconds since 1970.
     Changed(i64),
-    /// Ask this instead.
+    /// Another request may answer.
     Otherwise(Question),
-    /// Ask again, perhaps after that time.
+    /// The same request may succeed later, perhaps after this time.
     Later(Reason, Option<Duration>),
     Never(Reason),
 }
@@ -143,7 +143,7 @@ impl Question {
             status if status == 410 || self.method == Method::First => {
                 Answer::Never(failed(status))
             }
-            // What answers HEAD with an error may answer GET without one.
+            // A server that refuses HEAD may answer GET.
             _ => Answer::Otherwise(Self {
                 url: self.url.clone(),
                 method: Method::First,

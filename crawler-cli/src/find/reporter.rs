@@ -1,4 +1,4 @@
-//! Who is told of a search, and writes its results.
+//! The trait for the receiver of a search's events and results, which the search commits.
 
 use std::ops::ControlFlow;
 
@@ -6,38 +6,37 @@ use super::event::Event;
 use super::state::StateError;
 use super::summary::Summary;
 
-/// Gets what a search reports, and writes its results.
+/// Receives the events of a search and writes its results.
 ///
-/// The search alone commits: it asks for the [results](Self::results) that are to be written, keeps them together with
-/// what was done, and then has them [written](Self::write).
+/// Only the search commits: it asks for the [results](Self::results) to write, saves them together with its progress,
+/// and then has them [written](Self::write).
 pub trait Reporter {
-    /// Something was found, or has happened. When it breaks, the search stops and nothing more is reported.
+    /// Receives an event. `Break` stops the search, and nothing more is reported.
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()>;
 
-    /// The results that are to be written now, and where in the file that they go to, if it is one. `None`: they may wait
-    /// for longer.
+    /// The results to write now, and their offset if they go to a file. `None`: the results may wait.
     fn results(&mut self) -> Option<Results<'_>>;
 
-    /// Writes these results, which are kept by now.
+    /// Writes the results, which have been saved.
     fn write(&mut self);
 
-    /// These results could not be kept, and must not be written.
+    /// The results could not be saved and must not be written.
     fn reject(&mut self, error: StateError);
 
-    /// The search is over: adds the last results.
+    /// The search has ended: adds the last results.
     fn finish(&mut self, summary: &Summary);
 }
 
-/// Results that are about to be written.
+/// Results to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Results<'a> {
     /// The text.
     pub bytes: &'a [u8],
-    /// Where in the file, if they go to one.
+    /// The offset in the file, if they go to a file.
     pub place: Option<u64>,
 }
 
-/// Hears of events, and leaves results to them.
+/// Passes events to a closure, which writes results itself.
 pub(super) struct Callback<F>(pub(super) F);
 
 impl<F: FnMut(Event<'_>) -> ControlFlow<()>> Reporter for Callback<F> {

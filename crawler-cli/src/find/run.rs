@@ -1,4 +1,4 @@
-//! One search under way: what the expression says of what is found, what is done with it, and what is reported.
+//! A running search: evaluates the expression for findings, performs its actions, and reports and commits the results.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,17 +19,17 @@ use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Calls;
 use crate::crawl::stats::Stats;
 
-/// One search under way.
+/// A running search.
 pub(super) struct Run<'r> {
     expression: &'r Expression,
     scope: &'r Scope,
     actor: Actor,
     pub(super) events: Events<'r>,
-    /// Files are to be downloaded.
+    /// Whether matching files are downloaded.
     downloads: bool,
-    /// Those that nobody has taken up yet.
+    /// Files to download that no host has taken over yet.
     pub(super) wanted: Vec<Wanted>,
-    /// Links to other hosts that nobody has followed yet.
+    /// Links to other hosts that no host has taken over yet.
     pub(super) links: Vec<Link>,
 }
 
@@ -57,7 +57,7 @@ impl<'r> Run<'r> {
         self.events.summary.ending != Ending::Finished
     }
 
-    /// Where the search is kept.
+    /// The state that the search is saved to.
     pub(super) fn state(&mut self) -> Option<&mut State> {
         self.events.state.as_mut()
     }
@@ -67,7 +67,7 @@ impl<'r> Run<'r> {
         self.events.summary.ending
     }
 
-    /// The visitor of host crawls. While a command runs, the connections of `calls` are driven, if there are any.
+    /// The visitor for host crawls. While a command runs, the connections of `calls` make progress.
     pub(super) fn visitor<'a>(&'a mut self, calls: Option<&'a mut Calls>) -> RunVisitor<'a, 'r> {
         RunVisitor { run: self, calls }
     }
@@ -84,7 +84,7 @@ impl<'r> Run<'r> {
         let is_directory = found.kind == Kind::Directory;
         match self.scope.judge_spelling(found.url, is_directory) {
             Ok(()) => {}
-            // It may lead to what is.
+            // A directory that is not included may lead to included entries.
             Err(Outside::NotIncluded) => return Verdict::Go,
             Err(_) => return Verdict::Prune,
         }
@@ -108,7 +108,7 @@ impl<'r> Run<'r> {
         evaluation.verdict
     }
 
-    /// The client cannot go on. A search that is kept can be gone on with, and is not over.
+    /// The client failed. A saved search can be continued, so it is not finished.
     pub(super) fn broken(&mut self) {
         self.events.summary.failed += 1;
         if self.events.state.is_some() {
@@ -116,21 +116,21 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The search ends, because it cannot be kept.
+    /// The state could not be saved: the search ends.
     pub(super) fn unkept(&mut self, error: &StateError) {
         self.events.summary.failed += 1;
         self.events.emit(Event::Unkept(error));
         self.events.summary.ending = Ending::Stopped;
     }
 
-    /// A moment to show progress; `counts` is what the crawl has seen.
+    /// Updates the counts, shows progress and commits.
     pub(super) fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
         self.events.summary.counts = counts;
         self.events.summary.downloads = downloads;
         self.events.turn();
     }
 
-    /// Does what actions have put off, unless the callback wants no more.
+    /// Performs the actions that were postponed to the end, unless the search was stopped.
     pub(super) fn finish(mut self) -> (Summary, Option<State>) {
         if self.events.summary.ending != Ending::Stopped {
             let events = &mut self.events;
@@ -141,7 +141,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Says what the search makes of results.
+/// The search as a visitor of host crawls and downloads.
 pub(super) struct RunVisitor<'a, 'r> {
     run: &'a mut Run<'r>,
     calls: Option<&'a mut Calls>,
@@ -168,7 +168,7 @@ impl Visitor for RunVisitor<'_, '_> {
         }
         match self.run.scope.judge(&link.url) {
             Ok(()) => {}
-            // Only files are left out by that.
+            // Patterns of included files do not leave out directories and pages.
             Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
             Err(Outside::NotIncluded | Outside::Excluded) => return LinkVerdict::LeftOut,
             Err(_) => return LinkVerdict::Outside,
@@ -195,7 +195,7 @@ impl Visitor for RunVisitor<'_, '_> {
     }
 }
 
-/// Performs actions by the actor, and makes events of what it says.
+/// Performs actions, and turns their effects into events.
 struct Acting<'a, 'r> {
     actor: &'a mut Actor,
     events: &'a mut Events<'r>,
@@ -215,17 +215,17 @@ impl Act for Acting<'_, '_> {
     }
 }
 
-/// The callback, and what it is told in summaries.
+/// The reporter, the state, and the summary.
 pub(super) struct Events<'r> {
     reporter: &'r mut dyn Reporter,
-    /// Where the search is kept.
+    /// The state that the search is saved to.
     pub(super) state: Option<State>,
     began: Instant,
-    /// What the runs before took.
+    /// The time that earlier runs took.
     before: Duration,
-    /// The thread's processor time when this one began.
+    /// The processor time of the thread at the start of the search.
     cpu_began: Duration,
-    /// `counts` and `elapsed` are those of the last turn; the rest is always up to date.
+    /// `counts` and `elapsed` are as of the last [`turn`](Self::turn); the rest is always up to date.
     pub(super) summary: Summary,
 }
 
@@ -257,7 +257,7 @@ impl<'r> Events<'r> {
         }
     }
 
-    /// Goes on where an earlier run was cut off.
+    /// Continues the counts of an earlier run.
     pub(super) fn go_on(&mut self, tally: Tally) {
         let summary = &mut self.summary;
         summary.resumed = true;
@@ -301,7 +301,7 @@ impl<'r> Events<'r> {
         }
     }
 
-    /// What was done and its results become durable together, and then the results are written.
+    /// Makes progress and results durable together, then writes the results.
     fn commit(&mut self) {
         let Some(results) = self.reporter.results() else {
             return;
@@ -313,8 +313,8 @@ impl<'r> Events<'r> {
         }
     }
 
-    /// The search is over. Commits the last results, and lets the state go, which the next search needs if this one was
-    /// stopped.
+    /// Commits the last results at the end of the search, and returns the state. Another run needs the state if this
+    /// one was stopped.
     pub(super) fn end(mut self) -> (Summary, Option<State>) {
         self.reporter.finish(&self.summary);
         self.commit();
@@ -345,7 +345,7 @@ impl<'r> Events<'r> {
     }
 }
 
-/// Processor time of this thread.
+/// The processor time of this thread.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

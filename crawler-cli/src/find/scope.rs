@@ -1,7 +1,7 @@
-//! Which URLs belong to a crawl. Pure.
+//! Decides which URLs belong to a crawl. Pure.
 //!
-//! Without further options: what is at or below the directory of a start, on its host. Whatever a page, a redirect or
-//! a sitemap names is judged by this before it is asked for.
+//! By default, these are the URLs at or below the directory of a start, on its host. Every URL from a page, a redirect
+//! or a sitemap is checked here before it is requested.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use url::{Host, Url};
 use super::glob::{Case, Glob};
 use super::path;
 
-/// The bounds of a crawl.
+/// The scope of a crawl.
 ///
 /// ```
 /// use crawler_cli::find::scope::{Outside, Scope};
@@ -35,7 +35,7 @@ pub struct Scope {
     exclude: Vec<Pattern>,
 }
 
-/// Why a URL does not belong to a crawl.
+/// Why a URL is outside the scope.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Outside {
@@ -43,22 +43,22 @@ pub enum Outside {
     Scheme,
     /// It is on another host.
     Host,
-    /// It is on the host of a start, and not below one.
+    /// It is on the host of a start, but not below the start.
     Above,
-    /// It fits a pattern that excludes it.
+    /// It fits an excluded pattern.
     Excluded,
-    /// It is a file that fits none of the patterns of what is included.
+    /// It is a file that fits no included pattern.
     NotIncluded,
 }
 
 impl Scope {
-    /// To which nothing belongs yet.
+    /// An empty scope.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what is at or below the directory of this URL: of `http://h/a/b.html` the directory is `/a/`. The same host
-    /// with `https` in place of `http` at their usual ports counts as well, for servers that send everybody there.
+    /// Adds everything at or below the directory of this URL: `/a/` for `http://h/a/b.html`. A start with `http` also
+    /// covers `https` on the same host, both at their default ports, because many servers redirect to `https`.
     pub fn start(&mut self, url: &Url) {
         let path = path::canonical(url.path());
         if let Some(origin) = origin(url)
@@ -69,40 +69,40 @@ impl Scope {
         }
     }
 
-    /// Adds all hosts, or, if [`domains`](Self::domain) are given, those in them.
+    /// Adds all hosts; if there are [domains](Self::domain), only hosts in them.
     pub fn span_hosts(&mut self) {
         self.span_hosts = true;
     }
 
-    /// Adds a host and all hosts whose names end in a dot and its name.
+    /// Adds a host and its subdomains.
     ///
     /// # Errors
-    /// It is no host name and no address.
+    /// `domain` is neither a host name nor an address.
     pub fn domain(&mut self, domain: &str) -> Result<(), url::ParseError> {
         self.domains.push(Domain::parse(domain)?);
         Ok(())
     }
 
-    /// On the hosts of the starts, adds what is above them.
+    /// Adds everything on the hosts of the starts.
     pub fn parents(&mut self) {
         self.parents = true;
     }
 
-    /// Leaves out files whose URL fits none of the patterns that are included. Directories are read all the same:
-    /// they may lead to files that fit.
+    /// Leaves out files whose URL fits no included pattern. Directories are read nevertheless: they may lead to files
+    /// that fit.
     pub fn include(&mut self, pattern: Pattern) {
         self.include.push(pattern);
     }
 
-    /// Leaves out what fits the pattern, and with a directory all that is reached through it.
+    /// Leaves out URLs that fit the pattern, and everything that is reached through an excluded directory.
     pub fn exclude(&mut self, pattern: Pattern) {
         self.exclude.push(pattern);
     }
 
-    /// Whether a URL belongs to the crawl. It is a directory if its path ends in `/`.
+    /// Checks a URL. It is a directory if its path ends in `/`.
     ///
     /// # Errors
-    /// It does not.
+    /// Why the URL is outside the scope.
     pub fn judge(&self, url: &Url) -> Result<(), Outside> {
         if !is_web(url) {
             return Err(Outside::Scheme);
@@ -117,13 +117,13 @@ impl Scope {
         self.judge_spelling(url.as_str(), url.path().ends_with('/'))
     }
 
-    /// The path below which a URL that belongs to the crawl may lead further on its host: the directory of the start that
-    /// holds it, or `/` on a host without starts.
+    /// The directory below which links from a URL in the scope may lead on the same host: the directory of its start,
+    /// or `/` on a host without starts.
     pub fn root(&self, url: &Url) -> &str {
         self.start_above(url).unwrap_or("/")
     }
 
-    /// All such paths on the host of a URL that belongs to the crawl, in order.
+    /// All such directories on the host of a URL in the scope, sorted.
     pub fn roots(&self, url: &Url) -> Vec<&str> {
         let starts = self.starts_on_host(url).flatten();
         let mut roots: Vec<&str> = starts.map(String::as_str).collect();
@@ -135,7 +135,7 @@ impl Scope {
         roots
     }
 
-    /// The directory of the innermost start that holds the URL.
+    /// The directory of the innermost start that contains the URL.
     fn start_above(&self, url: &Url) -> Option<&str> {
         let path = path::canonical(url.path());
         if path.split('/').any(|segment| segment == "..") {
@@ -160,11 +160,10 @@ impl Scope {
         origins.filter_map(|origin| self.starts.get(&origin))
     }
 
-    /// The part of [`judge`](Self::judge) that is about patterns alone, for what a directory in the scope lists: it is
-    /// below a start without saying.
+    /// Checks only the patterns: for an entry of a directory in the scope, the other checks always succeed.
     ///
     /// # Errors
-    /// It does not belong to the crawl.
+    /// Why the URL is outside the scope.
     pub fn judge_spelling(&self, url: &str, is_directory: bool) -> Result<(), Outside> {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(url));
         if fits(&self.exclude) {
@@ -176,7 +175,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Whether there are patterns, so that what is listed has to be judged.
+    /// Whether there are patterns, so that listed entries have to be checked.
     pub fn has_patterns(&self) -> bool {
         !self.include.is_empty() || !self.exclude.is_empty()
     }
@@ -192,12 +191,12 @@ impl Scope {
     }
 }
 
-/// What a whole URL can fit, as it is printed: percent-encoded.
+/// A pattern for a whole URL, as printed: percent-encoded.
 #[derive(Clone, Debug)]
 pub enum Pattern {
-    /// A shell pattern for the whole of it, in which `*` stands for `/` as well.
+    /// A shell pattern for the whole URL; `*` also matches `/`.
     Glob(Glob),
-    /// An expression for a part of it.
+    /// A regular expression for a part of the URL.
     Regex(Regex),
 }
 
@@ -210,7 +209,7 @@ impl Pattern {
     /// A regular expression, in the syntax of the `regex` crate.
     ///
     /// # Errors
-    /// It is not valid, or too large.
+    /// `expression` is not valid, or too large.
     pub fn regex(expression: &str) -> Result<Self, regex::Error> {
         Ok(Self::Regex(Regex::new(expression)?))
     }
@@ -237,7 +236,7 @@ impl fmt::Display for Outside {
 
 impl std::error::Error for Outside {}
 
-/// Scheme, host, and the port, of the scheme if none is given.
+/// Scheme, host and port (the default port of the scheme if the URL has none).
 type Origin = (String, Host<String>, Option<u16>);
 
 fn origin(url: &Url) -> Option<Origin> {
@@ -245,12 +244,12 @@ fn origin(url: &Url) -> Option<Origin> {
     Some((url.scheme().to_owned(), host, url.port_or_known_default()))
 }
 
-/// A host and those below it.
+/// A host and its subdomains.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Domain {
-    /// Lower case, in Punycode, without dots at its ends.
+    /// In lower case, in Punycode, without a dot at either end.
     Name(String),
-    /// An address has nothing below it.
+    /// An address has no subdomains.
     Address(Host<String>),
 }
 

@@ -1,5 +1,5 @@
-//! A search of all hosts at the same time: sets up the hosts, has the scheduler drive them, hands what one host finds for
-//! another one over, and keeps the search on disk.
+//! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
+//! others, and saves the progress.
 
 use std::io;
 use std::thread;
@@ -22,17 +22,17 @@ use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
 
-/// What is to be searched, and how.
+/// What to search, and how.
 pub(super) struct Plan<'s> {
     pub(super) starts: &'s [Url],
     pub(super) sitemaps: &'s [Url],
     pub(super) policy: Policy,
     pub(super) transfer: &'s Transfer,
-    /// Where downloads go.
+    /// The store for downloads.
     pub(super) store: Option<Store>,
 }
 
-/// Searches the trees of all hosts.
+/// Runs the search.
 pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     let files = plan.store.take().map(|store| Files {
         store,
@@ -73,7 +73,7 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     }
 }
 
-/// The hosts that have starts.
+/// Creates the hosts of the starts.
 fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     let mut hosts = Hosts::default();
     let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
@@ -96,7 +96,7 @@ fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     hosts
 }
 
-/// The host of a URL, which may be new.
+/// The host of a URL; created if it is new.
 fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Shared<'_>) -> HostId {
     let root = root_of(url);
     if let Some(host) = hosts.at(&root) {
@@ -117,7 +117,7 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
     hosts.add(root, proxy.is_some(), host)
 }
 
-/// Has the hosts go on where an earlier run was cut off, and those that links had led to.
+/// Restores the hosts from the state of an earlier run, including hosts that links led to.
 fn restore(
     hosts: &mut Hosts<Host>,
     state: &mut State,
@@ -141,7 +141,7 @@ fn restore(
     Ok(())
 }
 
-/// A search under way.
+/// The state of the running search.
 struct Search<'p, 'r> {
     scheduler: Scheduler<Host>,
     plan: Plan<'p>,
@@ -155,7 +155,7 @@ impl Search<'_, '_> {
                 return self.shared.run.unkept(&error);
             }
             self.scheduler.submit_all(&mut self.shared);
-            // What was stopped in the middle of an answer is made again: it is not kept.
+            // A search that was stopped while it handled a reply does not save that reply, and handles it again.
             if self.shared.run.ending() == Ending::Stopped {
                 return;
             }
@@ -189,7 +189,7 @@ impl Search<'_, '_> {
         self.shared.run.turn(counts(hosts), downloads(hosts));
     }
 
-    /// What was found before the expression ended the search is downloaded all the same.
+    /// After `-quit`, the downloads that were found before still complete.
     fn is_done(&mut self) -> bool {
         let mut hosts = self.scheduler.hosts().works();
         match self.shared.run.ending() {
@@ -199,7 +199,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Takes back some of the URLs that host crawls have left to the file, for those that can do with them.
+    /// Takes back spilled tasks, for the host crawls that have room for them.
     fn take_back(&mut self) -> Result<(), StateError> {
         if self.shared.run.is_over() {
             return Ok(());
@@ -221,7 +221,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// What the host crawls have done in this turn goes to the file with the results of this turn.
+    /// Stages the changes of the host crawls, to be committed with the results of this iteration.
     fn keep(&mut self) -> Result<(), StateError> {
         let tally = self.shared.run.events.tally();
         let Some(state) = self.shared.run.state() else {
@@ -235,7 +235,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// What each host waits for, for the statistics.
+    /// Notes for the statistics what each host waits for.
     fn note_waiting(&mut self) {
         let now = Instant::now();
         for (id, host) in self.scheduler.hosts().works_mut() {
@@ -244,8 +244,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Until an answer comes, a host may send something, or it is time to show progress. Then takes the answers that are
-    /// there already, at most one per connection, so that a fast server cannot hold up the results.
+    /// Waits until an answer arrives, a host may send, or progress is to be shown. Then handles the answers that are
+    /// there, at most one per connection, so that a fast server cannot delay the output.
     fn wait(&mut self) -> io::Result<()> {
         if self.scheduler.handle_queued(&mut self.shared).is_some() {
             self.hand_over();
@@ -275,20 +275,20 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Whether some host crawl can do with URLs that it has left to the file.
+    /// Whether a host crawl has room for spilled tasks.
     fn wants_back(&mut self) -> bool {
         let is_kept = self.shared.run.state().is_some() && !self.shared.run.is_over();
         let mut hosts = self.scheduler.hosts().works();
         is_kept && hosts.any(|host| host.crawl.wants_back() > 0)
     }
 
-    /// Hands over what one host has found for another one.
+    /// Passes findings of one host to other hosts.
     fn hand_over(&mut self) {
         self.hand_over_links();
         self.hand_over_files();
     }
 
-    /// Links to other hosts go to the crawls of these.
+    /// Passes links to the crawls of their hosts.
     fn hand_over_links(&mut self) {
         let now = Instant::now();
         for link in std::mem::take(&mut self.shared.run.links) {
@@ -298,7 +298,7 @@ impl Search<'_, '_> {
                 let cause = Cause::TooManyHosts(MOST_HOSTS);
                 let url = link.url.as_str();
                 let visitor = &mut self.shared.run.visitor(None);
-                // Always the same host, so that it knows what was reported.
+                // Always the first host, because a host crawl remembers what it reported.
                 let first = hosts.work(HostId(0));
                 first.crawl.leave_out_once(url, &cause, visitor);
                 continue;
@@ -319,7 +319,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Files that are wanted go to the downloads of their hosts, which need not be the ones whose answers told of them.
+    /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.
     fn hand_over_files(&mut self) {
         let Some(files) = &self.shared.files else {
             return;
@@ -327,7 +327,7 @@ impl Search<'_, '_> {
         for wanted in std::mem::take(&mut self.shared.run.wanted) {
             let root = Url::parse(&wanted.url).map(|url| root_of(&url));
             let hosts = self.scheduler.hosts();
-            // What is found was found by the crawl of its host.
+            // The host exists, because its crawl found the file.
             if let Some(id) = root.ok().and_then(|root| hosts.at(&root)) {
                 hosts.work(id).downloads.add(wanted, &files.store);
             }
@@ -352,8 +352,8 @@ fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, run: &mut Run<'_>) {
     }
 }
 
-/// Hosts that links may lead to. Each is remembered for good.
+/// The largest number of hosts. Each is remembered until the end.
 const MOST_HOSTS: usize = 10_000;
 
-/// Longest wait between two moments at which progress is shown and a stop is noticed.
+/// The longest time between two updates of progress, and until a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);

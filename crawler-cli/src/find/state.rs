@@ -1,10 +1,10 @@
-//! A search on disk, so that one that was cut off, be it by `kill -9`, goes on where it was: an SQLite database with
-//! what each host's host crawl [journals](super::host_crawl::Change), and with the results that are just being written.
+//! The state of a search on disk, so that an interrupted search, even by `kill -9`, can continue. An SQLite database
+//! with the [journals](super::host_crawl::Change) of the host crawls and the results that are being written.
 //!
-//! Each turn of the search is one transaction. Results are in it before they are written to where they go; so when the
-//! search is cut off in between, the next one writes them, and when it is cut off after, it writes them only so far as
-//! the file that they go to does not have them. Where they go to no file there is no telling, and the last turn's
-//! results may be written twice.
+//! Each iteration of the search is one transaction. Its results are saved before they are written. If the search is
+//! interrupted in between, the next run writes them. If it is interrupted while they are written, the next run writes
+//! what the output file lacks. If the output is not a file, that cannot be known: the results of the last iteration may
+//! be written twice.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -20,30 +20,30 @@ use super::host_crawl::{Change, HostCrawl, KeptCrawl, ListingProgress, Snapshot}
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
 
-/// A search on disk.
+/// The state of a search, in an open database.
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
     db: Connection,
-    /// Whether there was something to go on with.
+    /// Whether the database had a search to continue.
     resumed: bool,
-    /// Whether the transaction of this turn has begun.
+    /// Whether the transaction of this iteration has begun.
     in_turn: bool,
-    /// Something could not be kept.
+    /// Whether something could not be saved; nothing is saved after that.
     is_broken: bool,
-    /// Of this turn.
+    /// The numbers of this iteration, as JSON.
     tally: Option<String>,
 }
 
 impl State {
-    /// Opens the file, or makes it, for the search that `identity` names: another search cannot go on with it.
+    /// Opens or creates the file for the search that `identity` describes. Another search cannot continue from it.
     ///
     /// # Errors
-    /// It cannot be read or written, belongs to another search, or to one that is running.
+    /// The file cannot be read or written, belongs to another search, or is in use.
     pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
         let wrong = |what| StateError::new(path, what);
         let sql = |error| StateError::new(path, What::Sqlite(error));
-        // URLs can be secrets.
+        // Readable for the user only: URLs can be secret.
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -55,7 +55,7 @@ impl State {
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(sql)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(sql)?;
-        // A power cut may cost the last turns, which are then made again; it harms nothing.
+        // A power failure may lose the last transactions; the work is then repeated, without harm.
         db.pragma_update(None, "synchronous", "NORMAL")
             .map_err(sql)?;
         let version: i64 = db
@@ -97,13 +97,13 @@ impl State {
         })
     }
 
-    /// Whether there is something to go on with.
+    /// Whether there is a search to continue.
     pub fn is_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// The results of which it is not known whether they were written, and at which place of the file that they go to
-    /// their writing began, if they went to one.
+    /// The last saved results, which may not have been written, and the offset in the output file where their writing
+    /// began; `None` if the output is not a file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -118,7 +118,7 @@ impl State {
             .map_err(|error| self.sql(error))
     }
 
-    /// The hosts that links have led to, beyond the first ones, which have starts: each by its URL.
+    /// The URLs of the hosts after the first `first` ones, which have starts. Links led to these hosts.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -137,7 +137,7 @@ impl State {
         further.into_iter().map(url).collect()
     }
 
-    /// What was done by the last turn.
+    /// The numbers at the end of the last iteration.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -148,7 +148,7 @@ impl State {
         self.parsed(tally)
     }
 
-    /// What a column has, if it has anything.
+    /// The value of a JSON column; the default if it is NULL.
     fn parsed<T: Default + serde::de::DeserializeOwned>(
         &self,
         column: rusqlite::Result<Option<String>>,
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Has a host crawl go on where it was, or begins to keep it. `host` is its number.
+    /// Restores a host crawl, or starts to save it if it is new. `host` is its index.
     ///
     /// # Errors
     /// The file cannot be read or written, or is damaged.
@@ -216,7 +216,7 @@ impl State {
         }))
     }
 
-    /// So many of the URLs that a host crawl has left to the file, if there are as many.
+    /// Takes back up to `wanted` tasks that a host crawl has left on disk.
     pub(super) fn take_back(
         &mut self,
         host: usize,
@@ -243,12 +243,12 @@ impl State {
         Ok(back)
     }
 
-    /// This text in the file is none of a search's.
+    /// An error for this text in the file, which cannot be understood.
     pub(super) fn damaged(&mut self, text: String) -> StateError {
         self.give_up(What::Damaged(text))
     }
 
-    /// What has changed in a host crawl is part of this turn. Before the turn's end it may leave URLs to the file alone.
+    /// Adds the changes of a host crawl to the transaction. The crawl may then leave tasks on disk only.
     pub(super) fn stage(&mut self, host: usize, crawl: &mut HostCrawl) -> Result<(), StateError> {
         self.staged(host, crawl)
             .map_err(|error| self.give_up(What::Sqlite(error)))
@@ -315,7 +315,7 @@ impl State {
         Ok(())
     }
 
-    /// How far a host's downloads were, and the files that were wanted and neither there nor given up.
+    /// The counts of a host's downloads, and the files that are wanted and not finished.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -352,7 +352,7 @@ impl State {
         wanted().map_err(|error| self.sql(error))
     }
 
-    /// What has changed in a host's downloads is part of this turn.
+    /// Adds the changes of a host's downloads to the transaction.
     pub(super) fn stage_downloads(
         &mut self,
         host: usize,
@@ -403,22 +403,22 @@ impl State {
         Ok(())
     }
 
-    /// What was done by the end of this turn.
+    /// Sets the numbers of this iteration.
     pub(super) fn stage_tally(&mut self, tally: &Tally) {
         self.tally = Some(text(tally));
     }
 
-    /// Nothing of this turn is kept, nor of those that may come.
+    /// Rolls the transaction back. Nothing is saved after that.
     fn give_up(&mut self, what: What) -> StateError {
         self.is_broken = true;
         if std::mem::take(&mut self.in_turn) {
-            // SQLite may have done so by itself.
+            // SQLite may have rolled it back itself.
             let _ = self.db.execute_batch("ROLLBACK");
         }
         StateError::new(&self.path, what)
     }
 
-    /// The results that were to be written are.
+    /// Notes that the last results have been written.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -435,10 +435,10 @@ impl State {
         Ok(())
     }
 
-    /// Ends the turn. These results are about to be written, from that place on of the file that they go to.
+    /// Commits the transaction. The results are about to be written, at this offset of the output file.
     ///
     /// # Errors
-    /// The file cannot be written: the results must not be, either.
+    /// The file cannot be written. The results must not be written then.
     pub fn commit(&mut self, results: &[u8], place: Option<u64>) -> Result<(), StateError> {
         if self.is_broken {
             return Err(StateError::new(&self.path, What::Broken));
@@ -460,10 +460,10 @@ impl State {
         commit(self).map_err(|error| self.sql(error))
     }
 
-    /// The search is over, and the next one begins anew: the file goes.
+    /// Removes the file at the end of the search, so that the next search begins anew.
     ///
     /// # Errors
-    /// It does not.
+    /// The file cannot be removed.
     pub fn remove(self) -> Result<(), StateError> {
         let path = self.path;
         drop(self.db);
@@ -475,7 +475,7 @@ impl State {
     }
 }
 
-/// Why a search cannot be kept in a file, or go on from it.
+/// Why a search cannot be saved to a file, or continued from it.
 #[derive(Debug)]
 pub struct StateError {
     path: PathBuf,
@@ -528,11 +528,11 @@ impl fmt::Display for StateError {
 impl std::error::Error for StateError {}
 
 fn text(value: &impl serde::Serialize) -> String {
-    // Nothing in it can fail: no maps, no foreign types.
+    // Serialisation cannot fail: there are no maps with other keys than strings.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// SQLite's integers are signed; no crawl counts so far that it matters.
+/// SQLite's integers are signed. Larger numbers do not occur.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

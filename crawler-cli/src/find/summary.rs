@@ -1,4 +1,4 @@
-//! How a search went.
+//! The summary of a search.
 
 use std::time::Duration;
 
@@ -9,33 +9,32 @@ use super::host_crawl::Counts;
 use super::policy::Follow;
 use crate::crawl::stats::{Stats, Totals};
 
-/// How a search went, or how it is going. Of one that was gone on with, all runs together but where it says otherwise.
+/// The progress or the outcome of a search. After a resume, the numbers cover all runs, unless a field says otherwise.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The search continues an interrupted one: its [state](super::State) had one already.
+    /// Whether the search continues an interrupted one, from its [state](super::State).
     pub resumed: bool,
-    /// What leads from one URL to the next, so that what is read are directories or pages.
+    /// Which links were followed: decides whether directories or pages are counted.
     pub follow: Follow,
-    /// What the crawl has seen.
+    /// The counts of the crawl.
     pub counts: Counts,
-    /// What was wanted: entries for which something was done.
+    /// Entries for which an action was performed.
     pub matched: u64,
-    /// Entries of which some test could not be decided, since not even the server told enough. It was taken to be
-    /// false.
+    /// Entries for which a test could not be decided, even after asking the server. The test counted as false.
     pub undecided: u64,
-    /// Actions that could not be performed.
+    /// Actions that failed.
     pub failed: u64,
-    /// Time that the search has taken.
+    /// The duration of the search.
     pub elapsed: Duration,
     /// How the search ended.
     pub ending: Ending,
-    /// How far the downloads are.
+    /// The progress of the downloads.
     pub downloads: DownloadCounts,
-    /// What it cost, and what it waited for.
+    /// Statistics about requests.
     pub stats: Stats,
 }
 
-/// What the next run takes over from a summary, beside what the crawls of the hosts keep themselves.
+/// The numbers that the next run continues, in addition to those saved with the host crawls.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Tally {
     pub(super) matched: u64,
@@ -51,7 +50,7 @@ impl Summary {
         self.ending == Ending::Finished && self.counts.unread == 0
     }
 
-    /// The mean over the time elapsed.
+    /// The mean over the elapsed time.
     pub fn requests_per_second(&self) -> u64 {
         let micros = self.elapsed.as_micros().max(1);
         let rate = u128::from(self.counts.requests) * 1_000_000 / micros;
@@ -62,10 +61,10 @@ impl Summary {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
-    /// Nothing was left to do. In [`Event::Turn`](super::Event::Turn): the search goes on.
+    /// Nothing is left to do. In [`Event::Turn`](super::Event::Turn): the search is running.
     Finished,
     /// The expression ended it: `-quit`.
     Quit,
-    /// The callback stopped it, or it could not begin.
+    /// The callback stopped it, or it could not start.
     Stopped,
 }

@@ -1,27 +1,27 @@
-//! What the crawl of a host and its downloads report, and what they are told in return.
+//! The trait through which the crawl of a host and its downloads report, and get decisions.
 
 use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
 use super::link::Link;
 
-/// Gets each result as soon as it is known.
+/// Receives each result as soon as it is known.
 pub trait Visitor {
-    /// A file or directory exists. How far an expression has come with it is kept in `memo` from one look to the next.
+    /// A file or directory exists. `memo` keeps the state of the expression between calls for the same entry.
     fn found(&mut self, found: &Found<'_>, memo: &mut Memo) -> Verdict;
 
-    /// A URL could not be read, or not wholly.
+    /// A URL could not be read, or not completely.
     fn unread(&mut self, unread: Unread<'_>);
 
-    /// Something leads there. What belongs to the search and is elsewhere is then
-    /// [added](super::host_crawl::HostCrawl::add_link) to the crawl of that host.
+    /// A link was found. If it belongs to the search and is on another host, the caller of the crawl then
+    /// [adds](super::host_crawl::HostCrawl::add_link) the link to the crawl of that host.
     fn link(&mut self, link: &Link) -> LinkVerdict;
 
-    /// The server is about to be asked whether this URL is a file's or, with a `/` behind it, a directory's. Returns
-    /// whether one of them is wanted.
+    /// The server is about to be asked whether this URL is a file or, with a final `/`, a directory. Returns whether
+    /// one of them is wanted.
     fn named(&mut self, url: &str) -> bool;
 
-    /// A wanted file is on the disk.
+    /// A wanted file is complete on disk.
     fn downloaded(&mut self, saved: Saved<'_>);
 
     /// The wanted file of this URL could not be downloaded.
@@ -31,10 +31,10 @@ pub trait Visitor {
 /// Whether a link belongs to a search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkVerdict {
-    /// It does.
+    /// It belongs to the search.
     Follow,
-    /// A pattern leaves it out.
+    /// An exclude or include pattern leaves it out.
     LeftOut,
-    /// It leads out of the search, or the search is over.
+    /// It is outside the search, or the search has ended.
     Outside,
 }
