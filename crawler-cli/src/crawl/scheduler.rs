@@ -1,7 +1,9 @@
-//! Decides which host may send next, and moves requests from the hosts to the client and what comes back to the hosts.
+//! Decides which host may send next. Passes requests from the hosts to the client, and completions from the client to
+//! the hosts.
 //!
-//! A host has no more calls in the client than it may have connections, so that none waits for a connection while its time
-//! runs; all hosts together have no more than the client may have. Hosts send in turns, another one first each time.
+//! A host has at most as many calls in the client as connections, so no call waits for a connection while its timeout
+//! runs. All hosts together have at most as many calls as the client has connections. Hosts send in turns; each round
+//! begins with another host.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -21,26 +23,26 @@ use super::work::{Body, HostWork, RequestId};
 pub struct Scheduler<W: HostWork> {
     hosts: Hosts<W>,
     groups: AddressGroups,
-    /// Which host is the first to send something.
+    /// Index of the host that sends first in this round.
     first: usize,
     calls: Calls,
     streams: Streams,
     limits: Limits,
 }
 
-/// What holds for the calls in the client.
+/// Limits on the calls in the client.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Calls that may be in flight to one host.
+    /// The largest number of calls in flight to one host.
     host: usize,
-    /// The same for all hosts together.
+    /// The largest number of calls in flight to all hosts.
     all: usize,
-    /// Hosts of one address are taken for one.
+    /// Whether hosts with the same address are limited together.
     per_address: bool,
 }
 
 impl<W: HostWork> Scheduler<W> {
-    /// For these hosts, which `client` can reach.
+    /// A scheduler for these hosts. `client` sends their requests.
     pub(crate) fn new(
         hosts: Hosts<W>,
         client: Client,
@@ -62,27 +64,27 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
-    /// The hosts, of which more can be added.
+    /// The hosts. More hosts can be added.
     pub fn hosts(&mut self) -> &mut Hosts<W> {
         &mut self.hosts
     }
 
-    /// A host's work, and the calls.
+    /// The work of one host, and the calls.
     pub fn work_and_calls(&mut self, host: HostId) -> (&mut W, &mut Calls) {
         (self.hosts.work(host), &mut self.calls)
     }
 
-    /// The hosts, when nothing more is to be asked.
+    /// The hosts, at the end of the crawl.
     pub fn into_hosts(self) -> Hosts<W> {
         self.hosts
     }
 
-    /// Whether no call is in the client.
+    /// Whether no call is in flight.
     pub fn is_idle(&self) -> bool {
         self.calls.in_flight() == 0
     }
 
-    /// How many calls the client has.
+    /// The number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.calls.in_flight()
     }
@@ -90,7 +92,8 @@ impl<W: HostWork> Scheduler<W> {
 
 /// Requests.
 impl<W: HostWork> Scheduler<W> {
-    /// Has all hosts send what they may, another one first in each turn; those of one address in their own order.
+    /// Lets all hosts send what they may. Each round begins with another host; hosts of one address keep their own
+    /// order.
     pub fn submit_all(&mut self, shared: &mut W::Shared<'_>) {
         let all = self.hosts.len();
         self.first = (self.first + 1) % all.max(1);
@@ -102,7 +105,7 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
-    /// Has the host send what it may, or, if it is one of several at one address, those whose turn it is.
+    /// Lets a host send what it may; if several hosts share its address, lets each of them send in turn.
     pub fn submit_near(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
         let Some(turns) = self.groups.turns(host) else {
             self.submit(host, shared);
@@ -118,7 +121,7 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
-    /// Has one host send what it may. Returns whether that is something.
+    /// Lets one host send what it may. Returns whether it sent anything.
     fn submit(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
         let mut has_sent = false;
         while self.has_room(host) {
@@ -159,11 +162,11 @@ impl<W: HostWork> Scheduler<W> {
         if !has_room || !self.limits.per_address || is_proxied {
             return has_room;
         }
-        // The first request tells the address.
+        // The address is known after the first request.
         self.groups.has_room(host).unwrap_or(in_flight == 0)
     }
 
-    /// The earliest time when a host has something to send although nothing came, if it has room for it.
+    /// The earliest time at which a host may send something without a further answer.
     pub fn poll_timeout(&mut self, now: Instant, shared: &W::Shared<'_>) -> Option<Instant> {
         let due = self.hosts.ids().filter_map(|host| {
             if !self.has_room(host) {
@@ -177,23 +180,23 @@ impl<W: HostWork> Scheduler<W> {
     }
 }
 
-/// What comes back.
+/// Completions and bodies.
 impl<W: HostWork> Scheduler<W> {
-    /// Whether something came that is still to be handed to its host, so that there is nothing to wait for.
+    /// Whether a body is known to be readable, so that waiting is unnecessary.
     pub fn has_more(&self) -> bool {
         !self.streams.is_idle()
     }
 
-    /// Hands what came while something else was waited for to its host, and returns that host.
+    /// Handles a completion that came while a command ran. Returns its host; `None` if there is none.
     pub fn handle_queued(&mut self, shared: &mut W::Shared<'_>) -> Option<HostId> {
         let done = self.calls.next_queued()?;
         Some(self.handle(done, shared))
     }
 
-    /// Waits for an answer, hands it to its host, and returns that host. `None`: none came in time.
+    /// Waits for a completion and handles it. Returns its host; `None` after the timeout.
     ///
     /// # Errors
-    /// The operating system's, after which the client cannot go on.
+    /// An error of the operating system. The client cannot be used after it.
     pub fn handle_next(
         &mut self,
         timeout: Duration,
@@ -240,8 +243,7 @@ impl<W: HostWork> Scheduler<W> {
         host
     }
 
-    /// Reads what has come of the bodies, of each no more than a few buffers at a time. Hosts whose bodies are over send
-    /// what they may.
+    /// Reads from the readable bodies, at most a few buffers from each. Hosts whose bodies ended send what they may.
     pub fn read_bodies(&mut self, shared: &mut W::Shared<'_>) {
         for _ in 0..self.streams.poll(&mut self.calls) {
             let Some(call) = self.streams.next() else {
@@ -253,7 +255,7 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
-    /// Reads from a body; if it ends, returns its host.
+    /// Reads from a body. Returns its host if the body ended.
     fn read_body(&mut self, call: CallId, shared: &mut W::Shared<'_>) -> Option<HostId> {
         for _ in 0..BUFFERS_AT_ONCE {
             let (stream, came, progress) = self.streams.read(call, &mut self.calls)?;
@@ -294,7 +296,7 @@ impl<W: HostWork> Scheduler<W> {
         self.groups.handle_over(host);
     }
 
-    /// The host was reached, and that tells where it is.
+    /// Notes the address at which the host was reached.
     fn note_address(&mut self, host: HostId, report: &Report) {
         let Host {
             is_proxied,
@@ -310,7 +312,7 @@ impl<W: HostWork> Scheduler<W> {
     }
 }
 
-/// The tag of a call: host and request in one number. Hosts are few, and no crawl lives to see either overflow.
+/// The tag of a call: host and request in one number. Neither overflows in practice.
 fn tag(host: HostId, id: RequestId) -> u64 {
     ((host.0 as u64) << REQUEST_BITS) | id.0
 }
@@ -334,7 +336,7 @@ fn exchange(report: &Report, robots: bool) -> Exchange {
 
 const REQUEST_BITS: u32 = 40;
 
-/// So that a fast server cannot hold up the others.
+/// The largest number of buffers read from a body in one turn, so that a fast server does not delay the others.
 const BUFFERS_AT_ONCE: usize = 4;
 
 #[cfg(test)]
