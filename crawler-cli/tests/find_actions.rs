@@ -113,6 +113,19 @@ fn the_first_match_can_end_the_search() {
 }
 
 #[test]
+fn newer_than_a_page_of_a_server_that_asks_for_a_long_wait() {
+    let busy = Script::start(|_| response(503, "Retry-After: 120\r\n", ""));
+    let page = busy.url("/stamp");
+    let output = find(&[&busy.url("/"), "-newer", &page, "--patience", "60"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = format!(
+        "crawler-cli find: -newer {page}: the server answered 503 and asks to wait 120 s, which ends after the patience of 60 s"
+    );
+    assert!(stderr(&output).contains(&error), "{}", stderr(&output));
+    assert_eq!(busy.requests(), ["HEAD /stamp"]);
+}
+
+#[test]
 fn newer_than_a_page_and_than_a_file() {
     let server = mirror();
     let output = run(&server, &["-type", "f", "-newer", &server.url("/stamp")]);

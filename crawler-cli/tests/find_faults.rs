@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Answer, Script, find, index, lines, page, response, stderr};
 use crawler_cli::find::{Event, Find, Policy};
@@ -196,6 +196,35 @@ fn one_directory_that_always_fails_is_named_with_its_cause() {
     });
 }
 
+/// The trap: a server that asks for two minutes is asked again sooner, or waited for longer than the user wants.
+#[test]
+fn a_wait_that_is_longer_than_the_patience_ends_the_attempts_at_a_url() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["a/", "busy/", "c/"]),
+        "GET /busy/" => response(429, "Retry-After: 120\r\n", ""),
+        _ => page(&["f"]),
+    });
+    let began = Instant::now();
+    let output = find(&[&server.url("/"), "--patience", "60"]);
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert_eq!(output.status.code(), Some(1));
+    let expected = ["/", "/a/", "/a/f", "/busy/", "/c/", "/c/f"];
+    assert_eq!(lines(&output.stdout), expected.map(|path| server.url(path)));
+    let cause = format!(
+        "{}: the server answered 429 and asks to wait 120 s, which ends after the patience of 60 s",
+        server.url("/busy/")
+    );
+    assert!(stderr(&output).contains(&cause), "{}", stderr(&output));
+    let asked = server.requests();
+    assert_eq!(
+        asked
+            .iter()
+            .filter(|line| line.as_str() == "GET /busy/")
+            .count(),
+        1
+    );
+}
+
 /// `percent` of 100 responses are a reset, 500, 503 with `Retry-After`, a stall, or cut.
 fn unreliable(seed: u64, percent: u64) -> Script {
     let asked: Mutex<BTreeMap<String, u32>> = Mutex::default();
@@ -223,7 +252,7 @@ fn unreliable(seed: u64, percent: u64) -> Script {
         match random / 100 % 5 {
             0 => Answer::Reset,
             1 => response(500, "", "").into(),
-            2 => busy().into(),
+            2 => response(503, "Retry-After: 0\r\n", "").into(),
             3 => Answer::Stall,
             _ => cut(&whole).into(),
         }

@@ -125,7 +125,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Patience(seconds(value)?))
         })
         .short("longest time for all attempts at one URL")
-        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts.")
+        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up.")
         .default("900"),
         Opt::text(&["-A", "--user-agent"], &[any("TEXT")], |args: &mut A, value| {
             if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
@@ -143,26 +143,26 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Retries(number(value)?))
         })
         .short("retries after a failure")
-        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
+        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. After status 410, which caches answer for some time while they are purged, it is requested at most twice more, each time after 2.5 to 5 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
         .default("9"),
         Opt::text(&["--retry-on"], &[any("LIST")], |args: &mut A, value| {
             set(args, CrawlSetting::RetryOn(classes(value)?))
         })
         .short("failures after which a URL is requested again")
-        .long("The failures after which a URL is requested again, separated by commas: timeout, dns, connect, tls, proxy, broken (the connection was lost, or the answer was not HTTP), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses); or all, or none. A failure that cannot pass is final in any case: a name that does not exist, or a certificate that is not trusted.")
+        .long("The failures after which a URL is requested again, separated by commas: timeout, dns, connect, tls, proxy, broken (the connection was lost, or the answer was not HTTP), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses), 410; or all, or none. A failure that cannot pass is final in any case: a name that does not exist, or a certificate that is not trusted.")
         .default("all"),
         Opt::text(&["--retry-delay"], &[any("SECONDS")], |args: &mut A, value| {
             set(args, CrawlSetting::FirstPause(seconds(value)?))
         })
         .short("pause before the first retry")
-        .long("The pause before the first retry. It doubles with each further retry, up to 2 seconds; if the first pause is longer than that, all pauses are as long as the first.")
+        .long("The pause before the first retry. It doubles with each further retry, up to --retry-max-delay. A random part of up to one half is taken off each pause, so that hosts that failed together are not requested together.")
         .default("0.5"),
         Opt::text(&["--retry-max-delay"], &[any("SECONDS")], |args: &mut A, value| {
             set(args, CrawlSetting::LongestPause(seconds(value)?))
         })
-        .short("longest pause of a host that answers 429 or 503")
-        .long("The longest pause of a host that answers 429 or 503 again and again.")
-        .default("60"),
+        .short("longest pause between two retries")
+        .long("The longest pause between two retries, if --retry-delay is not longer. A Retry-After of a server is never shortened. A host that answers 429 or 503 without Retry-After gets pauses of up to 60 seconds, or of this time if it is longer.")
+        .default("2"),
     ];
 
     pub(crate) const CONNECTIONS: &'static [Opt<A>] = &[
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn classes_of_failures_have_names() {
-        assert_eq!(classes("all").map(|all| all.len()), Ok(9));
+        assert_eq!(classes("all").map(|all| all.len()), Ok(10));
         assert_eq!(classes("none"), Ok(BTreeSet::new()));
         let two = classes("5xx,timeout");
         assert_eq!(

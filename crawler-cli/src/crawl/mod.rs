@@ -1,4 +1,4 @@
-//! What every crawl of many hosts shares: politeness, robots.txt, the retry queue, allowed addresses, scheduling and
+//! What every crawl of many hosts shares: politeness, robots.txt, retries and their queue, allowed addresses, scheduling and
 //! statistics. What a crawl looks for is left to its program.
 
 mod address_groups;
@@ -10,6 +10,8 @@ pub mod hosts;
 pub mod origin;
 pub mod policy;
 pub mod politeness;
+pub mod random;
+pub mod retry;
 pub mod retry_queue;
 pub mod robots;
 pub mod scheduler;

@@ -21,6 +21,8 @@ pub struct HostPolicy {
     pub rate: Option<Rate>,
     /// The least time between two requests to the host. Default 0.
     pub min_delay: Duration,
+    /// The seed of what chance decides. Default: another one for each search.
+    pub seed: Option<u64>,
 }
 
 impl Default for HostPolicy {
@@ -31,6 +33,7 @@ impl Default for HostPolicy {
             agent: "Courser".to_owned(),
             rate: None,
             min_delay: Duration::ZERO,
+            seed: None,
         }
     }
 }
@@ -43,16 +46,23 @@ pub struct RetryPolicy {
     pub attempts: NonZeroU32,
     /// The failures after which a URL is asked for again. Default: all of them.
     pub classes: BTreeSet<RetryClass>,
-    /// Pause before the second attempt; it doubles with each further one, up to 2 s. Default 500 ms.
+    /// Pause before the second attempt; it doubles with each further one. Default 500 ms.
     pub first_pause: Duration,
-    /// Longest pause of a host that answers 429 or 503 and does not say for how long. A `Retry-After` is never cut. Default
-    /// 60 s.
+    /// Longest pause between two attempts, if it is longer than the first. A host that answers 429 or 503 without a
+    /// `Retry-After` gets pauses of up to 60 s, or of this time if it is longer. A `Retry-After` is never cut. Default 2 s:
+    /// with so many attempts, longer pauses would only make a final failure take minutes.
     pub longest_pause: Duration,
-    /// How long after its first request a URL is asked for again. Default 15 min.
-    pub patience: Duration,
-    /// How much of a pause between attempts is left to chance, so that URLs that failed together are not asked for again
-    /// together: from 0 (nothing) to 1 (all of it). Default 0.5.
+    /// The share of each of these pauses that is random, so that hosts and processes that failed together do not come
+    /// back together: from 0 (none) to 1 (full jitter). Default 0.5 (equal jitter).
     pub jitter: f64,
+    /// How many answers of 410 a URL gets before it is given up, at most one for each of the `attempts`. Caches answer 410
+    /// for minutes while they are purged. Default 3.
+    pub gone_attempts: NonZeroU32,
+    /// Pause after an answer of 410, less the jitter. Default 5 s.
+    pub gone_pause: Duration,
+    /// How long after its first request a URL is asked for again. A URL for which the server asks for a longer wait is
+    /// given up at once. Default 15 min.
+    pub patience: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -61,9 +71,11 @@ impl Default for RetryPolicy {
             attempts: NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN),
             classes: RetryClass::ALL.into_iter().collect(),
             first_pause: Duration::from_millis(500),
-            longest_pause: Duration::from_secs(60),
-            patience: Duration::from_secs(15 * 60),
+            longest_pause: Duration::from_secs(2),
             jitter: 0.5,
+            gone_attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
+            gone_pause: Duration::from_secs(5),
+            patience: Duration::from_secs(15 * 60),
         }
     }
 }
@@ -74,28 +86,33 @@ impl RetryPolicy {
         RetryClass::of(class).is_none_or(|class| self.classes.contains(&class))
     }
 
-    /// The pause after attempt number `nth`, which failed.
-    pub fn back_off(&self, nth: u32) -> Duration {
-        let longest = LONGEST_BACK_OFF.max(self.first_pause);
-        self.doubled(nth).min(longest)
+    /// The pause after attempt number `nth`, which failed. `random` is any number, evenly distributed.
+    pub fn back_off(&self, nth: u32, random: u64) -> Duration {
+        self.jittered(self.doubled(nth, self.longest_pause), random)
     }
 
     /// The pause of a host that has asked for less for the `nth` time in a row, with this `Retry-After`. It is never
     /// shorter than without `Retry-After`: a host that says 0 again and again means something else.
-    pub fn throttle_pause(&self, nth: u32, retry_after: Option<Duration>) -> Duration {
+    pub fn throttle_pause(&self, nth: u32, retry_after: Option<Duration>, random: u64) -> Duration {
         let asked_for = retry_after.unwrap_or(Duration::ZERO);
-        asked_for.max(self.doubled(nth))
+        let longest = LONGEST_THROTTLE_PAUSE.max(self.longest_pause);
+        asked_for.max(self.jittered(self.doubled(nth, longest), random))
     }
 
-    /// A pause of which chance has taken its part; `random` is from 0 to 1.
-    pub fn jittered(&self, pause: Duration, random: f64) -> Duration {
-        pause.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * random.clamp(0.0, 1.0))
+    /// The pause after an answer of 410.
+    pub fn pause_after_gone(&self, random: u64) -> Duration {
+        self.jittered(self.gone_pause, random)
     }
 
-    fn doubled(&self, nth: u32) -> Duration {
+    fn doubled(&self, nth: u32, longest: Duration) -> Duration {
         let factor = 2u32.saturating_pow(nth.saturating_sub(1));
         let pause = self.first_pause.saturating_mul(factor);
-        pause.min(self.longest_pause)
+        pause.min(longest.max(self.first_pause))
+    }
+
+    fn jittered(&self, pause: Duration, random: u64) -> Duration {
+        let share = random as f64 / u64::MAX as f64;
+        pause.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * share)
     }
 }
 
@@ -118,11 +135,13 @@ pub enum RetryClass {
     Throttled,
     /// Another 5xx status.
     ServerError,
+    /// Status 410.
+    Gone,
 }
 
 impl RetryClass {
     /// All classes, in the order of their names in help texts.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -132,6 +151,7 @@ impl RetryClass {
         Self::Incomplete,
         Self::Throttled,
         Self::ServerError,
+        Self::Gone,
     ];
 
     /// The name on command lines.
@@ -146,6 +166,7 @@ impl RetryClass {
             Self::Incomplete => "incomplete",
             Self::Throttled => "throttled",
             Self::ServerError => "5xx",
+            Self::Gone => "410",
         }
     }
 
@@ -161,14 +182,14 @@ impl RetryClass {
             Class::CutShort => Self::Incomplete,
             Class::Status(429 | 503) => Self::Throttled,
             Class::Status(500..) => Self::ServerError,
+            Class::Status(410) => Self::Gone,
             _ => return None,
         })
     }
 }
 
-/// Longest pause between attempts that nobody asked for. With so many attempts, longer pauses would only make what is
-/// broken for good take minutes.
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(2);
+/// The longest pause of a host that answers 429 or 503 again and again, unless the policy has a longer one.
+const LONGEST_THROTTLE_PAUSE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -177,33 +198,41 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_a_host_asks_for_is_never_cut() {
-        let policy = RetryPolicy::default();
-        for (nth, asked_for, pause) in [
-            (1, Some(SECOND * 120), SECOND * 120),
-            (1, Some(SECOND * 99_999), SECOND * 99_999),
-            (1, Some(Duration::ZERO), SECOND / 2),
-            (3, Some(SECOND), SECOND * 2),
-            (20, None, SECOND * 60),
-        ] {
-            assert_eq!(
-                policy.throttle_pause(nth, asked_for),
-                pause,
-                "{asked_for:?}"
-            );
+    fn pauses_double_and_end_at_the_longest() {
+        let pauses = |policy: &RetryPolicy| [1, 2, 3, 4, 99].map(|nth| policy.back_off(nth, 0));
+        let halves = |halves: [u32; 5]| halves.map(|n| SECOND / 2 * n);
+        let mut policy = RetryPolicy::default();
+        assert_eq!(pauses(&policy), halves([1, 2, 4, 4, 4]));
+        policy.longest_pause = SECOND * 30;
+        assert_eq!(pauses(&policy), halves([1, 2, 4, 8, 60]));
+        policy.longest_pause = SECOND / 10;
+        assert_eq!(pauses(&policy), halves([1; 5]));
+    }
+
+    #[test]
+    fn jitter_takes_a_share_of_a_pause_and_nothing_of_a_retry_after() {
+        let mut policy = RetryPolicy::default();
+        for (jitter, shortest) in [(0.0, SECOND * 2), (0.5, SECOND), (1.0, Duration::ZERO)] {
+            policy.jitter = jitter;
+            assert_eq!(policy.back_off(3, 0), SECOND * 2);
+            assert_eq!(policy.back_off(3, u64::MAX), shortest);
+            assert_eq!(policy.throttle_pause(3, None, u64::MAX), shortest);
+            let long = Some(SECOND * 120);
+            assert_eq!(policy.throttle_pause(3, long, u64::MAX), SECOND * 120);
         }
     }
 
     #[test]
-    fn jitter_makes_pauses_shorter_and_not_longer() {
+    fn a_host_without_time_gets_up_to_a_minute() {
         let policy = RetryPolicy::default();
-        for (random, pause) in [(0.0, SECOND), (0.5, SECOND * 3 / 4), (1.0, SECOND / 2)] {
-            assert_eq!(policy.jittered(SECOND, random), pause);
-        }
-        let plain = RetryPolicy {
-            jitter: 0.0,
-            ..policy
-        };
-        assert_eq!(plain.jittered(SECOND, 0.9), SECOND);
+        assert_eq!(policy.throttle_pause(99, None, 0), SECOND * 60);
+        assert_eq!(
+            policy.throttle_pause(1, Some(SECOND * 120), 0),
+            SECOND * 120
+        );
+        assert_eq!(
+            policy.throttle_pause(1, Some(Duration::ZERO), 0),
+            SECOND / 2
+        );
     }
 }

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use courser::{Rate, RateLimiter};
 
 use super::allowance::Allowance;
-use super::policy::HostPolicy;
+use super::policy::{HostPolicy, RetryPolicy};
+use super::random::Random;
 use super::robots::Robots;
-use super::stats::{Reason, Waiting};
+use super::stats::{Class, Reason, Waiting};
 
 /// The limits and the state of one host.
 #[derive(Debug)]
@@ -34,10 +35,10 @@ pub struct Politeness {
     good_at: Option<Instant>,
     /// Whether the host has ever answered.
     has_replied: bool,
-    /// The pause that the host has asked for, if the pause is longer than the policy's patience.
-    closed: Option<Duration>,
-    /// Consecutive pauses because the host was away.
+    /// Consecutive pauses because the host was away, or asked for a wait beyond the patience.
     absences: u32,
+    /// For the jitter of pauses.
+    random: Random,
     /// The rules of robots.txt, when they are known.
     robots: Option<Robots>,
     /// Whether robots.txt was requested.
@@ -67,8 +68,8 @@ impl Politeness {
             allowance: Allowance::default(),
             good_at: None,
             has_replied: false,
-            closed: None,
             absences: 0,
+            random: Random::new(policy.seed.unwrap_or_default()),
             robots: None,
             robots_asked: false,
         }
@@ -114,14 +115,19 @@ impl Politeness {
         self.good_at > before
     }
 
-    /// The pause that the host has asked for, if that is longer than anybody waits for a URL.
-    pub fn closed(&self) -> Option<Duration> {
-        self.closed
-    }
-
     /// Whether the host has ever answered.
     pub fn has_replied(&self) -> bool {
         self.has_replied
+    }
+
+    /// The policy for retries.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.policy.retry
+    }
+
+    /// A random number, for the jitter of a pause.
+    pub fn random_number(&mut self) -> u64 {
+        self.random.next_number()
     }
 
     /// The limit that holds the next request back at `now`. `is_ready`: there is a request that waits for nothing else.
@@ -179,17 +185,12 @@ impl Politeness {
 
     /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that
     /// caused the pause.
-    /// A pause that is longer than the policy's patience closes the host: nothing more is to be asked of it.
     pub fn handle_throttled(&mut self, now: Instant, throttled: Throttled) {
         self.has_replied = true;
         self.absences = 0;
         if throttled.is_telling {
             let is_news = self.is_news(throttled.sent_at);
             self.allowance.handle_refusal(now, is_news, self.under_way);
-        }
-        if throttled.wait > self.policy.retry.patience {
-            self.closed = Some(throttled.wait);
-            return;
         }
         self.pause(now + throttled.wait);
     }
@@ -200,20 +201,34 @@ impl Politeness {
         self.absences = 0;
     }
 
-    /// A request that was sent at `sent_at` could not reach the host. Each pause counts as one absence, however many
-    /// requests failed. Returns whether to give the host up: after as many absences as a URL has attempts, or
-    /// [`MOST_UNANSWERED`] if the host has never replied.
-    pub fn handle_absent(&mut self, now: Instant, sent_at: Option<Instant>) -> bool {
-        let retry = &self.policy.retry;
-        let attempts = retry.attempts.get();
-        if self.is_news(sent_at) {
-            self.absences += 1;
-            self.pause(now + retry.back_off(self.absences));
-        }
+    /// A request that was sent at `sent_at` could not reach the host, with a failure of this class. Each pause counts as
+    /// one absence, however many requests failed. Returns whether to give the host up: after as many absences as a URL has
+    /// attempts, or [`MOST_UNANSWERED`] if the host has never replied.
+    pub fn handle_absent(&mut self, now: Instant, sent_at: Option<Instant>, class: Class) -> bool {
+        let attempts = match self.policy.retry.retries(class) {
+            true => self.policy.retry.attempts.get(),
+            false => 1,
+        };
         let most = match self.has_replied {
             true => attempts,
             false => attempts.min(MOST_UNANSWERED),
         };
+        self.count_absence(now, sent_at, most)
+    }
+
+    /// The host has answered a request that was sent at `sent_at` with a `Retry-After` beyond the patience. Returns whether
+    /// to give the host up: after [`MOST_UNANSWERED`] such answers and no other.
+    pub fn handle_long_wait(&mut self, now: Instant, sent_at: Option<Instant>) -> bool {
+        self.has_replied = true;
+        self.count_absence(now, sent_at, MOST_UNANSWERED)
+    }
+
+    fn count_absence(&mut self, now: Instant, sent_at: Option<Instant>, most: u32) -> bool {
+        if self.is_news(sent_at) {
+            self.absences += 1;
+            let random = self.random_number();
+            self.pause(now + self.policy.retry.back_off(self.absences, random));
+        }
         self.absences >= most
     }
 
@@ -256,7 +271,7 @@ impl Politeness {
     /// Obeys these rules from now on.
     pub fn obey(&mut self, robots: Robots) {
         if let Some(delay) = robots.crawl_delay() {
-            let delay = delay.min(self.policy.retry.longest_pause);
+            let delay = delay.min(LONGEST_CRAWL_DELAY);
             if delay > self.policy.min_delay {
                 self.delayed_by_robots = true;
                 self.pace.push(RateLimiter::new(Rate::every(delay)));
@@ -286,10 +301,10 @@ pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     courser::retry_after(value, now)
 }
 
-/// 503 answers for one URL that count as the host's, although other URLs are answered.
-pub const FREE_THROTTLES: u32 = 4;
+/// The longest `Crawl-delay` that is obeyed.
+const LONGEST_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
-/// Absences after which a host that has never replied is given up.
+/// Absences after which a host is given up that has never replied, or that asks for waits beyond the patience.
 const MOST_UNANSWERED: u32 = 4;
 
 #[cfg(test)]
@@ -329,24 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_beyond_all_patience_closes_the_host() {
-        let (mut host, now) = politeness();
-        let throttled = |wait| Throttled {
-            sent_at: Some(now),
-            wait,
-            is_telling: true,
-        };
-        let patience = HostPolicy::default().retry.patience;
-        host.handle_throttled(now, throttled(patience));
-        assert_eq!(
-            (host.closed(), host.held_until(now)),
-            (None, Some(now + patience))
-        );
-        host.handle_throttled(now, throttled(patience + SECOND));
-        assert_eq!(host.closed(), Some(patience + SECOND));
-    }
-
-    #[test]
     fn rates_and_delays_hold_together() {
         let policy = HostPolicy {
             min_delay: SECOND,
@@ -373,19 +370,52 @@ mod tests {
             let sent_at = now;
             now += SECOND / 10;
             let is_over = absence == MOST_UNANSWERED;
-            assert_eq!(host.handle_absent(now, Some(sent_at)), is_over);
+            let absent = Class::Connect;
+            assert_eq!(host.handle_absent(now, Some(sent_at), absent), is_over);
             // Another failure of the same absence.
-            assert_eq!(host.handle_absent(now, Some(sent_at)), is_over);
+            assert_eq!(host.handle_absent(now, Some(sent_at), absent), is_over);
             now = host.held_until(now).expect("a pause");
+        }
+        // So is a host that asks for long waits, even if it has answered before.
+        let mut other = politeness().0;
+        other.handle_answer(now);
+        for absence in 1..=MOST_UNANSWERED {
+            let is_over = absence == MOST_UNANSWERED;
+            assert_eq!(other.handle_long_wait(now, Some(now)), is_over);
+            now = other.held_until(now).expect("a pause");
         }
         // A host that has answered gets as many attempts as a URL.
         host.handle_answer(now);
         let mut absences = 0;
-        while !host.handle_absent(now, Some(now)) {
+        while !host.handle_absent(now, Some(now), Class::Connect) {
             absences += 1;
             now = host.held_until(now).expect("a pause");
         }
         assert_eq!(absences, 9);
+    }
+
+    /// The trap: all hosts behind one router that failed come back at one moment.
+    #[test]
+    fn hosts_that_fail_together_do_not_come_back_together() {
+        let now = Instant::now();
+        let pauses = |seed| {
+            let policy = HostPolicy {
+                seed: Some(seed),
+                ..HostPolicy::default()
+            };
+            let mut host = Politeness::new(&policy);
+            host.handle_absent(now, Some(now), Class::Connect);
+            host.held_until(now).expect("a pause") - now
+        };
+        let all: Vec<Duration> = (0..100).map(pauses).collect();
+        let longest = HostPolicy::default().retry.first_pause;
+        assert!(
+            all.iter()
+                .all(|pause| (longest / 2..=longest).contains(pause))
+        );
+        assert!(all.iter().any(|pause| *pause < longest * 6 / 10));
+        assert!(all.iter().any(|pause| *pause > longest * 9 / 10));
+        assert_eq!(pauses(7), pauses(7));
     }
 
     #[test]

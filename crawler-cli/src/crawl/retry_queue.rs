@@ -1,9 +1,7 @@
 //! The tasks of a host that are not in flight: ready tasks, and postponed tasks that wait for their next attempt. Also
 //! counts the attempts of a task. Pure: time is an argument.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::BuildHasher as _;
 use std::time::{Duration, Instant};
 
 use super::policy::RetryPolicy;
@@ -17,8 +15,6 @@ pub struct RetryQueue<T> {
     /// Tasks that failed, by the time of their next attempt. The number distinguishes tasks with the same time.
     postponed: BTreeMap<(Instant, u64), T>,
     next_number: u64,
-    /// The state of what chance decides.
-    random: u64,
 }
 
 impl<T> Default for RetryQueue<T> {
@@ -27,8 +23,6 @@ impl<T> Default for RetryQueue<T> {
             ready: VecDeque::new(),
             postponed: BTreeMap::new(),
             next_number: 0,
-            // As random as the keys of the standard library's maps.
-            random: RandomState::new().hash_one(0) | 1,
         }
     }
 }
@@ -48,16 +42,6 @@ impl<T> RetryQueue<T> {
     pub fn postpone(&mut self, due: Instant, task: T) {
         self.next_number += 1;
         self.postponed.insert((due, self.next_number), task);
-    }
-
-    /// The pause after attempt number `nth`, which failed: the policy's back-off with its jitter.
-    pub fn back_off(&mut self, nth: u32, policy: &RetryPolicy) -> Duration {
-        // Marsaglia's xorshift.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let random = (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        policy.jittered(policy.back_off(nth), random)
     }
 
     /// The postponed task with the earliest time, if that time has come.
@@ -132,6 +116,8 @@ pub struct Attempts {
     made: u32,
     /// Refusals (429 or 503).
     throttles: u32,
+    /// Answers of 410.
+    gone: u32,
     /// When the last refusal came.
     throttled_at: Option<Instant>,
     /// When the first and the last request were sent.
@@ -156,6 +142,12 @@ impl Attempts {
     /// Does not count the last request as an attempt.
     pub fn discount(&mut self) {
         self.made = self.made.saturating_sub(1);
+    }
+
+    /// The answer was 410. Returns how many answers were 410, this one included.
+    pub fn handle_gone(&mut self) -> u32 {
+        self.gone += 1;
+        self.gone
     }
 
     /// Counts the last request as the first attempt, because it made progress.
@@ -200,7 +192,8 @@ impl Attempts {
     ) -> Option<Instant> {
         let is_late = self
             .first_sent_at
-            .is_some_and(|first| now + wait > first + policy.patience);
+            .and_then(|first| first.checked_add(policy.patience))
+            .is_some_and(|end| now + wait > end);
         let is_allowed = policy.retries(class) && self.made < policy.attempts.get() && !is_late;
         is_allowed.then(|| now + wait)
     }
@@ -286,19 +279,5 @@ mod tests {
             let due = Attempts::default().retry_at(now, SECOND, class, &policy);
             assert_eq!(due.is_some(), expected, "{class}");
         }
-    }
-
-    #[test]
-    fn what_fails_together_is_not_asked_for_together() {
-        let policy = RetryPolicy::default();
-        let mut queue = RetryQueue::<u8>::default();
-        let pauses: Vec<Duration> = (0..100).map(|_| queue.back_off(2, &policy)).collect();
-        assert!(
-            pauses
-                .iter()
-                .all(|pause| (SECOND / 2..=SECOND).contains(pause))
-        );
-        assert!(pauses.iter().any(|pause| *pause < SECOND * 6 / 10));
-        assert!(pauses.iter().any(|pause| *pause > SECOND * 9 / 10));
     }
 }

@@ -10,6 +10,8 @@ use courser::ErrorKind;
 use super::fault::Fault;
 use super::listing::{Shape, SitemapError};
 use crate::crawl::failure::{FailureScope, is_opening};
+use crate::crawl::policy::RetryPolicy;
+use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
 
 /// Why a URL could not be read.
@@ -22,6 +24,15 @@ pub enum Cause {
     Proxy(String, Box<dyn Error + Send + Sync>),
     /// The server answered with this status.
     Status(u16),
+    /// The server answered with this status, and asked for a wait that ends later than the patience.
+    LongWait {
+        /// The status.
+        status: u16,
+        /// The wait in `Retry-After`.
+        wait: Duration,
+        /// How long after its first request a URL is asked for again.
+        patience: Duration,
+    },
     /// The page ended before the marker that ends every page of this shape.
     CutShort(Shape),
     /// The page has this content type.
@@ -70,8 +81,6 @@ pub enum Cause {
     BadLocations(usize),
     /// None of the locations in the sitemap belongs to the search.
     NothingBelow,
-    /// The host asks for this pause, for which nobody waits.
-    LongPause(Duration),
     /// Links lead to more hosts than this.
     TooManyHosts(usize),
     /// A wanted file could not be downloaded.
@@ -79,6 +88,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Why a URL is given up for `reason`, after a failure with this cause.
+    pub(super) fn because(self, reason: Reason, policy: &RetryPolicy) -> Self {
+        match (reason, self) {
+            (Reason::LongWait(wait), Self::Status(status)) => Self::LongWait {
+                status,
+                wait,
+                patience: policy.patience,
+            },
+            (_, cause) => cause,
+        }
+    }
+
     /// The class of the failure, for statistics.
     pub fn class(&self) -> Class {
         match self {
@@ -87,7 +108,7 @@ impl Cause {
                 None => Class::Other,
             },
             Self::Proxy(..) => Class::Proxy,
-            Self::Status(status) => Class::Status(*status),
+            Self::Status(status) | Self::LongWait { status, .. } => Class::Status(*status),
             Self::CutShort(_) => Class::CutShort,
             Self::NotHtml(_) | Self::Encoded(_) | Self::Sitemap(_) => Class::NotListing,
             Self::Elsewhere(_)
@@ -108,7 +129,6 @@ impl Cause {
             | Self::NothingBelow
             | Self::TooManyHosts(_)
             | Self::TooManyDirectories(_) => Class::Limit,
-            Self::LongPause(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
             Self::Scheme(_) => Class::Other,
@@ -123,6 +143,16 @@ impl fmt::Display for Cause {
             Self::Proxy(proxy, error) => write!(f, "through {proxy}: {error}"),
             Self::Status(407) => f.write_str("the proxy asks for credentials (status 407)"),
             Self::Status(status) => write!(f, "the server answered {status}"),
+            Self::LongWait {
+                status,
+                wait,
+                patience,
+            } => write!(
+                f,
+                "the server answered {status} and asks to wait {} s, which ends after the patience of {} s",
+                wait.as_secs(),
+                patience.as_secs_f64()
+            ),
             Self::CutShort(Shape::Page) => {
                 f.write_str("the page was cut short: the connection closed before </html>")
             }
@@ -197,11 +227,6 @@ impl fmt::Display for Cause {
                 write!(f, "{count} locations left out: they are no URLs that can be used")
             }
             Self::NothingBelow => f.write_str("nothing of what it names is part of the search"),
-            Self::LongPause(pause) => write!(
-                f,
-                "not read: the host asks for a pause of {} seconds, which is longer than --patience",
-                pause.as_secs()
-            ),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }

@@ -282,8 +282,6 @@ impl HostWork for Host {
             let (id, head) = (download_id(id), Head::of(response));
             downloads.handle_head(now, id, &head, politeness, store, &mut run.visitor(None))
         });
-        self.crawl
-            .give_up_if_closed(now, &mut shared.run.visitor(None));
         wanted.unwrap_or(Body::Unwanted)
     }
 

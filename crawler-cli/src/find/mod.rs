@@ -66,6 +66,7 @@ mod visitor;
 
 use crate::crawl::policy::RetryClass;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
+use crate::crawl::random::fresh_seed;
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
@@ -271,13 +272,14 @@ impl Find {
         self
     }
 
-    /// The pause before the first retry, which doubles with each further one. Default 500 ms.
+    /// The pause before the first retry, which doubles with each further one, and of which a random part is taken off.
+    /// Default 500 ms.
     pub fn first_pause(mut self, pause: Duration) -> Self {
         self.policy.host.retry.first_pause = pause;
         self
     }
 
-    /// The longest pause of a host that asks for fewer requests and does not say for how long. Default 60 s.
+    /// The longest pause between two retries; see [`RetryPolicy::longest_pause`]. Default 2 s.
     pub fn longest_pause(mut self, pause: Duration) -> Self {
         self.policy.host.retry.longest_pause = pause;
         self
@@ -301,7 +303,8 @@ impl Find {
         self
     }
 
-    /// The longest time between the first request for a URL and a retry. Default 15 min.
+    /// The longest time between the first request for a URL and a retry. A URL for which the server asks for a longer
+    /// wait, by `Retry-After`, is given up at once. Default 15 min.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.policy.host.retry.patience = patience;
         self
@@ -411,10 +414,11 @@ impl Find {
     /// if `state` has an interrupted search. Returns the state: [remove](State::remove) it unless another run is to
     /// continue.
     pub fn run_kept(
-        self,
+        mut self,
         state: Option<State>,
         reporter: &mut dyn Reporter,
     ) -> (Summary, Option<State>) {
+        self.policy.host.seed.get_or_insert_with(fresh_seed);
         let mut expression = self.expression;
         let mut events = Events::new(reporter, state, self.policy.follow);
         let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);

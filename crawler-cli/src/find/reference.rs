@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use courser::{Client, Codings, Request, Response};
 use url::Url;
@@ -11,6 +11,11 @@ use url::Url;
 use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
 use super::policy::Policy;
+use crate::crawl::failure::FailureScope;
+use crate::crawl::politeness::Politeness;
+use crate::crawl::retry::{Decision, Failed, Others, decide};
+use crate::crawl::retry_queue::Attempts;
+use crate::crawl::stats::Class;
 use crate::crawl::transfer::Transfer;
 
 /// Finds out the times of all references of `-newer`.
@@ -57,9 +62,11 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
         url,
         method: Method::Head,
     };
-    let (mut attempts, mut redirects) = (0, 0);
+    let mut host = Politeness::new(&policy.host);
+    let (mut attempts, mut redirects) = (Attempts::default(), 0);
     loop {
-        let (reason, wait) = match question.ask(client) {
+        attempts.handle_sent(Instant::now());
+        let (failed, reason) = match question.ask(client) {
             Answer::Changed(seconds) => return Ok(seconds),
             Answer::Never(reason) => return Err(reason),
             Answer::Otherwise(_) if redirects >= policy.limits.redirects => {
@@ -68,19 +75,21 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
             Answer::Otherwise(next) => {
                 redirects += 1;
                 question = next;
+                // Perhaps of another host.
+                host = Politeness::new(&policy.host);
+                attempts = Attempts::default();
                 continue;
             }
-            Answer::Later(reason, wait) => (reason, wait),
+            Answer::Failed(failed, reason) => (failed, reason),
         };
-        attempts += 1;
-        if attempts >= policy.host.retry.attempts.get() {
-            return Err(reason);
-        }
-        let wait = wait.unwrap_or_else(|| policy.host.retry.back_off(attempts));
-        if wait > policy.host.retry.patience {
-            return Err(reason);
-        }
-        thread::sleep(wait);
+        let now = Instant::now();
+        let due = match decide(now, failed, &mut attempts, Others::default(), &mut host) {
+            Decision::RetryAt(due) => host.held_until(now).max(Some(due)),
+            Decision::GiveUp(why) | Decision::GiveUpHost(why) => {
+                return Err(Box::new(reason.because(why, host.retry_policy())));
+            }
+        };
+        thread::sleep(due.map_or(Duration::ZERO, |due| due - now));
     }
 }
 
@@ -101,8 +110,8 @@ enum Answer {
     Changed(i64),
     /// Another request may answer.
     Otherwise(Question),
-    /// The same request may succeed later, perhaps after this time.
-    Later(Reason, Option<Duration>),
+    /// The request failed. It may succeed later.
+    Failed(Failed, Cause),
     Never(Reason),
 }
 
@@ -120,7 +129,8 @@ impl Question {
         }
         let mut response = Response::new();
         if let Err(error) = client.call(&mut request, &mut response) {
-            return Answer::Later(Box::new(error), None);
+            let failed = Failed::new(Class::of_error(&error), FailureScope::of(&error));
+            return Answer::Failed(failed, Cause::Transfer(Box::new(error)));
         }
         let failed = |status| Box::new(Cause::Status(status));
         match response.status() {
@@ -135,14 +145,12 @@ impl Question {
                 }),
                 None => Answer::Never(Box::new(Cause::NoLocation)),
             },
-            status @ (429 | 500..) => {
-                let wait = response.header("Retry-After");
-                let wait = wait.and_then(|value| courser::retry_after(value, None));
-                Answer::Later(failed(status), wait)
+            status @ (410 | 429 | 500..) => {
+                let date = response.header("Date");
+                let failed = Failed::of_status(status, response.header("Retry-After"), date);
+                Answer::Failed(failed, Cause::Status(status))
             }
-            status if status == 410 || self.method == Method::First => {
-                Answer::Never(failed(status))
-            }
+            status if self.method == Method::First => Answer::Never(failed(status)),
             // A server that refuses HEAD may answer GET.
             _ => Answer::Otherwise(Self {
                 url: self.url.clone(),

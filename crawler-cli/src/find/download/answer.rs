@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use courser::Response;
 use serde_json::{Value, json};
 
+use crate::crawl::retry::Failed;
+
 /// The fields of a response head that a download needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head<'a> {
@@ -86,6 +88,11 @@ impl<'a> Head<'a> {
             (410 | 429 | 500.., _) => Answer::Later,
             _ => Answer::Refused,
         }
+    }
+
+    /// How the request failed, if it is to be [repeated](Answer::Later).
+    pub(super) fn failed(&self) -> Failed {
+        Failed::of_status(self.status, self.retry_after, self.date)
     }
 
     /// Checks that a part is exactly the requested one, and belongs to the file that the note describes.
@@ -373,6 +380,7 @@ mod tests {
             (429, None, Asked::Head, Later),
             (503, None, Asked::Whole, Later),
             (500, None, Asked::Whole, Later),
+            (410, None, Asked::Whole, Later),
         ] {
             let head = Head {
                 status,

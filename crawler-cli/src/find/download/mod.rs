@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Add;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -26,8 +26,8 @@ use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
 use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::origin::same_host;
-use crate::crawl::politeness::{FREE_THROTTLES, Politeness, Throttled, retry_after};
+use crate::crawl::politeness::Politeness;
+use crate::crawl::retry::{Decision, Failed, Others, decide, is_stuck};
 use crate::crawl::retry_queue::{Attempts, RetryQueue};
 use crate::crawl::work::Body;
 
@@ -171,18 +171,19 @@ struct Task {
 }
 
 impl Task {
-    /// Whether redirects have led to another host.
-    fn is_elsewhere(&self) -> bool {
-        let own = Url::parse(&self.wanted.url);
-        self.location
-            .as_ref()
-            .is_some_and(|to| own.is_ok_and(|own| !same_host(&own, to)))
-    }
-
     /// What is asked for.
     fn url(&self) -> &str {
         let location = self.location.as_ref();
         location.map_or(&self.wanted.url, Url::as_str)
+    }
+
+    /// Whether redirects have led to another host.
+    fn is_elsewhere(&self) -> bool {
+        let location = self.location.as_ref();
+        location.is_some_and(|to| {
+            let from = Url::parse(&self.wanted.url);
+            from.is_ok_and(|from| from.origin() != to.origin())
+        })
     }
 }
 
@@ -478,17 +479,17 @@ impl Downloads {
                 }
                 Err(cause) => self.give_up(&flight.task, &cause, visitor),
             },
-            Answer::Later if matches!(head.status, 429 | 503) => {
+            Answer::Later => {
                 politeness.handle_over();
-                self.throttled(now, flight.task, head, politeness, visitor);
+                let cause = Cause::Status(head.status);
+                self.failed(now, flight.task, head.failed(), cause, politeness, visitor);
                 return Body::Unwanted;
             }
-            Answer::Later => self.retry(now, flight.task, Cause::Status(head.status), visitor),
             Answer::StartOver => self.again(Step::FetchWhole, flight.task),
             Answer::Complete => self.finish(flight, store, visitor),
             Answer::Redirect => self.redirect(flight.task, head, store, visitor),
             // Not every server answers HEAD requests for what it has.
-            Answer::Refused if flight.asked == Asked::Head && !matches!(head.status, 404 | 410) => {
+            Answer::Refused if flight.asked == Asked::Head && head.status != 404 => {
                 self.differs(flight.task, store, visitor);
             }
             Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), visitor),
@@ -544,7 +545,8 @@ impl Downloads {
         if let Some(length) = flight.length.filter(|length| came < *length) {
             // A server may send less than was asked for (RFC 9110 §15.3.7).
             let cause = wrong_length(SizeRange::exact(length), came);
-            return self.go_on(now, flight, cause, visitor);
+            let failed = Failed::new(cause.class(), FailureScope::Request);
+            return self.go_on(now, flight, failed, cause, politeness, visitor);
         }
         match flight.task.wanted.size.filter(|size| came < size.lo) {
             Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
@@ -565,24 +567,14 @@ impl Downloads {
             return;
         };
         politeness.handle_over();
-        let (cause, sent_at) = (failure.cause, flight.task.attempts.sent_at());
-        match failure.scope {
-            FailureScope::Final => self.give_up(&flight.task, &cause, visitor),
-            FailureScope::Request => self.go_on(now, flight, cause, visitor),
-            // The failure of another host says nothing about this one.
-            FailureScope::Host if flight.task.is_elsewhere() => {
-                self.go_on(now, flight, cause, visitor);
-            }
-            FailureScope::HostFinal if flight.task.is_elsewhere() || !politeness.has_replied() => {
-                self.give_up(&flight.task, &cause, visitor);
-            }
-            FailureScope::Host | FailureScope::HostFinal => {
-                match politeness.handle_absent(now, sent_at) {
-                    true => self.give_up(&flight.task, &cause, visitor),
-                    false => self.retry_after(now, flight.task, cause, Duration::ZERO, visitor),
-                }
-            }
-        }
+        let scope = match failure.scope {
+            // Where a redirect has led says nothing about this host.
+            FailureScope::Host if flight.task.is_elsewhere() => FailureScope::Request,
+            FailureScope::HostFinal if flight.task.is_elsewhere() => FailureScope::Final,
+            scope => scope,
+        };
+        let failed = Failed::new(failure.cause.class(), scope);
+        self.go_on(now, flight, failed, failure.cause, politeness, visitor);
     }
 }
 
@@ -633,40 +625,6 @@ impl Downloads {
         }
         let path = store.to.root.path_of(&task.name);
         self.give_up(&task, &Cause::Download(Fault::Exists(path)), visitor);
-    }
-
-    /// The host asked for less. That is no attempt of the file's.
-    fn throttled(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        head: &Head<'_>,
-        politeness: &mut Politeness,
-        visitor: &mut dyn Visitor,
-    ) {
-        let cause = Cause::Status(head.status);
-        let before = task.attempts.handle_throttled(now);
-        let throttles = task.attempts.throttles();
-        if head.status == 503 && throttles > FREE_THROTTLES && politeness.is_good_since(before) {
-            // Others have been answered all the while: the host has time, and this URL fails.
-            politeness.handle_refused_alone();
-            return self.retry(now, task, cause, visitor);
-        }
-        task.attempts.discount();
-        let asked_for = head.retry_after;
-        let asked_for = asked_for.and_then(|value| retry_after(value, head.date));
-        let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
-        let throttled = Throttled {
-            sent_at: task.attempts.sent_at(),
-            wait,
-            is_telling: true,
-        };
-        politeness.handle_throttled(now, throttled);
-        match (politeness.closed(), throttles) {
-            (Some(wait), _) => self.give_up(&task, &Cause::LongPause(wait), visitor),
-            (None, MOST_THROTTLES..) => self.give_up(&task, &cause, visitor),
-            (None, _) => self.retry_after(now, task, cause, wait, visitor),
-        }
     }
 
     fn redirect(
@@ -760,7 +718,9 @@ impl Downloads {
         &mut self,
         now: Instant,
         mut flight: ActiveDownload,
+        failed: Failed,
         cause: Cause,
+        politeness: &mut Politeness,
         visitor: &mut dyn Visitor,
     ) {
         let came = flight
@@ -770,28 +730,48 @@ impl Downloads {
         if came.saturating_sub(flight.begun_at) >= PROGRESS {
             flight.task.attempts.start_over(now);
         }
-        self.retry(now, flight.task, cause, visitor);
+        self.failed(now, flight.task, failed, cause, politeness, visitor);
     }
 
-    /// Tries again after the usual pause, or gives up when that was the last attempt.
-    fn retry(&mut self, now: Instant, task: Task, cause: Cause, visitor: &mut dyn Visitor) {
-        let policy = &self.policy.host.retry;
-        let wait = self.queue.back_off(task.attempts.made(), policy);
-        self.retry_after(now, task, cause, wait, visitor);
-    }
-
-    fn retry_after(
+    /// Decides about a file whose request failed in this way: it is tried again, or given up for this cause, alone or with
+    /// all that wait.
+    fn failed(
         &mut self,
         now: Instant,
-        task: Task,
+        mut task: Task,
+        failed: Failed,
         cause: Cause,
-        wait: Duration,
+        politeness: &mut Politeness,
         visitor: &mut dyn Visitor,
     ) {
-        let retry = &self.policy.host.retry;
-        match task.attempts.retry_at(now, wait, cause.class(), retry) {
-            Some(due) => self.queue.postpone(due, task),
-            None => self.give_up(&task, &cause, visitor),
+        let others = match is_stuck(&task.attempts) {
+            true => self.others(),
+            false => Others::default(),
+        };
+        match decide(now, failed, &mut task.attempts, others, politeness) {
+            Decision::RetryAt(due) => self.queue.postpone(due, task),
+            Decision::GiveUp(reason) => {
+                let cause = cause.because(reason, politeness.retry_policy());
+                self.give_up(&task, &cause, visitor);
+            }
+            Decision::GiveUpHost(reason) => {
+                let cause = cause.because(reason, politeness.retry_policy());
+                self.give_up(&task, &cause, visitor);
+                for task in self.queue.take_all() {
+                    self.give_up(&task, &cause, visitor);
+                }
+            }
+        }
+    }
+
+    /// What is known of all other files.
+    fn others(&self) -> Others {
+        let in_flight = self.in_flight.values().map(|flight| &flight.task);
+        let mut left = in_flight.chain(self.queue.postponed());
+        let mut postponed = self.queue.postponed();
+        Others {
+            any_throttled: postponed.any(|task| task.attempts.throttles() > 0),
+            all_stuck: self.queue.ready().len() == 0 && left.all(|task| is_stuck(&task.attempts)),
         }
     }
 }
@@ -969,6 +949,3 @@ const MOST_WAITING: usize = 10_000;
 
 /// An attempt that brought so much counts as none.
 const PROGRESS: u64 = 1 << 20;
-
-/// Answers to the requests for one file that ask for less before it is given up, whatever time is left: each came after a pause.
-const MOST_THROTTLES: u32 = 100;

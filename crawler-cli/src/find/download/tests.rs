@@ -1,11 +1,13 @@
 //! Downloads in virtual time, with scripted heads and bodies, into real directories.
 
 use std::fs;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::super::policy::Follow;
 use super::*;
+use crate::crawl::policy::RetryPolicy;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Unread;
 use crate::find::link::Link;
@@ -29,9 +31,10 @@ impl World {
     }
 
     fn with(overwrite: bool) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
         let mut policy = Policy::default();
+        // Pauses of known length.
         policy.host.retry.jitter = 0.0;
+        let directory = tempfile::tempdir().expect("a directory");
         let start = Url::parse(START).expect("a URL");
         let mut scope = Scope::new();
         scope.start(&start);
@@ -358,11 +361,146 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
     assert_eq!(world.politeness.held_until(world.now), Some(until));
-    assert_eq!(world.downloads.poll_timeout(None), Some(until));
-    let held = until + Duration::from_secs(1);
+    // Other files first: whether they come tells if it is the host or this one.
+    let due = until + RetryPolicy::default().first_pause;
+    assert_eq!(world.downloads.poll_timeout(None), Some(due));
+    let held = due + Duration::from_secs(1);
     assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));
-    world.now = until;
+    world.now = due;
     world.expect("GET http://h/pub/x");
+}
+
+#[test]
+fn a_wait_beyond_the_patience_gives_up_the_file_at_once() {
+    let mut world = World::new();
+    world.want("x");
+    world.want("y");
+    let id = world.expect("GET http://h/pub/x");
+    let later = Head {
+        status: 503,
+        retry_after: Some(b"Sun, 06 Nov 1994 09:49:37 GMT"),
+        date: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
+        ..Head::default()
+    };
+    assert_eq!(world.head(id, &later), Body::Unwanted);
+    let cause =
+        "the server answered 503 and asks to wait 3600 s, which ends after the patience of 900 s";
+    assert_eq!(world.told(), [format!("x: {cause}")]);
+    world.expect("GET http://h/pub/y");
+}
+
+#[test]
+fn a_file_that_is_gone_is_asked_for_again_before_it_is_reported() {
+    let mut world = World::new();
+    world.want("x");
+    let began = world.now;
+    let gone = Head {
+        status: 410,
+        ..Head::default()
+    };
+    let mut asked = 0;
+    while let Some((id, _)) = world.poll() {
+        asked += 1;
+        world.head(id, &gone);
+        world.now = world.downloads.poll_timeout(None).unwrap_or(world.now);
+    }
+    assert_eq!((asked, world.now - began), (3, Duration::from_secs(10)));
+    assert_eq!(world.told(), ["x: the server answered 410"]);
+}
+
+/// The trap: each file of a host that is away costs all its attempts, one after the other.
+#[test]
+fn a_host_that_stays_away_is_given_up_with_every_file() {
+    for (has_replied, pauses) in [(false, 3), (true, 9)] {
+        let mut world = World::new();
+        if has_replied {
+            world.politeness.handle_answer(world.now);
+        }
+        for n in 0..100 {
+            world.want(&format!("f{n}"));
+        }
+        for _ in 0..pauses {
+            let (id, _) = world.poll().expect("a request");
+            world.fail(id, FailureScope::Host);
+            let until = world.politeness.held_until(world.now);
+            world.now = until.expect("a pause of the host");
+        }
+        assert_eq!(world.told(), [""; 0]);
+        let (id, _) = world.poll().expect("the last request");
+        world.fail(id, FailureScope::Host);
+        assert_eq!(world.told().len(), 100);
+        assert!(world.downloads.is_done());
+    }
+}
+
+#[test]
+fn a_name_that_is_none_ends_all_files_of_a_host_that_never_replied() {
+    let mut world = World::new();
+    world.want("x");
+    world.want("y");
+    let (id, _) = world.poll().expect("a request");
+    world.fail(id, FailureScope::HostFinal);
+    assert_eq!(world.told(), ["x: lost", "y: lost"]);
+}
+
+/// The trap: one mirror of many is away, and the host that names mirrors is given up for it.
+#[test]
+fn the_absence_of_another_host_is_not_that_of_this_one() {
+    let mut world = World::new();
+    world.store.scope.span_hosts();
+    world.want("x");
+    world.want("y");
+    for scope in [FailureScope::Host, FailureScope::HostFinal] {
+        let (id, _) = world.poll().expect("a request");
+        let moved = Head {
+            status: 302,
+            location: Some(b"http://mirror/x"),
+            ..Head::default()
+        };
+        world.head(id, &moved);
+        let id = world.expect("GET http://mirror/x");
+        world.fail(id, scope);
+        assert_eq!(world.politeness.held_until(world.now), None);
+    }
+    assert_eq!(world.told(), ["y: lost"]);
+}
+
+/// The trap: one file that always answers 503 holds up all others until the patience is over.
+#[test]
+fn one_file_without_time_is_at_fault_when_others_come() {
+    let mut world = World::new();
+    world.want("dead");
+    for n in 0..40 {
+        world.want(&format!("f{n}"));
+    }
+    let busy = Head {
+        status: 503,
+        ..Head::default()
+    };
+    let began = world.now;
+    let mut asked = 0;
+    while !world.downloads.is_done() {
+        if let Some(until) = world.politeness.held_until(world.now) {
+            world.now = until;
+        }
+        match world.poll() {
+            Some((id, request)) if request.ends_with("/dead") => {
+                asked += 1;
+                world.head(id, &busy);
+            }
+            Some((id, _)) => {
+                world.head(id, &ok(Some(0)));
+                world.end(id);
+                world.now += Duration::from_millis(500);
+            }
+            None => world.now = world.downloads.poll_timeout(None).expect("a time"),
+        }
+    }
+    assert_eq!(asked, 15);
+    assert!(world.now < began + Duration::from_secs(60));
+    let told = world.told();
+    assert_eq!(told.len(), 41);
+    assert!(told.contains(&"dead: the server answered 503".to_owned()));
 }
 
 #[test]
@@ -534,54 +672,4 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     world.downloads.abandon(&Cause::NoLocation, &mut world.log);
     assert_eq!(world.told().len(), 3);
     assert!(world.downloads.is_done());
-}
-
-/// As while directories are read.
-#[test]
-fn a_file_that_is_gone_is_asked_for_again() {
-    let mut world = World::new();
-    world.want("x");
-    let gone = Head {
-        status: 410,
-        ..Head::default()
-    };
-    for attempt in 1..=10 {
-        let id = world.expect("GET http://h/pub/x");
-        assert_eq!(world.head(id, &gone), Body::Unwanted);
-        assert_eq!(world.told().is_empty(), attempt < 10);
-        world.now += Duration::from_secs(2);
-    }
-}
-
-#[test]
-fn a_pause_beyond_the_patience_is_not_waited_for() {
-    let mut world = World::new();
-    world.want("x");
-    let id = world.expect("GET http://h/pub/x");
-    let later = Head {
-        status: 503,
-        retry_after: Some(b"99999"),
-        ..Head::default()
-    };
-    world.head(id, &later);
-    let told = world.told();
-    assert!(told[0].contains("a pause of 99999 seconds"), "{told:?}");
-    assert!(world.politeness.closed().is_some() && world.downloads.is_done());
-}
-
-/// A host that is away is waited for by all requests together.
-#[test]
-fn a_host_that_is_away_gets_its_pauses() {
-    let mut world = World::new();
-    world.want("x");
-    for pause in [500, 1000, 2000] {
-        let id = world.expect("GET http://h/pub/x");
-        world.fail(id, FailureScope::Host);
-        let until = world.now + Duration::from_millis(pause);
-        assert_eq!(world.politeness.held_until(world.now), Some(until));
-        world.now = until;
-    }
-    let id = world.expect("GET http://h/pub/x");
-    world.fail(id, FailureScope::Host);
-    assert_eq!(world.told(), ["x: lost"], "it was never there");
 }

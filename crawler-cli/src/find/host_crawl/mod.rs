@@ -21,8 +21,9 @@ use super::path;
 use super::policy::{Follow, Policy};
 use super::range::{SizeRange, TimeRange};
 use super::visitor::Visitor;
-use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
+use crate::crawl::random::seed_of_host;
+use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::RetryQueue;
 
 mod directories;
@@ -129,7 +130,9 @@ impl FetchFacts {
 
 impl HostCrawl {
     /// The crawl of the host of `origin`. Path and query of `origin` do not matter.
-    pub fn new(origin: &Url, policy: Policy) -> Self {
+    pub fn new(origin: &Url, mut policy: Policy) -> Self {
+        let seed = &mut policy.host.seed;
+        *seed = seed.map(|seed| seed_of_host(seed, origin.as_str()));
         Self {
             spelling: Spelling::of(origin),
             starts: Starts::default(),
@@ -332,18 +335,8 @@ impl HostCrawl {
         };
         self.politeness.handle_over();
         self.journal.begin(task.number);
-        match failure.scope {
-            FailureScope::Final => self.give_up(now, task, &failure.cause, visitor),
-            FailureScope::Request => {
-                self.retry(now, task, failure.cause, visitor);
-            }
-            FailureScope::HostFinal if !self.politeness.has_replied() => {
-                self.give_up_all(now, task, failure.cause, visitor);
-            }
-            FailureScope::Host | FailureScope::HostFinal => {
-                self.absent(now, task, failure.cause, visitor)
-            }
-        }
+        let failed = Failed::new(failure.cause.class(), failure.scope);
+        self.failed(now, task, failed, failure.cause, visitor);
         self.journal.end();
         self.resume(now, visitor);
     }

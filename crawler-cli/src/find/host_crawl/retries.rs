@@ -2,12 +2,14 @@
 //! of its host.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::politeness::{FREE_THROTTLES, Politeness, Throttled, retry_after};
+use crate::crawl::failure::FailureScope;
+use crate::crawl::politeness::Politeness;
+use crate::crawl::retry::{Decision, Failed, Others, decide, is_stuck};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
@@ -15,7 +17,35 @@ use crate::find::visitor::Visitor;
 
 /// Attempts and pauses.
 impl HostCrawl {
-    /// Tries again after the usual pause, or gives up when that was the last attempt.
+    /// Decides about a URL that failed in this way: it is tried again, or given up for this cause, alone or with all others.
+    pub(super) fn failed(
+        &mut self,
+        now: Instant,
+        mut task: Task,
+        failed: Failed,
+        cause: Cause,
+        visitor: &mut dyn Visitor,
+    ) {
+        let others = match is_stuck(&task.attempts) {
+            true => self.others(),
+            false => Others::default(),
+        };
+        let host = &mut self.politeness;
+        match decide(now, failed, &mut task.attempts, others, host) {
+            Decision::RetryAt(due) if self.given_up.is_none() => self.postpone(due, task),
+            Decision::RetryAt(_) => self.give_up(now, task, &cause, visitor),
+            Decision::GiveUp(reason) => {
+                let cause = cause.because(reason, host.retry_policy());
+                self.give_up(now, task, &cause, visitor);
+            }
+            Decision::GiveUpHost(reason) => {
+                let cause = cause.because(reason, host.retry_policy());
+                self.give_up_all(now, task, cause, visitor);
+            }
+        }
+    }
+
+    /// The same for an answer that may be better next time.
     pub(super) fn retry(
         &mut self,
         now: Instant,
@@ -23,24 +53,31 @@ impl HostCrawl {
         cause: Cause,
         visitor: &mut dyn Visitor,
     ) {
-        let policy = &self.policy.host.retry;
-        let wait = self.queue.back_off(task.attempts.made(), policy);
-        self.retry_after(now, task, cause, wait, visitor);
+        let failed = Failed::new(cause.class(), FailureScope::Request);
+        self.failed(now, task, failed, cause, visitor);
     }
 
-    fn retry_after(
+    /// The same for an answer that asks for fewer requests.
+    pub(super) fn throttled(
         &mut self,
         now: Instant,
         task: Task,
-        cause: Cause,
-        wait: Duration,
+        reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
-        let retry = &self.policy.host.retry;
-        let due = task.attempts.retry_at(now, wait, cause.class(), retry);
-        match due.filter(|_| self.given_up.is_none()) {
-            Some(due) => self.postpone(due, task),
-            None => self.give_up(now, task, &cause, visitor),
+        let failed = Failed::of_status(reply.status, reply.retry_after, reply.date);
+        let cause = Cause::Status(reply.status);
+        self.failed(now, task, failed, cause, visitor);
+    }
+
+    /// What is known of everything else.
+    fn others(&self) -> Others {
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let mut left = in_flight.chain(self.queue.postponed());
+        let mut postponed = self.queue.postponed();
+        Others {
+            any_throttled: postponed.any(|task| task.attempts.throttles() > 0),
+            all_stuck: !self.has_ready() && left.all(|task| is_stuck(&task.attempts)),
         }
     }
 
@@ -51,20 +88,6 @@ impl HostCrawl {
             _ => self.journal.written(task),
         };
         self.queue.postpone(due, task);
-    }
-
-    /// The host could not be reached.
-    pub(super) fn absent(
-        &mut self,
-        now: Instant,
-        task: Task,
-        cause: Cause,
-        visitor: &mut dyn Visitor,
-    ) {
-        match self.politeness.handle_absent(now, task.attempts.sent_at()) {
-            true => self.give_up_all(now, task, cause, visitor),
-            false => self.retry_after(now, task, cause, Duration::ZERO, visitor),
-        }
     }
 
     /// Gives up this task, and everything that waits.
@@ -80,13 +103,6 @@ impl HostCrawl {
             self.give_up(now, task, &cause, visitor);
         }
         self.give_up_rest(now, cause, visitor);
-    }
-
-    /// Gives up everything that waits, once the host has asked for a pause that nobody waits for.
-    pub fn give_up_if_closed(&mut self, now: Instant, visitor: &mut dyn Visitor) {
-        if let Some(wait) = self.politeness.closed().filter(|_| self.given_up.is_none()) {
-            self.give_up_rest(now, Cause::LongPause(wait), visitor);
-        }
     }
 
     /// Gives up everything that waits, here or on the disk.
@@ -126,54 +142,6 @@ impl HostCrawl {
     ) {
         self.journal.forget(task.number);
         self.give_up(now, task, cause, visitor);
-    }
-
-    /// The host asked for less. That is no attempt of the URL's, but everything waits.
-    pub(super) fn throttled(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
-        let cause = Cause::Status(reply.status);
-        let before = task.attempts.handle_throttled(now);
-        if reply.status == 503
-            && task.attempts.throttles() > FREE_THROTTLES
-            && (self.politeness.is_good_since(before)
-                || self.politeness.is_good_since(None) && self.only_throttled_are_left())
-        {
-            // Others have been answered all the while: the host has time, and this URL fails.
-            self.politeness.handle_refused_alone();
-            return self.retry(now, task, cause, visitor);
-        }
-        task.attempts.discount();
-        let asked_for = reply.retry_after;
-        let asked_for = asked_for.and_then(|value| retry_after(value, reply.date));
-        let throttles = task.attempts.throttles();
-        let wait = self.policy.host.retry.throttle_pause(throttles, asked_for);
-        // One URL alone that is refused again and again says little about the others.
-        let is_throttled = |task: &Task| task.attempts.throttles() > 0;
-        let is_telling = throttles <= FREE_THROTTLES || self.queue.postponed().any(is_throttled);
-        let throttled = Throttled {
-            sent_at: task.attempts.sent_at(),
-            wait,
-            is_telling,
-        };
-        self.politeness.handle_throttled(now, throttled);
-        if self.politeness.closed().is_some() {
-            return self.give_up_all(now, task, Cause::LongPause(wait), visitor);
-        }
-        // Others first: whether they are answered tells if it is the host or this URL.
-        let wait = wait + self.policy.host.retry.first_pause;
-        self.retry_after(now, task, cause, wait, visitor);
-    }
-
-    /// Whether everything else has been answered.
-    fn only_throttled_are_left(&self) -> bool {
-        let in_flight = self.in_flight.values().map(|(task, _)| task);
-        let mut left = in_flight.chain(self.queue.postponed());
-        !self.has_ready() && left.all(|task| task.attempts.throttles() >= FREE_THROTTLES)
     }
 
     /// Why nothing can be sent at `now`, if something waits to be.

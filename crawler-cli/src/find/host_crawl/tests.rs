@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::probes::MOST_PARTIAL;
 use super::*;
+use crate::crawl::failure::FailureScope;
 use crate::find::found::{Found, Saved};
 use crate::find::link::Link;
 use crate::find::listing::PageLimits;
@@ -36,6 +37,7 @@ enum Answer {
 fn plain() -> Policy {
     let mut policy = Policy::default();
     policy.host.robots = false;
+    // Pauses of known length.
     policy.host.retry.jitter = 0.0;
     policy
 }
@@ -357,6 +359,7 @@ fn retry_after_pauses_the_whole_host_and_is_never_cut() {
         ("Sun, 06 Nov 1994 08:49:40 GMT", 3_000),
         ("Sun, 06 Nov 1994 08:00:00 GMT", 500),
         ("120", 120_000),
+        ("Sun, 06 Nov 1994 08:51:37 GMT", 120_000),
         ("soon", 500),
         ("-1", 500),
         ("", 500),
@@ -381,39 +384,67 @@ fn retry_after_pauses_the_whole_host_and_is_never_cut() {
     }
 }
 
-/// The trap: a host that asks for hours is waited for, or asked again sooner.
-#[test]
-fn a_pause_beyond_the_patience_ends_the_host_at_once() {
-    for value in ["901", "99999", "99999999999999999999999"] {
-        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
-            "/" => page(&["a/", "b/"]),
-            _ => Answer::Later(429, value),
-        });
-        assert_eq!(outcome.targets(), ["/", "/b/"], "{value}");
-        let urls: Vec<&str> = outcome.unread.iter().map(|(url, _)| url.as_str()).collect();
-        assert_eq!(urls, ["http://h:8080/b/", "http://h:8080/a/"]);
-        for (_, cause) in &outcome.unread {
-            assert!(cause.contains("longer than --patience"), "{cause}");
-        }
-    }
-}
-
-/// The trap: a cache that is purged answers 410 for minutes, and a whole tree is taken for gone.
+/// The trap: a cache that is purged answers 410 for some time, and a tree is taken for gone; or what is gone holds up the
+/// rest.
 #[test]
 fn what_is_gone_is_asked_for_again_before_it_is_reported() {
-    for (failures, asked) in [(3, 4), (usize::MAX, 10)] {
-        let mut left = failures;
+    for (answers_of_gone, times) in [(1, &[1, 5_002][..]), (9, &[1, 5_002, 10_003])] {
+        let mut left = answers_of_gone;
         let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
-            "/" => page(&["a/"]),
-            _ if left > 0 => {
+            "/" => page(&["a/", "b/"]),
+            "/b/" if left > 0 => {
                 left -= 1;
                 Answer::Status(410)
             }
             _ => page(&["x"]),
         });
-        assert_eq!(outcome.times("/a/").len(), asked);
-        assert_eq!(outcome.unread.is_empty(), failures == 3);
+        assert_eq!(outcome.times("/b/"), times);
+        assert_eq!(outcome.times("/a/"), [2]);
+        assert_eq!(outcome.unread.is_empty(), answers_of_gone == 1);
     }
+}
+
+/// The trap: one URL that asks for hours is waited for, asked again sooner, or takes all others with it.
+#[test]
+fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
+    for (status, value, seconds) in [
+        (429, "120", "120"),
+        (503, "Sun, 06 Nov 1994 08:51:37 GMT", "120"),
+        (429, "99999999999999999999999", "18446744073709551615"),
+    ] {
+        let mut crawl = Crawl::of(&["/"]);
+        crawl.policy.host.retry.patience = Duration::from_secs(60);
+        let outcome = crawl.run(|_, _, target| match target {
+            "/" => page(&["a/", "b/"]),
+            "/b/" => Answer::Later(status, value),
+            _ => page(&["x"]),
+        });
+        let cause = format!(
+            "the server answered {status} and asks to wait {seconds} s, which ends after the patience of 60 s"
+        );
+        assert_eq!(
+            outcome.unread,
+            [("http://h:8080/b/".to_owned(), cause)],
+            "{value}"
+        );
+        assert_eq!(outcome.times("/b/"), [1]);
+        // Not one second is waited for the sake of a host that has time for others.
+        assert!(outcome.times("/a/")[0] < 1000);
+    }
+}
+
+/// The trap: a host that has time for nobody is asked for each of its directories.
+#[test]
+fn a_host_that_asks_all_for_long_waits_is_given_up_with_every_url_named() {
+    let names: Vec<String> = (0..1000).map(|i| format!("d{i}/")).collect();
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => Answer::Page(names.clone()),
+        _ => Answer::Later(503, "3600"),
+    });
+    assert_eq!(outcome.log.len(), 1 + 4);
+    assert_eq!(outcome.unread.len(), 1000);
+    let is_named = |(_, cause): &(String, String)| cause.contains("asks to wait 3600 s");
+    assert!(outcome.unread.iter().all(is_named));
 }
 
 /// The trap: a host that refuses requests gets as many again, until URLs are given up.
@@ -510,7 +541,7 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
     let (mut waiting, mut most) = (0usize, 0);
     let mut crawl = Crawl::of(&["/"]);
     let retry = &mut crawl.policy.host.retry;
-    retry.first_pause = retry.longest_pause;
+    retry.first_pause = Duration::from_secs(60);
     let outcome = crawl.run(|_, _, target| {
         if target == "/" {
             return Answer::Page(names.clone());

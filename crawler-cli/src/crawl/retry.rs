@@ -1,0 +1,332 @@
+//! What becomes of a URL after a failed request: it is requested again later, or given up, alone or with all others of its
+//! host. One set of rules for everything that is requested. Pure: time is an argument.
+//!
+//! [`RetryPolicy`](super::policy::RetryPolicy) has the numbers.
+
+use std::time::{Duration, Instant};
+
+use super::failure::FailureScope;
+use super::politeness::{self, Politeness, Throttled};
+use super::retry_queue::Attempts;
+use super::stats::Class;
+
+/// How a request failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed {
+    /// The class of the failure.
+    pub class: Class,
+    /// What it says about the next attempt.
+    pub scope: FailureScope,
+    /// The time in `Retry-After`.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failed {
+    /// Without a `Retry-After`.
+    pub fn new(class: Class, scope: FailureScope) -> Self {
+        Self {
+            class,
+            scope,
+            retry_after: None,
+        }
+    }
+
+    /// By a status that may be another one next time, `Retry-After`, and `Date`.
+    pub fn of_status(status: u16, retry_after: Option<&[u8]>, date: Option<&[u8]>) -> Self {
+        Self {
+            retry_after: retry_after.and_then(|value| politeness::retry_after(value, date)),
+            ..Self::new(Class::Status(status), FailureScope::Request)
+        }
+    }
+}
+
+/// What is known of the other URLs of the host that are under way or wait. Counts only for a URL that [is
+/// stuck](is_stuck).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Others {
+    /// At least one of those that wait was answered by 429 or 503.
+    pub any_throttled: bool,
+    /// All of them are stuck too.
+    pub all_stuck: bool,
+}
+
+/// What becomes of a URL after a failed request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Decision {
+    /// It is requested again, not before this time.
+    RetryAt(Instant),
+    /// It is given up.
+    GiveUp(Reason),
+    /// It is given up, and all other URLs of its host.
+    GiveUpHost(Reason),
+}
+
+/// Why a URL is not requested again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reason {
+    /// The failure will not pass, or that was the last attempt.
+    Failure,
+    /// The server asked for this wait, which ends later than the policy's patience.
+    LongWait(Duration),
+}
+
+/// Decides about a URL after a failed request, and tells the host's politeness what the failure says about the host.
+pub fn decide(
+    now: Instant,
+    failed: Failed,
+    attempts: &mut Attempts,
+    others: Others,
+    host: &mut Politeness,
+) -> Decision {
+    match failed.scope {
+        _ if matches!(failed.class, Class::Status(429 | 503)) => {
+            throttled(now, failed, attempts, others, host)
+        }
+        FailureScope::Final => Decision::GiveUp(Reason::Failure),
+        FailureScope::Request => back_off(now, failed, attempts, host),
+        FailureScope::HostFinal if !host.has_replied() => Decision::GiveUpHost(Reason::Failure),
+        FailureScope::Host | FailureScope::HostFinal => {
+            match host.handle_absent(now, attempts.sent_at(), failed.class) {
+                true => Decision::GiveUpHost(Reason::Failure),
+                // The pause of the host is pause enough.
+                false => retry_after(now, Duration::ZERO, failed, attempts, host),
+            }
+        }
+    }
+}
+
+/// Whether a URL was answered by 429 or 503 so often that it may be at fault itself.
+pub fn is_stuck(attempts: &Attempts) -> bool {
+    attempts.throttles() >= FREE_THROTTLES
+}
+
+/// The host asked for less. That is no attempt of the URL's, but everything waits.
+fn throttled(
+    now: Instant,
+    failed: Failed,
+    attempts: &mut Attempts,
+    others: Others,
+    host: &mut Politeness,
+) -> Decision {
+    let was_stuck = is_stuck(attempts);
+    let before = attempts.handle_throttled(now);
+    let others_are_answered =
+        host.is_good_since(before) || host.is_good_since(None) && others.all_stuck;
+    if failed.class == Class::Status(503) && was_stuck && others_are_answered {
+        // The host has time, and this URL fails.
+        host.handle_refused_alone();
+        return back_off(now, failed, attempts, host);
+    }
+    attempts.discount();
+    let patience = host.retry_policy().patience;
+    let is_long = |wait: &Duration| *wait > patience || now.checked_add(*wait).is_none();
+    if let Some(wait) = failed.retry_after.filter(is_long) {
+        // As good as away, if all URLs are answered so; but it may be this URL alone.
+        return match host.handle_long_wait(now, attempts.sent_at()) {
+            true => Decision::GiveUpHost(Reason::LongWait(wait)),
+            false => Decision::GiveUp(Reason::LongWait(wait)),
+        };
+    }
+    let (throttles, random) = (attempts.throttles(), host.random_number());
+    let policy = host.retry_policy();
+    let wait = policy.throttle_pause(throttles, failed.retry_after, random);
+    let throttled = Throttled {
+        sent_at: attempts.sent_at(),
+        wait,
+        // One URL alone that is refused again and again says little about the others.
+        is_telling: !was_stuck || others.any_throttled,
+    };
+    host.handle_throttled(now, throttled);
+    // Others first: whether they are answered tells if it is the host or this URL.
+    let wait = wait + host.retry_policy().first_pause;
+    match retry_after(now, wait, failed, attempts, host) {
+        Decision::GiveUp(_) if host.retry_policy().retries(failed.class) => {
+            Decision::GiveUp(failed.retry_after.map_or(Reason::Failure, Reason::LongWait))
+        }
+        decision => decision,
+    }
+}
+
+/// Tries again after the usual pause, unless that was the last attempt.
+fn back_off(
+    now: Instant,
+    failed: Failed,
+    attempts: &mut Attempts,
+    host: &mut Politeness,
+) -> Decision {
+    let random = host.random_number();
+    let policy = host.retry_policy();
+    let wait = match failed.class {
+        Class::Status(410) if attempts.handle_gone() >= policy.gone_attempts.get() => {
+            return Decision::GiveUp(Reason::Failure);
+        }
+        Class::Status(410) => policy.pause_after_gone(random),
+        _ => policy.back_off(attempts.made(), random),
+    };
+    retry_after(now, wait, failed, attempts, host)
+}
+
+fn retry_after(
+    now: Instant,
+    wait: Duration,
+    failed: Failed,
+    attempts: &Attempts,
+    host: &Politeness,
+) -> Decision {
+    let due = attempts.retry_at(now, wait, failed.class, host.retry_policy());
+    due.map_or(Decision::GiveUp(Reason::Failure), Decision::RetryAt)
+}
+
+/// 503s for one URL that are taken for the host's, although others are answered.
+const FREE_THROTTLES: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::crawl::policy::{HostPolicy, RetryClass, RetryPolicy};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn throttled(status: u16, seconds: u64) -> Failed {
+        let seconds = seconds.to_string();
+        Failed::of_status(status, Some(seconds.as_bytes()), None)
+    }
+
+    fn patience(patience: Duration) -> RetryPolicy {
+        RetryPolicy {
+            patience,
+            ..RetryPolicy::default()
+        }
+    }
+
+    /// The first attempt at a URL of a host that was not asked before.
+    fn first_attempt(retry: RetryPolicy) -> (Attempts, Politeness, Instant) {
+        let policy = HostPolicy {
+            retry,
+            ..HostPolicy::default()
+        };
+        let (mut attempts, mut host) = (Attempts::default(), Politeness::new(&policy));
+        let now = Instant::now();
+        host.handle_sent(now);
+        attempts.handle_sent(now);
+        host.handle_over();
+        (attempts, host, now)
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_never_cut() {
+        for seconds in [120, 800] {
+            let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 900));
+            let wait = SECOND * seconds as u32;
+            let decision = decide(
+                now,
+                throttled(429, seconds),
+                &mut attempts,
+                Others::default(),
+                &mut host,
+            );
+            // Others of the host first.
+            let first_pause = host.retry_policy().first_pause;
+            assert_eq!(decision, Decision::RetryAt(now + wait + first_pause));
+            assert_eq!(host.held_until(now), Some(now + wait));
+        }
+    }
+
+    #[test]
+    fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
+        for (longest, seconds) in [(SECOND * 60, 120), (Duration::MAX, u64::MAX)] {
+            let (mut attempts, mut host, now) = first_attempt(patience(longest));
+            let asked_for = Duration::from_secs(seconds);
+            let failed = throttled(503, seconds);
+            let mut decision = |host: &mut Politeness, now| {
+                attempts.handle_sent(now);
+                decide(now, failed, &mut attempts, Others::default(), host)
+            };
+            let reason = Reason::LongWait(asked_for);
+            let mut at = now;
+            for _ in 0..3 {
+                assert_eq!(decision(&mut host, at), Decision::GiveUp(reason));
+                at = host.held_until(at).expect("a short pause");
+                assert!(at < now + SECOND * 5);
+            }
+            // Not one URL alone: the host has time for none.
+            assert_eq!(decision(&mut host, at), Decision::GiveUpHost(reason));
+        }
+    }
+
+    /// A wait that fits the patience of a new URL may be too long for one that was asked for some time ago.
+    #[test]
+    fn the_patience_with_a_url_begins_with_its_first_request() {
+        let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 60));
+        let later = now + SECOND * 30;
+        attempts.handle_sent(later);
+        let decision = decide(
+            later,
+            throttled(429, 40),
+            &mut attempts,
+            Others::default(),
+            &mut host,
+        );
+        assert_eq!(decision, Decision::GiveUp(Reason::LongWait(SECOND * 40)));
+        assert_eq!(host.held_until(later), Some(later + SECOND * 40));
+    }
+
+    /// The trap: a cache that is purged answers 410 for some time, and thousands of URLs that are gone are each asked for ten
+    /// times.
+    #[test]
+    fn what_is_gone_is_requested_a_few_times_over_seconds() {
+        let gone = Failed::of_status(410, None, None);
+        for (attempts_at_most, expected) in [(10, 3), (2, 2), (1, 1)] {
+            let policy = RetryPolicy {
+                attempts: NonZeroU32::new(attempts_at_most).expect("not 0"),
+                ..RetryPolicy::default()
+            };
+            let (mut attempts, mut host, began) = first_attempt(policy);
+            let (mut now, mut made) = (began, 1);
+            let others = Others::default();
+            while let Decision::RetryAt(due) = decide(now, gone, &mut attempts, others, &mut host) {
+                assert!((SECOND * 5 / 2..=SECOND * 5).contains(&(due - now)));
+                // Nothing else waits.
+                assert_eq!(host.held_until(now), None);
+                now = due;
+                attempts.handle_sent(now);
+                made += 1;
+            }
+            assert_eq!(made, expected);
+        }
+    }
+
+    /// The trap: 503 of a class that is not retried still says that the host has no time.
+    #[test]
+    fn a_class_that_is_switched_off_is_final_for_the_url_alone() {
+        for (class, failed) in [
+            (RetryClass::Throttled, throttled(503, 7)),
+            (RetryClass::ServerError, throttled(500, 7)),
+            (
+                RetryClass::Broken,
+                Failed::new(Class::Broken, FailureScope::Request),
+            ),
+        ] {
+            let mut policy = RetryPolicy::default();
+            policy.classes.remove(&class);
+            let (mut attempts, mut host, now) = first_attempt(policy);
+            let decision = decide(now, failed, &mut attempts, Others::default(), &mut host);
+            assert_eq!(decision, Decision::GiveUp(Reason::Failure), "{class:?}");
+            let paused = (class == RetryClass::Throttled).then_some(now + SECOND * 7);
+            assert_eq!(host.held_until(now), paused);
+        }
+    }
+
+    /// The trap: each URL of a host that is away is requested once.
+    #[test]
+    fn a_host_that_is_away_is_given_up_at_once_if_that_is_not_retried() {
+        let mut policy = RetryPolicy::default();
+        policy.classes.remove(&RetryClass::Connect);
+        let (mut attempts, mut host, now) = first_attempt(policy);
+        let away = Failed::new(Class::Connect, FailureScope::Host);
+        let decision = decide(now, away, &mut attempts, Others::default(), &mut host);
+        assert_eq!(decision, Decision::GiveUpHost(Reason::Failure));
+    }
+}
