@@ -258,10 +258,10 @@ impl<W: HostWork> Scheduler<W> {
     /// Reads from a body. Returns its host if the body ended.
     fn read_body(&mut self, call: CallId, shared: &mut W::Shared<'_>) -> Option<HostId> {
         for _ in 0..BUFFERS_AT_ONCE {
-            let (stream, came, progress) = self.streams.read(call, &mut self.calls)?;
+            let (stream, received, progress) = self.streams.read(call, &mut self.calls)?;
             let (now, host, id) = (Instant::now(), stream.host, stream.id);
-            if came > 0 {
-                W::stats(shared).handle_bytes(now, host.0, came);
+            if received > 0 {
+                W::stats(shared).handle_bytes(now, host.0, received);
             }
             let work = self.hosts.work(host);
             let is_wanted = stream.wanted == Body::Wanted;

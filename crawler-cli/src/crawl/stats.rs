@@ -41,7 +41,7 @@ impl Stats {
     }
 
     /// Continues the counts of an earlier run.
-    pub(crate) fn go_on(&mut self, before: Totals) {
+    pub(crate) fn resume(&mut self, before: Totals) {
         self.failed = before.failed.iter().copied().collect();
         self.unread = before.unread.iter().copied().collect();
         self.held = before.held;

@@ -27,7 +27,7 @@ pub(super) struct Stream {
     /// The exchange up to the head.
     pub(super) exchange: Exchange,
     /// Bytes of the body received so far; they are counted as they arrive.
-    came: u64,
+    received: u64,
     /// Why the body is incomplete.
     pub(super) failure: Option<Class>,
     pub(super) wanted: Body,
@@ -63,7 +63,7 @@ impl Stream {
             id,
             status,
             exchange,
-            came: 0,
+            received: 0,
             failure: None,
             wanted,
             left: MOST_UNWANTED,
@@ -74,7 +74,7 @@ impl Stream {
     /// The exchange without the bytes that were already counted.
     pub(super) fn rest(&self) -> Exchange {
         Exchange {
-            bytes: self.exchange.bytes.saturating_sub(self.came),
+            bytes: self.exchange.bytes.saturating_sub(self.received),
             ..self.exchange
         }
     }
@@ -135,10 +135,10 @@ impl Streams {
     ) -> Option<(&mut Stream, u64, Progress<'_>)> {
         self.buffer.resize(BUFFER, 0);
         let stream = self.all.get_mut(&call)?;
-        let before = stream.came;
+        let before = stream.received;
         let progress = match calls.read_body(call, &mut self.buffer) {
             Ok(Read::Data(n)) => {
-                stream.came += n as u64;
+                stream.received += n as u64;
                 if stream.wanted == Body::Wanted {
                     Progress::Data(&self.buffer[..n])
                 } else if n <= stream.left {
@@ -162,8 +162,8 @@ impl Streams {
                 Progress::Failed(error)
             }
         };
-        let came = stream.came - before;
-        Some((stream, came, progress))
+        let received = stream.received - before;
+        Some((stream, received, progress))
     }
 }
 

@@ -136,7 +136,7 @@ impl Question {
         match response.status() {
             200..=299 => match changed(&response) {
                 Some(seconds) => Answer::Changed(seconds),
-                None => Answer::Never("the server does not say when it was changed".into()),
+                None => Answer::Never("the server sends no Last-Modified".into()),
             },
             301 | 302 | 303 | 307 | 308 => match self.redirected(&response) {
                 Some(url) => Answer::Otherwise(Self {

@@ -109,7 +109,7 @@ impl<'r> Run<'r> {
     }
 
     /// The client failed. A saved search can be continued, so it is not finished.
-    pub(super) fn broken(&mut self) {
+    pub(super) fn client_failed(&mut self) {
         self.events.summary.failed += 1;
         if self.events.state.is_some() {
             self.events.summary.ending = Ending::Stopped;
@@ -117,17 +117,17 @@ impl<'r> Run<'r> {
     }
 
     /// The state could not be saved: the search ends.
-    pub(super) fn unkept(&mut self, error: &StateError) {
+    pub(super) fn state_failed(&mut self, error: &StateError) {
         self.events.summary.failed += 1;
         self.events.emit(Event::Unkept(error));
         self.events.summary.ending = Ending::Stopped;
     }
 
     /// Updates the counts, shows progress and commits.
-    pub(super) fn turn(&mut self, counts: Counts, downloads: DownloadCounts) {
+    pub(super) fn update(&mut self, counts: Counts, downloads: DownloadCounts) {
         self.events.summary.counts = counts;
         self.events.summary.downloads = downloads;
-        self.events.turn();
+        self.events.update();
     }
 
     /// Performs the actions that were postponed to the end, unless the search was stopped.
@@ -135,7 +135,7 @@ impl<'r> Run<'r> {
         if self.events.summary.ending != Ending::Stopped {
             let events = &mut self.events;
             self.actor.finish(&mut |effect| events.effect(effect, None));
-            self.events.turn();
+            self.events.update();
         }
         self.events.end()
     }
@@ -225,7 +225,7 @@ pub(super) struct Events<'r> {
     before: Duration,
     /// The processor time of the thread at the start of the search.
     cpu_began: Duration,
-    /// `counts` and `elapsed` are as of the last [`turn`](Self::turn); the rest is always up to date.
+    /// `counts` and `elapsed` are as of the last [`update`](Self::update); the rest is always up to date.
     pub(super) summary: Summary,
 }
 
@@ -258,13 +258,13 @@ impl<'r> Events<'r> {
     }
 
     /// Continues the counts of an earlier run.
-    pub(super) fn go_on(&mut self, tally: Tally) {
+    pub(super) fn resume(&mut self, tally: Tally) {
         let summary = &mut self.summary;
         summary.resumed = true;
         summary.matched = tally.matched;
         summary.undecided = tally.undecided;
         summary.failed = tally.failed;
-        summary.stats.go_on(tally.totals);
+        summary.stats.resume(tally.totals);
         self.before = tally.elapsed;
     }
 
@@ -288,7 +288,7 @@ impl<'r> Events<'r> {
         }
     }
 
-    fn turn(&mut self) {
+    fn update(&mut self) {
         self.summary.elapsed = self.elapsed();
         let cpu = cpu_time().saturating_sub(self.cpu_began);
         self.summary.stats.handle_cpu(cpu);
@@ -338,7 +338,7 @@ impl<'r> Events<'r> {
                     self.emit(Event::Output { found, bytes });
                 }
             }
-            Effect::Flush => self.turn(),
+            Effect::Flush => self.update(),
             Effect::Idle(time) => thread::sleep(time),
             Effect::Failed(error) => self.failed(&error),
         }

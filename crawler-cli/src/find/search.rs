@@ -46,7 +46,7 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         let restored = restore(&mut hosts, &mut state, &plan, &mut shared);
         shared.run.events.state = Some(state);
         if let Err(error) = restored {
-            shared.run.unkept(&error);
+            shared.run.state_failed(&error);
             return shared.run;
         }
     }
@@ -60,14 +60,14 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
                 shared,
             };
             search.run();
-            search.turn();
+            search.update();
             search.shared.run
         }
         Err(error) => {
             let cause = Cause::Transfer(Box::new(error));
             abandon(&mut hosts, &cause, &mut shared.run);
-            shared.run.broken();
-            shared.run.turn(counts(&hosts), downloads(&hosts));
+            shared.run.client_failed();
+            shared.run.update(counts(&hosts), downloads(&hosts));
             shared.run
         }
     }
@@ -125,7 +125,7 @@ fn restore(
     shared: &mut Shared<'_>,
 ) -> Result<(), StateError> {
     if state.is_resumed() {
-        shared.run.events.go_on(state.tally()?);
+        shared.run.events.resume(state.tally()?);
     }
     for root in state.further_hosts(hosts.len())? {
         host_of(hosts, &root, plan, shared);
@@ -152,7 +152,7 @@ impl Search<'_, '_> {
     fn run(&mut self) {
         loop {
             if let Err(error) = self.take_back() {
-                return self.shared.run.unkept(&error);
+                return self.shared.run.state_failed(&error);
             }
             self.scheduler.submit_all(&mut self.shared);
             // A search that was stopped while it handled a reply does not save that reply, and handles it again.
@@ -160,25 +160,25 @@ impl Search<'_, '_> {
                 return;
             }
             if let Err(error) = self.keep() {
-                return self.shared.run.unkept(&error);
+                return self.shared.run.state_failed(&error);
             }
             if self.is_done() {
                 return;
             }
             self.note_waiting();
-            self.turn();
+            self.update();
             if self.is_done() {
                 return;
             }
             if let Err(error) = self.wait() {
                 let cause = Cause::Transfer(Box::new(error));
                 abandon(self.scheduler.hosts(), &cause, &mut self.shared.run);
-                return self.shared.run.broken();
+                return self.shared.run.client_failed();
             }
         }
     }
 
-    fn turn(&mut self) {
+    fn update(&mut self) {
         let hosts = self.scheduler.hosts();
         if let Some(files) = &mut self.shared.files {
             files.hosts = hosts
@@ -186,7 +186,7 @@ impl Search<'_, '_> {
                 .filter(|host| !host.downloads.is_done())
                 .count();
         }
-        self.shared.run.turn(counts(hosts), downloads(hosts));
+        self.shared.run.update(counts(hosts), downloads(hosts));
     }
 
     /// After `-quit`, the downloads that were found before still complete.
@@ -254,7 +254,7 @@ impl Search<'_, '_> {
         let now = Instant::now();
         let due = self.scheduler.poll_timeout(now, &self.shared);
         let until_due = due.map(|due| due.saturating_duration_since(now));
-        let mut timeout = until_due.map_or(TURN, |wait| wait.min(TURN));
+        let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
         if self.scheduler.has_more() || self.wants_back() {
             timeout = Duration::ZERO;
         }
@@ -356,4 +356,4 @@ fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, run: &mut Run<'_>) {
 const MOST_HOSTS: usize = 10_000;
 
 /// The longest time between two updates of progress, and until a stop is noticed.
-const TURN: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -28,9 +28,9 @@ pub struct State {
     /// Whether the database had a search to continue.
     resumed: bool,
     /// Whether the transaction of this iteration has begun.
-    in_turn: bool,
+    in_transaction: bool,
     /// Whether something could not be saved; nothing is saved after that.
-    is_broken: bool,
+    has_failed: bool,
     /// The numbers of this iteration, as JSON.
     tally: Option<String>,
 }
@@ -41,8 +41,8 @@ impl State {
     /// # Errors
     /// The file cannot be read or written, belongs to another search, or is in use.
     pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
-        let wrong = |what| StateError::new(path, what);
-        let sql = |error| StateError::new(path, What::Sqlite(error));
+        let wrong = |kind| StateError::new(path, kind);
+        let sql = |error| StateError::new(path, StateErrorKind::Sqlite(error));
         // Readable for the user only: URLs can be secret.
         let file = OpenOptions::new()
             .create(true)
@@ -50,7 +50,7 @@ impl State {
             .write(true)
             .mode(0o600)
             .open(path);
-        file.map_err(|error| wrong(What::Io(error)))?;
+        file.map_err(|error| wrong(StateErrorKind::Io(error)))?;
         let db = Connection::open(path).map_err(sql)?;
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(sql)?;
@@ -67,7 +67,7 @@ impl State {
         match version {
             0 if tables == 0 => db.execute_batch(SCHEMA).map_err(sql)?,
             VERSION => {}
-            _ => return Err(wrong(What::Foreign)),
+            _ => return Err(wrong(StateErrorKind::Foreign)),
         }
         let stored: Option<String> = db
             .query_row("SELECT identity FROM search", [], |row| row.get(0))
@@ -75,7 +75,7 @@ impl State {
             .map_err(sql)?;
         match &stored {
             Some(stored) if stored != identity => {
-                return Err(wrong(What::OtherSearch(stored.clone())));
+                return Err(wrong(StateErrorKind::OtherSearch(stored.clone())));
             }
             Some(_) => {}
             None => {
@@ -91,8 +91,8 @@ impl State {
             path: path.to_owned(),
             db,
             resumed,
-            in_turn: false,
-            is_broken: false,
+            in_transaction: false,
+            has_failed: false,
             tally: None,
         })
     }
@@ -131,7 +131,7 @@ impl State {
         };
         let further = further().map_err(|error| self.sql(error))?;
         let url = |text: String| {
-            let damaged = |_| StateError::new(&self.path, What::Damaged(text.clone()));
+            let damaged = |_| StateError::new(&self.path, StateErrorKind::Damaged(text.clone()));
             Url::parse(&text).map_err(damaged)
         };
         further.into_iter().map(url).collect()
@@ -155,7 +155,7 @@ impl State {
     ) -> Result<T, StateError> {
         match column.map_err(|error| self.sql(error))? {
             Some(text) => serde_json::from_str(&text)
-                .map_err(|_| StateError::new(&self.path, What::Damaged(text))),
+                .map_err(|_| StateError::new(&self.path, StateErrorKind::Damaged(text))),
             None => Ok(T::default()),
         }
     }
@@ -167,7 +167,7 @@ impl State {
     pub(super) fn restore(&mut self, host: usize, crawl: &mut HostCrawl) -> Result<(), StateError> {
         match self.saved(host).map_err(|error| self.sql(error))? {
             Some(saved) => {
-                let damaged = |text| StateError::new(&self.path, What::Damaged(text));
+                let damaged = |text| StateError::new(&self.path, StateErrorKind::Damaged(text));
                 crawl.restore(saved).map_err(damaged)
             }
             None => {
@@ -223,7 +223,7 @@ impl State {
         wanted: usize,
     ) -> Result<Vec<(u64, String)>, StateError> {
         let taken = self.taken_back(signed(host as u64), wanted);
-        taken.map_err(|error| self.give_up(What::Sqlite(error)))
+        taken.map_err(|error| self.give_up(StateErrorKind::Sqlite(error)))
     }
 
     fn taken_back(&mut self, host: i64, wanted: usize) -> rusqlite::Result<Vec<(u64, String)>> {
@@ -245,13 +245,13 @@ impl State {
 
     /// An error for this text in the file, which cannot be understood.
     pub(super) fn damaged(&mut self, text: String) -> StateError {
-        self.give_up(What::Damaged(text))
+        self.give_up(StateErrorKind::Damaged(text))
     }
 
     /// Adds the changes of a host crawl to the transaction. The crawl may then leave tasks on disk only.
     pub(super) fn stage(&mut self, host: usize, crawl: &mut HostCrawl) -> Result<(), StateError> {
         self.staged(host, crawl)
-            .map_err(|error| self.give_up(What::Sqlite(error)))
+            .map_err(|error| self.give_up(StateErrorKind::Sqlite(error)))
     }
 
     fn staged(&mut self, host: usize, crawl: &mut HostCrawl) -> rusqlite::Result<()> {
@@ -364,7 +364,7 @@ impl State {
         }
         let tally = text(&downloads.tally());
         self.staged_downloads(signed(host as u64), &changes, &tally)
-            .map_err(|error| self.give_up(What::Sqlite(error)))
+            .map_err(|error| self.give_up(StateErrorKind::Sqlite(error)))
     }
 
     fn staged_downloads(
@@ -409,13 +409,13 @@ impl State {
     }
 
     /// Rolls the transaction back. Nothing is saved after that.
-    fn give_up(&mut self, what: What) -> StateError {
-        self.is_broken = true;
-        if std::mem::take(&mut self.in_turn) {
+    fn give_up(&mut self, kind: StateErrorKind) -> StateError {
+        self.has_failed = true;
+        if std::mem::take(&mut self.in_transaction) {
             // SQLite may have rolled it back itself.
             let _ = self.db.execute_batch("ROLLBACK");
         }
-        StateError::new(&self.path, what)
+        StateError::new(&self.path, kind)
     }
 
     /// Notes that the last results have been written.
@@ -429,7 +429,7 @@ impl State {
     }
 
     fn begin(&mut self) -> rusqlite::Result<()> {
-        if !std::mem::replace(&mut self.in_turn, true) {
+        if !std::mem::replace(&mut self.in_transaction, true) {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
         }
         Ok(())
@@ -440,11 +440,11 @@ impl State {
     /// # Errors
     /// The file cannot be written. The results must not be written then.
     pub fn commit(&mut self, results: &[u8], place: Option<u64>) -> Result<(), StateError> {
-        if self.is_broken {
-            return Err(StateError::new(&self.path, What::Broken));
+        if self.has_failed {
+            return Err(StateError::new(&self.path, StateErrorKind::Broken));
         }
         let commit = |own: &mut Self| {
-            if !own.in_turn && results.is_empty() {
+            if !own.in_transaction && results.is_empty() {
                 return Ok(());
             }
             own.begin()?;
@@ -454,7 +454,7 @@ impl State {
                 place.map(signed),
                 own.tally
             ])?;
-            own.in_turn = false;
+            own.in_transaction = false;
             own.db.execute_batch("COMMIT")
         };
         commit(self).map_err(|error| self.sql(error))
@@ -467,11 +467,11 @@ impl State {
     pub fn remove(self) -> Result<(), StateError> {
         let path = self.path;
         drop(self.db);
-        fs::remove_file(&path).map_err(|error| StateError::new(&path, What::Io(error)))
+        fs::remove_file(&path).map_err(|error| StateError::new(&path, StateErrorKind::Io(error)))
     }
 
     fn sql(&self, error: rusqlite::Error) -> StateError {
-        StateError::new(&self.path, What::Sqlite(error))
+        StateError::new(&self.path, StateErrorKind::Sqlite(error))
     }
 }
 
@@ -479,11 +479,11 @@ impl State {
 #[derive(Debug)]
 pub struct StateError {
     path: PathBuf,
-    what: What,
+    kind: StateErrorKind,
 }
 
 #[derive(Debug)]
-enum What {
+enum StateErrorKind {
     Io(io::Error),
     Sqlite(rusqlite::Error),
     Foreign,
@@ -493,10 +493,10 @@ enum What {
 }
 
 impl StateError {
-    fn new(path: &Path, what: What) -> Self {
+    fn new(path: &Path, kind: StateErrorKind) -> Self {
         Self {
             path: path.to_owned(),
-            what,
+            kind,
         }
     }
 }
@@ -504,23 +504,27 @@ impl StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
-        match &self.what {
-            What::Io(error) => error.fmt(f),
-            What::Sqlite(error)
+        match &self.kind {
+            StateErrorKind::Io(error) => error.fmt(f),
+            StateErrorKind::Sqlite(error)
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
             {
                 f.write_str("another search is using it")
             }
-            What::Sqlite(error)
+            StateErrorKind::Sqlite(error)
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
             {
                 f.write_str("not the state of a search")
             }
-            What::Sqlite(error) => error.fmt(f),
-            What::Foreign => f.write_str("not the state of a search of this version"),
-            What::OtherSearch(identity) => write!(f, "the state of another search: {identity}"),
-            What::Damaged(text) => write!(f, "damaged: {text}"),
-            What::Broken => f.write_str("not all that was done could be kept"),
+            StateErrorKind::Sqlite(error) => error.fmt(f),
+            StateErrorKind::Foreign => f.write_str("not the state of a search of this version"),
+            StateErrorKind::OtherSearch(identity) => {
+                write!(f, "the state of another search: {identity}")
+            }
+            StateErrorKind::Damaged(text) => write!(f, "damaged: {text}"),
+            StateErrorKind::Broken => {
+                f.write_str("the progress of the search could not be saved completely")
+            }
         }
     }
 }
