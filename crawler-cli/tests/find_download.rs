@@ -863,6 +863,17 @@ fn temporary_failures_are_retried() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
+/// The trap: a server that asks for two minutes is asked again sooner, or waited for longer than the user wants.
+#[test]
+fn a_file_whose_wait_is_longer_than_the_patience_is_given_up_at_once() {
+    let server = one_file(|_, stream| send(stream, &response(503, "Retry-After: 120\r\n", "")));
+    let to = directory();
+    let output = download(&server, to.path(), &["--patience", "60"]);
+    let cause = "/x.iso: the server answered 503 and asks to wait 120 s, which ends after the patience of 60 s";
+    assert_failed(&output, cause);
+    assert_eq!(server.requests(), ["GET /", "GET /x.iso"]);
+}
+
 #[test]
 fn a_redirect_below_the_start_is_followed() {
     let server = one_file(|asked, stream| {

@@ -225,6 +225,43 @@ fn a_wait_that_is_longer_than_the_patience_ends_the_attempts_at_a_url() {
     );
 }
 
+/// A cache answers 410 once while it is purged, and a directory is gone for good.
+#[test]
+fn what_is_gone_is_requested_again_before_it_is_reported() {
+    let asked: Mutex<BTreeSet<String>> = Mutex::default();
+    let server = Script::start(move |request| {
+        let is_first = asked.lock().expect("no panic").insert(request.to_owned());
+        match request {
+            "GET /" => page(&["gone/", "purged/"]),
+            "GET /gone/" => response(410, "", ""),
+            "GET /purged/" if is_first => response(410, "", ""),
+            _ => page(&["f"]),
+        }
+    });
+    let mut policy = Policy::default();
+    policy.host.robots = false;
+    policy.host.retry.gone_pause = Duration::from_millis(10);
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    Find::new()
+        .start(&server.url("/"))
+        .expect("a URL")
+        .policy(policy)
+        .run(|event| {
+            match event {
+                Event::Found(entry) => found.push(entry.url.to_owned()),
+                Event::Unread(entry) => unread.push(format!("{}: {}", entry.url, entry.cause)),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+    assert!(found.contains(&server.url("/purged/f")), "{found:?}");
+    let gone = format!("{}: the server answered 410", server.url("/gone/"));
+    assert_eq!(unread, [gone]);
+    let requests = server.requests();
+    let count = |target: &str| requests.iter().filter(|line| *line == target).count();
+    assert_eq!((count("GET /gone/"), count("GET /purged/")), (3, 2));
+}
+
 /// `percent` of 100 responses are a reset, 500, 503 with `Retry-After`, a stall, or cut.
 fn unreliable(seed: u64, percent: u64) -> Script {
     let asked: Mutex<BTreeMap<String, u32>> = Mutex::default();
