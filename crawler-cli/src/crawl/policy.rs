@@ -21,7 +21,7 @@ pub struct HostPolicy {
     pub rate: Option<Rate>,
     /// The least time between two requests to the host. Default 0.
     pub min_delay: Duration,
-    /// The seed of what chance decides. Default: another one for each search.
+    /// The seed of the random part of pauses. Default: a different one for each search.
     pub seed: Option<u64>,
 }
 

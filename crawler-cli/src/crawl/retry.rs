@@ -88,7 +88,7 @@ pub fn decide(
         FailureScope::Host | FailureScope::HostFinal => {
             match host.handle_absent(now, attempts.sent_at(), failed.class) {
                 true => Decision::GiveUpHost(Reason::Failure),
-                // The pause of the host is pause enough.
+                // The pause of the host is long enough for the URL.
                 false => retry_after(now, Duration::ZERO, failed, attempts, host),
             }
         }
@@ -100,7 +100,7 @@ pub fn is_stuck(attempts: &Attempts) -> bool {
     attempts.throttles() >= FREE_THROTTLES
 }
 
-/// The host asked for less. That is no attempt of the URL's, but everything waits.
+/// The host refused the request by 429 or 503. This does not count as an attempt of the URL; all requests to the host wait.
 fn throttled(
     now: Instant,
     failed: Failed,
@@ -113,7 +113,7 @@ fn throttled(
     let others_are_answered =
         host.is_good_since(before) || host.is_good_since(None) && others.all_stuck;
     if failed.class == Class::Status(503) && was_stuck && others_are_answered {
-        // The host has time, and this URL fails.
+        // The host answers other URLs, so this URL has failed.
         host.handle_refused_alone();
         return back_off(now, failed, attempts, host);
     }
@@ -121,7 +121,7 @@ fn throttled(
     let patience = host.retry_policy().patience;
     let is_long = |wait: &Duration| *wait > patience || now.checked_add(*wait).is_none();
     if let Some(wait) = failed.retry_after.filter(is_long) {
-        // As good as away, if all URLs are answered so; but it may be this URL alone.
+        // The host counts as away if it answers several URLs like this; it may be this URL alone.
         return match host.handle_long_wait(now, attempts.sent_at()) {
             true => Decision::GiveUpHost(Reason::LongWait(wait)),
             false => Decision::GiveUp(Reason::LongWait(wait)),
@@ -133,11 +133,11 @@ fn throttled(
     let throttled = Throttled {
         sent_at: attempts.sent_at(),
         wait,
-        // One URL alone that is refused again and again says little about the others.
+        // A single URL that is refused again and again says little about the host.
         is_telling: !was_stuck || others.any_throttled,
     };
     host.handle_throttled(now, throttled);
-    // Others first: whether they are answered tells if it is the host or this URL.
+    // Other URLs go first: their answers show whether the host or this URL is at fault.
     let wait = wait + host.retry_policy().first_pause;
     match retry_after(now, wait, failed, attempts, host) {
         Decision::GiveUp(_) if host.retry_policy().retries(failed.class) => {
@@ -177,7 +177,7 @@ fn retry_after(
     due.map_or(Decision::GiveUp(Reason::Failure), Decision::RetryAt)
 }
 
-/// 503s for one URL that are taken for the host's, although others are answered.
+/// 503 answers for one URL that count as the host's, although other URLs are answered.
 const FREE_THROTTLES: u32 = 4;
 
 #[cfg(test)]
