@@ -120,7 +120,7 @@ impl Default for BalanceConfig {
 /// let mut picks: Vec<_> = (0..4).filter_map(|_| pick(&mut balancer)).collect();
 /// picks.sort();
 /// assert_eq!(picks, [0, 1, 2, 2]);
-/// The first address fails five times in a row and is not used for ten seconds.
+/// // The first address fails five times in a row and is not used for ten seconds.
 /// for _ in 0..5 {
 ///     balancer.begin(0);
 ///     balancer.end(now, 0, Health::Failure, None);

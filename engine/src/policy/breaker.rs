@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Phase};
 /// use std::time::Instant;
 /// use courser::{BreakerConfig, Client, Config, ErrorKind, HostConfig, Response};
 ///
-/// Each host has its own breaker. Here, a host that failed twice in a row gets no calls for 5 s.
+/// // Each host has its own breaker. Here, a host that failed twice in a row gets no calls for 5 s.
 /// let breaker = BreakerConfig { consecutive: 2.try_into().ok(), ..BreakerConfig::default() };
 /// let mut client = Client::new(Config {
 ///     host: HostConfig { breaker: Some(breaker), ..HostConfig::default() },
@@ -147,7 +147,7 @@ pub enum Health {
 /// }
 /// let until = now + Duration::from_secs(5);
 /// assert_eq!(breaker.admit(now), Err(until));
-/// After the pause, one call is let through; its outcome decides.
+/// // After the pause, one call is let through; its outcome decides.
 /// let probe = breaker.admit(until).unwrap();
 /// assert_eq!(breaker.state(until), BreakerState::HalfOpen);
 /// breaker.record(until, probe, Health::Success);

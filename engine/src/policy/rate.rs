@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// let every_two_seconds = Rate::every(Duration::from_secs(2));
 /// assert_eq!(every_two_seconds.burst, NonZeroU64::MIN);
 ///
-/// For each host, and for all hosts of a client together; all of them together receive at most a megabyte per second.
+/// // For each host, and for all hosts of a client together; all of them together receive at most a megabyte per second.
 /// let mut config = courser::Config::default();
 /// config.host.rate = Some(with_bursts);
 /// config.rate = Some(Rate::per_second(NonZeroU64::new(1000).unwrap()));
@@ -73,7 +73,7 @@ impl Rate {
 /// let mut limiter = RateLimiter::new(ten_a_second);
 /// let now = Instant::now();
 /// assert_eq!(limiter.take(now, 1), Ok(()));
-/// The next one may pass a tenth of a second later.
+/// // The next one may pass a tenth of a second later.
 /// let later = now + Duration::from_millis(100);
 /// assert_eq!(limiter.take(now, 1), Err(Some(later)));
 /// assert_eq!(limiter.take(later, 1), Ok(()));

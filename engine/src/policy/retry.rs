@@ -29,8 +29,8 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     Call, FailureClass, HostConfig, Phase, Request, Response, Retry, RetryOn, RetryRule, Statuses,
 /// };
 ///
-/// Calls that are refused, that time out in connecting, or that shall come later are tried four times, with growing
-/// pauses.
+/// // Calls that are refused, that time out in connecting, or that shall come later are tried four times, with growing
+/// // pauses.
 /// let rule = |on| RetryRule { attempts: 4.try_into().unwrap(), ..RetryRule::new(on) };
 /// let patient = Retry {
 ///     rules: vec![
@@ -42,7 +42,7 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     ..Retry::default()
 /// };
 ///
-/// Other failures before the body of an answer are tried again at once, if the method is idempotent.
+/// // Other failures before the body of an answer are tried again at once, if the method is idempotent.
 /// let retry = Retry {
 ///     hook: Some(Arc::new(|failed| {
 ///         let wanted = failed.request.is_idempotent() && failed.error.phase() != Phase::Body;
@@ -50,7 +50,7 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 ///     })),
 ///     ..patient
 /// };
-/// In a client, for all calls. A call may have its own.
+/// // In a client, for all calls. A call may have its own.
 /// let config = HostConfig { retry, ..HostConfig::default() };
 /// let call = Call::new(Request::get("/"), Response::new()).retry(Retry::default());
 /// # let _ = (config, call);
